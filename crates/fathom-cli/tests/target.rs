@@ -42,7 +42,11 @@ fn a_namespace_is_announced_served_and_summed_up() {
     assert_eq!(stats["commands"]["reads"], 200, "{stats:#}");
     assert_eq!(stats["commands"]["read_bytes"], 200 * 4096);
     assert_eq!(stats["namespaces"][0]["device"], "8 GiB null");
-    assert_eq!(stats["events"]["connected"], 2);
+    // An admin queue and an I/O queue, and whatever the initiator looks up before.
+    assert!(
+        stats["events"]["connected"].as_u64() >= Some(2),
+        "{stats:#}"
+    );
     assert_eq!(stats["buffers"]["in_use"], 0);
     let run = target.stop("INT").expect(0);
     assert!(
@@ -179,9 +183,9 @@ fn statistics_are_shown_as_text_and_to_prometheus() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     let count = |name: &str| events.iter().filter(|event| event["event"] == name).count();
-    assert_eq!(
-        (count("listening"), count("connected"), count("ended")),
-        (1, 2, 2),
+    let [listening, connected, ended] = ["listening", "connected", "ended"].map(count);
+    assert!(
+        listening == 1 && connected >= 2 && ended == connected,
         "{events:?}"
     );
     // A watcher ends with its target.

@@ -39,6 +39,7 @@ impl StatsSocket {
             None => {
                 let folder = folder();
                 prepare(&folder)?;
+                sweep(&folder);
                 folder.join(format!("{PREFIX}{}{SUFFIX}", std::process::id()))
             }
         };
@@ -103,6 +104,31 @@ fn is_dead(path: &Path) -> bool {
     refused.is_some_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }
 
+/// Removes sockets that killed targets have left in the folder: their process is gone, too, so none
+/// that is just being bound is hit.
+fn sweep(folder: &Path) {
+    for path in sockets_in(folder) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let pid = name
+            .strip_prefix(PREFIX)
+            .and_then(|rest| rest.strip_suffix(SUFFIX));
+        let is_gone = pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists());
+        if is_gone && is_dead(&path) {
+            // Another target may have been faster.
+            let _gone = fs::remove_file(&path);
+        }
+    }
+}
+
+/// Lists the sockets of targets in the folder.
+fn sockets_in(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(PREFIX) && name.ends_with(SUFFIX)
+    })
+}
+
 /// Reads a snapshot from the socket at `path`.
 ///
 /// # Errors
@@ -137,12 +163,7 @@ pub fn find_target() -> Result<PathBuf, StatsError> {
 }
 
 fn find_in(folder: &Path) -> Result<PathBuf, StatsError> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let sockets = entries.map(|entry| entry.path()).filter(|path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with(PREFIX) && name.ends_with(SUFFIX)
-    });
-    let mut alive: Vec<(PathBuf, TargetRecord)> = sockets
+    let mut alive: Vec<(PathBuf, TargetRecord)> = sockets_in(folder)
         .filter_map(|path| read_stats(&path).ok().map(|record| (path, record)))
         .collect();
     alive.sort_by_key(|(_, record)| record.pid);
@@ -358,7 +379,13 @@ mod tests {
                 .contains("Address already in use")
         );
         assert_eq!(read_stats(&path).unwrap().pid, 7);
+        sweep(&folder);
+        assert!(path.exists());
         drop(alive);
+        let left = folder.join("target-4294967295.sock");
+        drop(UnixListener::bind(&left).unwrap());
+        sweep(&folder);
+        assert!(!left.exists());
         fs::write(&path, "a file").unwrap();
         let over = StatsSocket::start(Some(&path), Arc::new(TargetRecord::default));
         assert!(over.is_err() && fs::read(&path).unwrap() == b"a file");
