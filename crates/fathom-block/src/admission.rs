@@ -38,6 +38,8 @@ pub struct Admission {
     pending_total: u64,
     in_use_bytes: u64,
     bytes: u64,
+    granted: u64,
+    in_use_bytes_sum: u64,
 }
 
 /// Request for a buffer.
@@ -83,6 +85,12 @@ pub struct AdmissionStatistics {
     pub allocated: u64,
     /// Bytes of requests that got a buffer, so far.
     pub bytes: u64,
+    /// Requests that got a buffer, so far.
+    pub granted: u64,
+    /// Sum of `in_use_bytes` as each of these requests found it, itself included. Divided by
+    /// `granted` it is the mean in flight, which a snapshot between two turns cannot tell: a fast
+    /// thread holds nothing then.
+    pub in_use_bytes_sum: u64,
     /// Counters of rate pacing, if that is the policy.
     pub rate: Option<RateStatistics>,
     /// State of automatic pacing, if that is the policy.
@@ -107,6 +115,8 @@ impl Admission {
             pending_total: 0,
             in_use_bytes: 0,
             bytes: 0,
+            granted: 0,
+            in_use_bytes_sum: 0,
         }
     }
 
@@ -236,6 +246,8 @@ impl Admission {
             pool_hits: counts.pool_hits,
             allocated: counts.allocated,
             bytes: self.bytes,
+            granted: self.granted,
+            in_use_bytes_sum: self.in_use_bytes_sum,
             rate: self.pacer.rate_statistics(),
             auto: self.pacer.auto_statistics(),
         }
@@ -257,6 +269,9 @@ impl Admission {
         let buffer = self.buffers.take(waiting)?;
         self.in_use_bytes += u64::from(wanted.bytes);
         self.bytes += u64::from(wanted.bytes);
+        self.granted += 1;
+        // Wraps after days at most; readers subtract.
+        self.in_use_bytes_sum = self.in_use_bytes_sum.wrapping_add(self.in_use_bytes);
         Some(buffer)
     }
 

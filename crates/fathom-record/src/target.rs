@@ -112,6 +112,11 @@ pub struct ThreadRecord {
     pub buffers_in_use: u32,
     /// Bytes that these requests move.
     pub in_use_bytes: u64,
+    /// Requests that got a buffer.
+    pub granted: u64,
+    /// Sum of the bytes in use as each of these requests found them; divided by `granted` it is the
+    /// mean in flight.
+    pub in_use_bytes_sum: u64,
     /// Buffers in its cache.
     pub buffers_cached: u32,
     /// Requests that wait for a buffer or for the pacer.

@@ -304,6 +304,8 @@ pub(crate) mod tests {
                 commands,
                 buffers_in_use: 3,
                 in_use_bytes: 3 << 12,
+                granted: 1 << 12,
+                in_use_bytes_sum: 3 << 24,
                 buffers_cached: 8,
                 pending: 2,
                 pending_total: 77,

@@ -88,6 +88,8 @@ impl Facts {
             commands: all,
             buffers_in_use: admission.in_use,
             in_use_bytes: admission.in_use_bytes,
+            granted: admission.granted,
+            in_use_bytes_sum: admission.in_use_bytes_sum,
             buffers_cached: admission.cached,
             pending: admission.pending,
             pending_total: admission.pending_total,

@@ -261,7 +261,11 @@ struct Snapshot {
     at: Tick,
     wire_bytes: f64,
     data_bytes: f64,
-    bytes_in_flight: f64,
+    threads: f64,
+    /// Requests that got a buffer.
+    granted: f64,
+    /// Sum of the bytes that each of them found in use on its thread.
+    in_use_bytes: f64,
     /// Time in which the pacers let a buffer's bytes go, on average from the start, µs.
     period_us: Option<f64>,
     /// Sum of the limits that the threads' pacers have found.
@@ -291,12 +295,15 @@ impl Snapshot {
             .map(|pacer| pacer.period_measured_ns as f64 / 1e3)
             .filter(|us| *us > 0.0)
             .collect();
+        let in_use = threads().map(|thread| thread.in_use_bytes_sum);
         let bytes: u64 = threads().map(|thread| thread.commands.bytes()).sum();
         Self {
             at,
             wire_bytes: (record.sent_bytes + record.received_bytes) as f64,
             data_bytes: bytes as f64,
-            bytes_in_flight: threads().map(|thread| thread.in_use_bytes).sum::<u64>() as f64,
+            threads: threads().count() as f64,
+            granted: threads().map(|thread| thread.granted).sum::<u64>() as f64,
+            in_use_bytes: in_use.map(|bytes| bytes as f64).sum(),
             // The threads let go in parallel.
             period_us: mean(&periods_us).map(|us| us / count(&periods_us)),
             limit_bytes: (!limits.is_empty()).then(|| limits.iter().sum()),
@@ -309,13 +316,15 @@ impl Snapshot {
             return Samples::default();
         };
         let pairs = snapshots.windows(2);
-        let in_flight: Vec<f64> = snapshots.iter().map(|one| one.bytes_in_flight).collect();
+        let granted = last.granted - first.granted;
+        // On its thread; the threads hold as much each.
+        let found = (last.in_use_bytes - first.in_use_bytes) / granted;
         Samples {
             wire_gbps: (last.at > first.at).then(|| gbps(first, last, |one| one.wire_bytes)),
             bw_gbps: pairs
                 .map(|pair| gbps(&pair[0], &pair[1], |one| one.data_bytes))
                 .collect(),
-            buffer_bytes_in_flight: mean(&in_flight),
+            buffer_bytes_in_flight: (granted > 0.0).then_some(found * last.threads),
             period_us: last.period_us,
             limit_bytes: last.limit_bytes,
             hit_percent: None,
@@ -400,7 +409,8 @@ mod tests {
     fn snapshots_give_bandwidths() {
         let snapshot = |bytes: u64, period_measured_ns: u64, ms: u64| {
             let thread = |limit| ThreadRecord {
-                in_use_bytes: 131_072,
+                granted: ms,
+                in_use_bytes_sum: ms * 131_072,
                 commands: CommandsRecord {
                     read_bytes: bytes / 2,
                     ..CommandsRecord::default()
