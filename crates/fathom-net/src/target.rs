@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A thread owns its connections, devices and buffers; threads meet where connections are handed
-//! over, where queues connect to a controller ([`Registry`](registry::Registry)), and in the pool.
+//! over, where queues connect to a controller (`registry.rs`), and in the pool.
 
 mod admin;
 mod config;

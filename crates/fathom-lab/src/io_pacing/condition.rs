@@ -31,7 +31,7 @@ pub enum Devices {
 /// Devices with 1 ms of added latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slow {
-    /// Number among the [`SLOW_TEST_DEVICES`].
+    /// Number among all 48 devices.
     pub devices: u32,
     /// Ops in flight per initiator on them.
     pub depth: u32,
@@ -55,8 +55,7 @@ pub enum Pacing {
 pub enum Period {
     /// Microseconds.
     Us(f64),
-    /// Published microseconds on a link that moves a buffer in [`PUBLISHED_LINE_US`]; scaled to
-    /// what this machine moves.
+    /// Published microseconds on a link of 184.8 Gb/s, scaled to what this machine moves.
     PublishedUs(f64),
 }
 

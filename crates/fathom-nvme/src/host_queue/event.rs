@@ -32,7 +32,8 @@ pub enum HostEvent<'a> {
         /// Bytes.
         bytes: &'a [u8],
     },
-    /// The controller asks for data of a write: pass them to [`HostQueue::transfer`].
+    /// The controller asks for data of a write, which the owner passes to
+    /// [`transfer`](super::HostQueue::transfer).
     Wanted(Wanted),
     /// A command is completed.
     Completed {
