@@ -44,19 +44,6 @@ impl Target {
         }
     }
 
-    /// Returns the number of established connections.
-    fn connections(&self) -> usize {
-        let port: u16 = self.port.parse().unwrap();
-        let local = format!("0100007F:{port:04X}");
-        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
-        let is_ours = |line: &&str| {
-            let mut words = line.split_whitespace().skip(1);
-            // Local address, peer, state 1: established.
-            words.next() == Some(&*local) && words.nth(1) == Some("01")
-        };
-        table.lines().filter(is_ours).count()
-    }
-
     fn filename(&self, nsid: u32) -> String {
         let (nqn, port) = (&self.nqn, &self.port);
         format!("trtype=tcp adrfam=ipv4 traddr=127.0.0.1 trsvcid={port} subnqn={nqn} ns={nsid}")
@@ -181,25 +168,37 @@ fn faults_are_found_before_the_run() {
 /// The target dies under a job, and another takes its port: every op is reported, once.
 #[test]
 fn a_job_survives_a_restart_of_the_target() {
-    let (mut target, folder) = (
-        Target::start("--memory 64M --listen 127.0.0.1:0"),
-        Folder::new(),
-    );
+    let folder = Folder::new();
+    let socket = |number: u32| {
+        folder
+            .path()
+            .join(format!("{number}.sock"))
+            .display()
+            .to_string()
+    };
+    let start = |port: &str, number: u32| {
+        let socket = socket(number);
+        Target::start(&format!(
+            "--memory 64M --listen 127.0.0.1:{port} --socket {socket}"
+        ))
+    };
+    let mut target = start("0", 0);
     // Slowed down, so that the restarts fall into the run.
     let words = "--rw=write --bs=4k --iodepth=16 --rate_iops=2000 --size=16m";
     let job = target.job(&folder, 1, words);
     let job = std::thread::spawn(move || Run::of(job));
     let mut restarts = 0;
     while restarts < 3 && !job.is_finished() {
-        // Admin and I/O queue: the job has started, or has connected again.
-        if target.connections() < 2 {
-            std::thread::yield_now();
+        // The job has started, or goes on after a restart: a target that dies while a job connects
+        // for the first time fails it.
+        let stats = format!("target stats --json --socket {}", socket(restarts));
+        if folder.fathom(&stats).expect(0).json()["commands"]["writes"] == 0 {
             continue;
         }
         target.child.kill().unwrap();
         target.child.wait().unwrap();
-        target = Target::start(&format!("--memory 64M --listen 127.0.0.1:{}", target.port));
         restarts += 1;
+        target = start(&target.port, restarts);
     }
     let report = check(job.join().unwrap(), "write", 16 << 20);
     assert_eq!(report["jobs"][0]["write"]["total_ios"], 4096, "{report}");
