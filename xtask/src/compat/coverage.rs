@@ -128,7 +128,7 @@ fn switch(line: &str) -> Option<&str> {
     (verdict.starts_with("same") || verdict.starts_with("stricter")).then_some(name)
 }
 
-/// Options that no case can compare with fio, with the reason.
+/// Options and engines that no case can compare with fio, with the reason.
 const UNTRIED: &[(&str, &str)] = &[
     (
         "ioscheduler",
@@ -139,6 +139,10 @@ const UNTRIED: &[(&str, &str)] = &[
         "needs a mounted device that may be written",
     ),
     ("hipri", "needs a device with queues that are polled"),
+    (
+        "nvme_tcp",
+        "fio has it as a plugin of SPDK's; tested beside our target and Linux's",
+    ),
     ("help", "each prints its own text"),
     ("crctest", "seconds of a processor's time; tested by itself"),
     (
