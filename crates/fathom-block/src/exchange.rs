@@ -265,7 +265,7 @@ mod tests {
     use fathom_core::{DataBuffer, Direction, OpKind};
 
     use super::*;
-    use crate::Memory;
+    use crate::SharedMemory;
 
     fn start(
         device: &mut dyn BlockDevice,
@@ -294,7 +294,7 @@ mod tests {
             rouse[thread as usize].fetch_add(1, Ordering::Relaxed);
         };
         let exchange = Exchange::new(2, Arc::new(rouse));
-        let memory = Memory::new(1 << 20);
+        let memory = SharedMemory::new(1 << 20);
         let geometry = memory.geometry();
         let mut home = HomeDevice::new(Arc::clone(&exchange), 0, Box::new(memory));
         let mut remote = RemoteDevice::new(exchange, 0, 1, geometry);

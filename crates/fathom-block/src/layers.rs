@@ -79,7 +79,7 @@ pub fn read_layers(device: &dyn Parameters, bytes: &mut u64) -> Vec<NamedLayer> 
         };
         let Some(info) = layer(kind) else {
             let names: Vec<&str> = LAYERS.iter().map(|layer| layer.name).collect();
-            let why = format!("there is no layer `{kind}`");
+            let why = format!("unknown layer `{kind}`");
             fields.refuse("kind", &why, &format!("layers: {}", names.join(", ")));
             continue;
         };

@@ -13,7 +13,6 @@ mod device_queues;
 mod exchange;
 mod held_back;
 mod layers;
-mod memory;
 mod null;
 mod pacer;
 mod parameters;
@@ -45,7 +44,6 @@ pub use layers::{
     Delay, DelayConfig, DelayTime, Faults, Faulty, LAYERS, Layer, LayerInfo, NamedLayer, Part,
     Stall, layer, read_layers, split,
 };
-pub use memory::Memory;
 pub use null::Null;
 pub use pacer::{
     AutoConfig, AutoStatistics, Beside, PacingConfig, RateConfig, RateStatistics, Tuner,

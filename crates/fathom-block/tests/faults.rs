@@ -1,6 +1,6 @@
 //! Faults over a device in memory: times worked out by hand, shares counted.
 
-use fathom_block::{Delay, DelayConfig, DelayTime, Faults, Faulty, Memory, Stall};
+use fathom_block::{Delay, DelayConfig, DelayTime, Faults, Faulty, SharedMemory, Stall};
 use fathom_core::{
     BlockDevice, Command, CommandData, DataBuffer, Direction, Errno, Nanos, OpKind, PerDirection,
     Tick,
@@ -9,12 +9,12 @@ use fathom_core::{
 const GIB: u64 = 1 << 30;
 
 /// 10 ns for every command.
-fn tens() -> Delay<Memory> {
+fn tens() -> Delay<SharedMemory> {
     let config = DelayConfig {
         times: PerDirection::all(DelayTime::Fixed(Nanos::new(10))),
         seed: 1,
     };
-    Delay::new(Memory::new(GIB), config)
+    Delay::new(SharedMemory::new(GIB), config)
 }
 
 fn write(tag: u32) -> Command {
@@ -71,7 +71,7 @@ fn zero_latency_commands_wait_for_the_end_of_a_stall() {
         }],
         ..Faults::default()
     };
-    let mut device = Faulty::new(Memory::new(GIB), faults);
+    let mut device = Faulty::new(SharedMemory::new(GIB), faults);
     device.start(&write(0), &mut None, Tick::new(120));
     assert_eq!(device.next(), Some(Tick::new(150)));
     assert_eq!(device.completed(Tick::new(120)), None);
@@ -176,7 +176,7 @@ fn a_short_read_moves_the_beginning_of_its_data() {
         short_ppm: 1_000_000,
         ..Faults::default()
     };
-    let mut device = Faulty::new(Memory::new(GIB), faults);
+    let mut device = Faulty::new(SharedMemory::new(GIB), faults);
     let mut data: CommandData = Some(Box::new(DataBuffer::new(4096)));
     data.as_mut().expect("ours").bytes_mut().fill(7);
     device.start(&write(0), &mut data, Tick::ZERO);

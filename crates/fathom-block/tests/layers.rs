@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use fathom_block::{
-    Delay, DelayConfig, DelayTime, LAYERS, Memory, Parameters, Recorded, layer, split,
+    Delay, DelayConfig, DelayTime, LAYERS, Parameters, Recorded, SharedMemory, layer, split,
 };
 use fathom_core::{
     BlockDevice, Command, CommandData, DataBuffer, Direction, Finished, Geometry, Nanos, OpKind,
@@ -131,7 +131,7 @@ const SAMPLES: [(&str, &[(&str, f64)]); 3] = [
 
 /// Device in memory that a descriptor wakes.
 #[derive(Debug)]
-struct Waking(Memory);
+struct Waking(SharedMemory);
 
 impl BlockDevice for Waking {
     fn geometry(&self) -> Geometry {
@@ -174,10 +174,10 @@ fn every_layer_of_the_table_is_transparent() {
         let keys: BTreeSet<&str> = row.keys.iter().copied().collect();
         assert_eq!(*values.asked.borrow(), keys, "{name}: keys of the row");
 
-        let mut device = made.over(Box::new(Waking(Memory::new(GIB))), Tick::new(1000));
+        let mut device = made.over(Box::new(Waking(SharedMemory::new(GIB))), Tick::new(1000));
         let geometry = Geometry {
             bytes: made.bytes(GIB),
-            ..Waking(Memory::new(GIB)).geometry()
+            ..Waking(SharedMemory::new(GIB)).geometry()
         };
         assert_eq!(device.geometry(), geometry, "{name}");
         let mut descriptors = 0;
@@ -228,7 +228,7 @@ fn fixed(read: u64, write: u64) -> DelayConfig {
 #[test]
 fn a_delay_is_added_to_the_devices_own_time() {
     // A device of 100 ns and 1 µs, and over it a delay of 7 and 70 ns.
-    let slow = Delay::new(Memory::new(GIB), fixed(100, 1000));
+    let slow = Delay::new(SharedMemory::new(GIB), fixed(100, 1000));
     let mut device = Delay::new(slow, fixed(7, 70));
     for (kind, at) in [
         (READ, 507),
@@ -248,7 +248,7 @@ fn a_delay_is_added_to_the_devices_own_time() {
 
 #[test]
 fn delays_run_side_by_side_and_overtake() {
-    let mut device = Delay::new(Memory::new(GIB), fixed(100, 30));
+    let mut device = Delay::new(SharedMemory::new(GIB), fixed(100, 30));
     for tag in 0..4 {
         let kind = if tag % 2 == 0 { READ } else { WRITE };
         let command = command(tag, kind, 0, 512);
@@ -270,7 +270,7 @@ fn drawn_delays_are_those_recorded() {
         times: PerDirection::all(DelayTime::Drawn(recorded)),
         seed: 3,
     };
-    let mut device = Delay::new(Memory::new(GIB), config);
+    let mut device = Delay::new(SharedMemory::new(GIB), config);
     let mut seen = [0; 2];
     for _ in 0..1000 {
         let (finished, _) = run(&mut device, command(0, READ, 0, 512), None, Tick::ZERO);
@@ -285,7 +285,7 @@ fn drawn_delays_are_those_recorded() {
 
 #[test]
 fn parts_have_their_own_offsets_and_tags() {
-    let mut parts = split(Memory::new(GIB), &[0..8192, 8192..GIB]);
+    let mut parts = split(SharedMemory::new(GIB), &[0..8192, 8192..GIB]);
     assert_eq!(parts[1].geometry().bytes, GIB - 8192);
     for (part, byte) in parts.iter_mut().zip([1, 2]) {
         let write = command(0, WRITE, 4096, 4096);
@@ -310,6 +310,6 @@ fn parts_have_their_own_offsets_and_tags() {
 #[test]
 #[should_panic(expected = "in a part of 8192 bytes")]
 fn a_part_guards_its_end() {
-    let mut parts = split(Memory::new(GIB), &[0..8192, 8192..GIB]);
+    let mut parts = split(SharedMemory::new(GIB), &[0..8192, 8192..GIB]);
     parts[0].start(&command(0, WRITE, 4096, 8192), &mut None, Tick::ZERO);
 }

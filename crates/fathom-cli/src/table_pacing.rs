@@ -77,21 +77,14 @@ enum PolicyName {
 impl PacingArguments {
     /// Refuses these options for another table.
     pub(crate) fn refuse_for(&self, name: &str) -> Result<()> {
-        let given = [
+        let others = [
             ("--test", !self.test.is_empty()),
-            ("--depth", !self.depth.is_empty()),
-            ("--devices", !self.devices.is_empty()),
-            ("--pacing", !self.pacing.is_empty()),
-            ("--buffers", !self.buffers.is_empty()),
-            ("--period", !self.period.is_empty()),
-            ("--buffer-cache", !self.buffer_cache.is_empty()),
-            ("--threads", !self.threads.is_empty()),
-            ("--slow", self.slow.is_some()),
             ("--slow-depth", self.slow_depth.is_some()),
             ("--initiators", self.initiators.is_some()),
             ("--repeat", self.repeat.is_some()),
         ];
-        match given.iter().find(|(_, given)| *given) {
+        let given = others.into_iter().chain(self.row_options());
+        match given.into_iter().find(|(_, is_given)| *is_given) {
             Some((option, _)) => {
                 bail!("{name}: {option} applies to io-pacing only\nhint: omit it")
             }
@@ -116,19 +109,23 @@ impl PacingArguments {
         })
     }
 
+    /// Returns the options that make rows, and whether each is given.
+    const fn row_options(&self) -> [(&'static str, bool); 8] {
+        [
+            ("--depth", !self.depth.is_empty()),
+            ("--devices", !self.devices.is_empty()),
+            ("--pacing", !self.pacing.is_empty()),
+            ("--buffers", !self.buffers.is_empty()),
+            ("--period", !self.period.is_empty()),
+            ("--buffer-cache", !self.buffer_cache.is_empty()),
+            ("--threads", !self.threads.is_empty()),
+            ("--slow", self.slow.is_some()),
+        ]
+    }
+
     /// Returns the rows of the published tests that were named, each once.
     fn test_rows(&self) -> Result<Vec<Condition>> {
-        let own = [
-            ("--depth", self.depth.is_empty()),
-            ("--devices", self.devices.is_empty()),
-            ("--pacing", self.pacing.is_empty()),
-            ("--buffers", self.buffers.is_empty()),
-            ("--period", self.period.is_empty()),
-            ("--buffer-cache", self.buffer_cache.is_empty()),
-            ("--threads", self.threads.is_empty()),
-            ("--slow", self.slow.is_none()),
-        ];
-        if let Some((option, _)) = own.iter().find(|(_, missing)| !missing) {
+        if let Some((option, _)) = self.row_options().into_iter().find(|(_, given)| *given) {
             bail!("--test names the rows; {option} does not apply\nhint: omit one of the two");
         }
         let mut rows: Vec<Condition> = Vec::new();

@@ -180,7 +180,7 @@ fn an_interrupted_long_run_ends_with_a_report() {
 fn errors_in_machine_files_have_their_position() {
     let typo = MACHINE.replace("latency_us", "latencyus");
     let wants = [
-        "m.toml:7:1: `latencyus` is no key",
+        "m.toml:7:1: unknown key `latencyus`",
         "did you mean `latency_us`?",
     ];
     check_refused(&typo, JOB, &wants);
@@ -194,12 +194,12 @@ fn errors_in_machine_files_have_their_position() {
     check_refused(
         &unknown,
         JOB,
-        &["m.toml:4:9: there is no model `tape`", "hint: models: "],
+        &["m.toml:4:9: unknown model `tape`", "hint: models: "],
     );
     check_refused(
         "[[device]\n",
         JOB,
-        &["m.toml:1:", "this is no TOML", "hint: "],
+        &["m.toml:1:", "not valid TOML", "hint: "],
     );
     check_refused("", JOB, &["the machine has no device"]);
 }
@@ -226,7 +226,7 @@ fn impossible_devices_are_refused_with_a_hint() {
             of("hdd", ""),
             [
                 "there is a table of `constant`, and the model is `hdd`",
-                "hint: take it out, or write `model = \"constant\"`",
+                "hint: remove it, or write `model = \"constant\"`",
             ],
         ),
         (
@@ -293,7 +293,7 @@ fn unreadable_machine_files_are_refused() {
         (".", "cannot read machine file `.`: Is a directory"),
         ("other", "not UTF-8 text"),
         ("/dev/zero", "the file is too long"),
-        ("m.toml", "m.toml:1:1: this is no TOML"),
+        ("m.toml", "m.toml:1:1: not valid TOML"),
     ] {
         let run = folder
             .fathom(&format!("run --machine {file} {JOB}"))

@@ -201,7 +201,7 @@ fn requests_that_cannot_be_served_are_refused() {
         "",
         &["no namespace", "hint: name one with `--null 8G`"],
     );
-    check_refused(&folder, "--null 0", &["a device has a size above 0"]);
+    check_refused(&folder, "--null 0", &["the size must be above 0"]);
     check_refused(&folder, "--null 1X", &["expected a size in bytes"]);
     check_refused(
         &folder,

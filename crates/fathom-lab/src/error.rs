@@ -23,8 +23,8 @@ pub enum LabError {
         /// Error of the attempt to create it.
         source: io::Error,
     },
-    /// The directory for the logs of the runs cannot be created.
-    LogsNotCreated {
+    /// The directory for what the runs write cannot be created.
+    FolderNotCreated {
         /// Parent of the directory.
         parent: PathBuf,
         /// Error of the attempt to create it.
@@ -83,9 +83,12 @@ impl fmt::Display for LabError {
             Self::FileNotCreated { folder, source } => {
                 write!(f, "cannot create a file: {}: {source}", folder.display())
             }
-            Self::LogsNotCreated { parent, source } => {
+            Self::FolderNotCreated { parent, source } => {
                 let parent = parent.display();
-                write!(f, "cannot create a directory for logs: {parent}: {source}")
+                write!(
+                    f,
+                    "cannot create a directory for the runs: {parent}: {source}"
+                )
             }
             Self::Scheduler(error) => error.fmt(f),
             Self::Layout(error) => error.fmt(f),
@@ -110,7 +113,7 @@ impl std::error::Error for LabError {
         match self {
             Self::TargetNotReadable { source, .. }
             | Self::FileNotCreated { source, .. }
-            | Self::LogsNotCreated { source, .. } => Some(source),
+            | Self::FolderNotCreated { source, .. } => Some(source),
             Self::Scheduler(error) => error.source(),
             Self::Layout(error) | Self::Run { source: error, .. } => Some(error),
         }

@@ -8,11 +8,10 @@ mod target;
 
 use std::path::PathBuf;
 
-use fathom_sys::lease::Lease;
-
 use crate::error::{CommandError, LabError};
 use crate::plot::{Panel, PlotLine};
 use crate::table::{Cell, Experiment, Table};
+use crate::work_folder::WorkFolder;
 
 pub use condition::{Condition, Devices, Pacing, PacingTest, Period, Slow};
 
@@ -71,7 +70,7 @@ pub fn io_pacing(
     tell: &mut dyn FnMut(&str),
     stops: &dyn Fn() -> u32,
 ) -> Result<Table, LabError> {
-    let folder = Folder::new()?;
+    let folder = WorkFolder::new(FOLDER)?;
     let mut notes = notes(config);
     let line_us = line_us(config, &folder, stops)?;
     let mut measured: Vec<Vec<Outcome>> = vec![Vec::new(); config.rows.len()];
@@ -107,7 +106,11 @@ pub fn io_pacing(
 
 /// Measures the time in which this machine moves one buffer, µs, for periods relative to it; 0 if
 /// no row needs it.
-fn line_us(config: &IoPacing, folder: &Folder, stops: &dyn Fn() -> u32) -> Result<f64, LabError> {
+fn line_us(
+    config: &IoPacing,
+    folder: &WorkFolder,
+    stops: &dyn Fn() -> u32,
+) -> Result<f64, LabError> {
     let is_relative = |row: &&Condition| matches!(row.pacing, Pacing::Rate(Period::PublishedUs(_)));
     let Some(row) = config.rows.iter().find(is_relative) else {
         return Ok(0.0);
@@ -129,7 +132,7 @@ fn run(
     config: &IoPacing,
     condition: &Condition,
     line_us: f64,
-    folder: &Folder,
+    folder: &WorkFolder,
     stops: &dyn Fn() -> u32,
 ) -> Result<Outcome, CommandError> {
     let cpus = config.cpus(condition.threads);
@@ -138,7 +141,7 @@ fn run(
         condition,
         line_us,
         cpus: cpus.map(|(target, _)| target),
-        folder: folder.0.path(),
+        folder: folder.path(),
     };
     let mut target = TargetProcess::start(&plan, stops)?;
     let list = cpus.map(|(_, initiators)| list(initiators));
@@ -147,7 +150,7 @@ fn run(
         count: config.initiators,
         seconds: config.seconds,
         cpus: list.as_deref(),
-        folder: folder.0.path(),
+        folder: folder.path(),
     };
     let namespaces = target.namespaces();
     let ran = initiators.run(condition, &namespaces, &mut || target.sample(), stops);
@@ -319,29 +322,6 @@ fn series_name(condition: &Condition) -> String {
         name += &format!(", {} slow", slow.devices);
     }
     name
-}
-
-/// Folder for the target's configuration and the initiators' reports, removed on drop, or by the
-/// next run if this one is killed.
-struct Folder(Lease);
-
-impl Folder {
-    fn new() -> Result<Self, LabError> {
-        let parent = std::env::temp_dir();
-        for left in Lease::abandoned(&parent, FOLDER) {
-            let _not_ours = std::fs::remove_dir_all(left.path());
-        }
-        let lease = Lease::new_folder(&parent, FOLDER);
-        lease
-            .map(Self)
-            .map_err(|source| LabError::LogsNotCreated { parent, source })
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _left_behind = std::fs::remove_dir_all(self.0.path());
-    }
 }
 
 const CONDITIONS: [&str; 8] = [

@@ -18,6 +18,7 @@ mod published;
 mod table;
 mod throttle;
 mod uring_irq;
+mod work_folder;
 
 // Public items, listed once.
 pub use aio_submit::{AioSubmit, aio_submit};

@@ -7,13 +7,13 @@ use std::process::Command;
 
 use fathom_run::SchedulerGuard;
 use fathom_sys::files;
-use fathom_sys::lease::Lease;
 use serde_json::Value;
 
 use crate::command::output;
 use crate::error::{CommandError, LabError};
 use crate::plot::{Panel, PlotLine};
 use crate::table::{Cell, Experiment, Table};
+use crate::work_folder::WorkFolder;
 
 /// The experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -66,7 +66,7 @@ pub fn log_entries(
     // Restores the scheduler on drop.
     let mut schedulers = SchedulerGuard::under(&config.target);
     schedulers.set(SCHEDULER)?;
-    let folder = LogDirectory::new()?;
+    let folder = WorkFolder::new(NAME)?;
     let mut measured = Vec::new();
     let mut notes = vec![format!(
         "measured: {}, {SCHEDULER}, {} s per run",
@@ -80,7 +80,7 @@ pub fn log_entries(
             continue;
         }
         tell(name);
-        let outcome = run(config, program, entries, folder.0.path(), stops);
+        let outcome = run(config, program, entries, folder.path(), stops);
         measured.push(match outcome {
             Ok(report) => Some(report),
             Err(source) if program == config.fathom && stops() == 0 => {
@@ -211,28 +211,6 @@ fn series(rows: &[Vec<Cell>], class: &str, name: &str, column: usize) -> PlotLin
     PlotLine {
         name: name.trim_end_matches("_us").into(),
         points: points.collect(),
-    }
-}
-
-/// Directory for logs, removed with its contents on drop, or by the next run if this one is killed.
-struct LogDirectory(Lease);
-
-impl LogDirectory {
-    fn new() -> Result<Self, LabError> {
-        let parent = std::env::temp_dir();
-        for left in Lease::abandoned(&parent, NAME) {
-            let _not_ours = std::fs::remove_dir_all(left.path());
-        }
-        let lease = Lease::new_folder(&parent, NAME);
-        lease
-            .map(Self)
-            .map_err(|source| LabError::LogsNotCreated { parent, source })
-    }
-}
-
-impl Drop for LogDirectory {
-    fn drop(&mut self) {
-        let _left_behind = std::fs::remove_dir_all(self.0.path());
     }
 }
 

@@ -97,7 +97,7 @@ impl PeakError {
             Self::Unsuitable { hint, .. } | Self::Op { hint, .. } => hint,
             // Jobs can be told to do it all the same; a measurement of a maximum cannot.
             Self::Refused(Refusal::InUse { .. }) => {
-                "choose a device or file that nothing uses, or leave out --write"
+                "choose a device or file that is not in use, or leave out --write"
             }
             Self::Refused(refusal) => refusal.hint(),
             Self::Missing { .. } => "name a file that is there, or a block device",

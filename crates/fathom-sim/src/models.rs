@@ -99,7 +99,7 @@ fn read_one_of(
     let Some(model) = named.filter(|model| fits(model)) else {
         let why = match named {
             Some(_) => format!("there is no `{name}` of this one"),
-            None => format!("there is no model `{name}`"),
+            None => format!("unknown model `{name}`"),
         };
         let names = MODELS.iter().filter(|model| fits(model));
         let names: Vec<&str> = names.map(|model| model.name).collect();
@@ -122,7 +122,7 @@ fn refuse_others(device: &dyn Parameters, model: &str) {
             let why = format!("there is a table of `{other}`, and the model is `{model}`");
             let hint = match model {
                 "array" => format!("that of the members is `[device.array.{other}]`"),
-                _ => format!("take it out, or write `model = \"{other}\"`"),
+                _ => format!("remove it, or write `model = \"{other}\"`"),
             };
             device.refuse(other, &why, &hint);
         }

@@ -215,7 +215,7 @@ pub(crate) fn read(fields: &Fields<'_>, around: &Surroundings<'_>) -> Option<Dev
     let (kind, span) = fields.text("kind", false)?;
     let Some(info) = DEVICES.iter().find(|info| info.name == kind) else {
         let names: Vec<&str> = DEVICES.iter().map(|info| info.name).collect();
-        let why = format!("there is no device `{kind}`");
+        let why = format!("unknown device kind `{kind}`");
         fields.refuse_at(&span, why, format!("devices: {}", names.join(", ")));
         return None;
     };
@@ -261,7 +261,7 @@ fn block_size(fields: &Fields<'_>, default: Option<u32>) -> Option<u32> {
 /// The reason why none has it.
 pub const fn check_size(bytes: u64) -> Result<(), &'static str> {
     match bytes {
-        0 => Err("a device has a size above 0"),
+        0 => Err("the size must be above 0"),
         SIZE_OVER.. => Err("no device is larger than 8 EiB"),
         _ => Ok(()),
     }
@@ -270,7 +270,7 @@ pub const fn check_size(bytes: u64) -> Result<(), &'static str> {
 /// Notes a size that is not a whole number of blocks, or zero.
 fn whole_blocks(fields: &Fields<'_>, size: u64, block: u32) -> bool {
     if let Err(why) = check_size(size) {
-        fields.refuse("size", why, "write another one");
+        fields.refuse("size", why, "write a size such as \"8G\"");
         return false;
     }
     let is_whole = size.is_multiple_of(u64::from(block));

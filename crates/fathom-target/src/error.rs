@@ -38,7 +38,7 @@ impl DeviceError {
                 "change its permissions, or run as its owner"
             }
             Self::File { .. } => "",
-            Self::Claimed { .. } => "choose a file or device that nothing uses",
+            Self::Claimed { .. } => "choose a file or device that is not in use",
         }
     }
 }

@@ -76,8 +76,8 @@ fn read(source: &Source<'_>, top: &Fields<'_>, host: &dyn Host) -> TargetPlan {
     plan.subsystems = subsystems::read(source, top, &mut shelf);
     for (name, span) in &devices.places {
         if !shelf.users.contains_key(name) {
-            let why = format!("no namespace and no part uses the device `{name}`");
-            top.refuse_at(span, why, "take it out, or name it in a namespace");
+            let why = format!("device `{name}` is used by no namespace or part");
+            top.refuse_at(span, why, "remove it, or name it in a namespace");
         }
     }
     too_much_memory(top, &devices, host);
@@ -177,7 +177,7 @@ fn listen(top: &Fields<'_>) -> Vec<SocketAddr> {
     let mut listen: Vec<SocketAddr> = Vec::new();
     for (address, span) in found {
         if address.port() != 0 && listen.contains(&address) {
-            top.refuse_at(&span, format!("{address} is listed twice"), "take one out");
+            top.refuse_at(&span, format!("{address} is listed twice"), "remove one");
         }
         listen.push(address);
     }

@@ -67,7 +67,7 @@ impl Host for ThisHost {
 
 fn refused(refusal: Refusal) -> Obstacle {
     let hint = match &refusal {
-        Refusal::InUse { .. } => "choose a device or file that nothing uses",
+        Refusal::InUse { .. } => "choose a device or file that is not in use",
         other => other.hint(),
     };
     Obstacle {

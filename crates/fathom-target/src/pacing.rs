@@ -36,7 +36,7 @@ pub(crate) fn read_pacing(top: &Fields<'_>, buffers: &BufferConfig) -> PacingCon
         let names: Vec<&str> = POLICIES.iter().map(|policy| policy.name).collect();
         match POLICIES.iter().find(|policy| policy.name == name) {
             None => {
-                let why = format!("there is no policy `{name}`");
+                let why = format!("unknown policy `{name}`");
                 fields.refuse_at(&span, why, format!("policies: {}", names.join(", ")));
             }
             Some(policy) if policy.name == "buffers" && buffers.count.is_none() => {

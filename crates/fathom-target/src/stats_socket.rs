@@ -288,7 +288,7 @@ impl fmt::Display for StatsError {
             Self::NoTarget { folder } => {
                 write!(
                     f,
-                    "no target runs: no socket in {} answers",
+                    "no running target: no socket in {} answers",
                     folder.display()
                 )
             }

@@ -34,7 +34,7 @@ impl Shelf<'_> {
                 [] => "describe one: `[[device]]` with `name` and `kind`".to_owned(),
                 names => format!("devices: {}", names.join(", ")),
             };
-            fields.refuse_at(&span, format!("there is no device `{name}`"), hint);
+            fields.refuse_at(&span, format!("no device named `{name}`"), hint);
             return None;
         };
         let users = self.users.entry(name.to_owned()).or_default();
@@ -123,7 +123,7 @@ fn subsystem(
 fn nqn(fields: &Fields<'_>, seen: &mut Seen) -> Option<String> {
     let (nqn, span) = fields.text("nqn", false)?;
     if let Err(why) = check_nqn(nqn) {
-        fields.refuse_at(&span, format!("`{nqn}` is no NQN: {why}"), NQN_HINT);
+        fields.refuse_at(&span, format!("`{nqn}` is not an NQN: {why}"), NQN_HINT);
         return None;
     }
     if seen.nqns.iter().any(|other| other == nqn) {
@@ -140,13 +140,13 @@ fn hosts(fields: &Fields<'_>) -> AllowedHosts {
     let listed = fields.list("allowed_hosts", true, wanted, |text| Some(text.to_owned()));
     for (host, span) in listed.iter().flatten() {
         if let Err(why) = check_nqn(host) {
-            fields.refuse_at(span, format!("`{host}` is no NQN: {why}"), HOST_HINT);
+            fields.refuse_at(span, format!("`{host}` is not an NQN: {why}"), HOST_HINT);
         }
     }
     match listed {
         Some(_) if any => {
             let why = "`allow_any_host` beside `allowed_hosts`: the list would mean nothing";
-            fields.refuse("allow_any_host", why, "take one of them out");
+            fields.refuse("allow_any_host", why, "remove one of them");
             AllowedHosts::Any
         }
         Some(listed) => AllowedHosts::Listed(listed.into_iter().map(|(host, _)| host).collect()),
@@ -173,7 +173,7 @@ fn namespace(
     let uuid = fields.parsed("uuid", true, wanted, read_identifier);
     if given.is_some() && uuid.is_some() {
         let why = "`uuid` beside `nguid`: a namespace has one of them";
-        fields.refuse("uuid", why, "take one of them out");
+        fields.refuse("uuid", why, "remove one of them");
     }
     let nguid = given.or(uuid).unwrap_or_else(|| default_nguid(nqn, nsid));
     if seen.nguids.contains(&nguid) && (given.is_some() || uuid.is_some()) {

@@ -123,16 +123,16 @@ fn everything_wrong_is_reported_at_once() {
         &[
             "t.toml:1:11: `threads` must be a whole number from 1 to 1024",
             "t.toml:2:10: `listen` must be an IP address",
-            "t.toml:3:1: `busy_pol` is no key of a target file",
+            "t.toml:3:1: unknown key `busy_pol` in a target file",
             "t.toml:4:15: `buffer_size` must be a power of two",
             "t.toml:5:1: `device` has no `name`",
-            "t.toml:6:8: there is no device `tape`",
+            "t.toml:6:8: unknown device kind `tape`",
             "t.toml:7:1: the subsystem has no namespace",
-            "t.toml:8:7: `disk` is no NQN: it does not begin with `nqn.`",
+            "t.toml:8:7: `disk` is not an NQN: it does not begin with `nqn.`",
             "t.toml:9:10: `serial` must be 1 to 20 printable ASCII characters",
         ],
     );
-    check_refused("= 1", &["t.toml:1:1: this is no TOML"]);
+    check_refused("= 1", &["t.toml:1:1: not valid TOML"]);
     check_refused("", &["t.toml:1:1: the target has no subsystem"]);
 }
 
@@ -169,8 +169,8 @@ fn each_device_has_one_use() {
     check_refused(
         &format!("{DEVICE}{SUBSYSTEM}{unknown}"),
         &[
-            "t.toml:1:1: no namespace and no part uses the device `d`",
-            "t.toml:8:10: there is no device `x`",
+            "t.toml:1:1: device `d` is used by no namespace or part",
+            "t.toml:8:10: no device named `x`",
         ],
     );
     let part = "[[device]]\nname = 'p'\nkind = 'split'\nof = 'd'\nsize = '512M'\n";
@@ -206,7 +206,7 @@ fn sizes_are_checked() {
         let device = DEVICE.replace("'1G'", size);
         check_refused(&format!("{device}{SUBSYSTEM}{NAMESPACE}"), &[want]);
     };
-    check("0", "t.toml:4:8: a device has a size above 0");
+    check("0", "t.toml:4:8: the size must be above 0");
     check("'1000'", "1000 B is not a whole number of blocks of 512 B");
     check("'1.5G'", "`size` must be a size such as");
     check("'15E'", "`size` must be a size such as");
@@ -270,7 +270,7 @@ fn files_are_judged_before_they_are_opened() {
     check(
         "/dev/disk",
         "size = '1M'\n",
-        "/dev/disk: a block device has its size",
+        "/dev/disk: the size of a block device is fixed",
     );
     check(
         "/dev/disk",
@@ -293,7 +293,7 @@ fn hosts_are_listed_or_any() {
     check_refused(
         &with("allowed_hosts = ['nqn.2026-01.org.example:h', 'h']\nallow_any_host = true\n"),
         &[
-            "t.toml:7:47: `h` is no NQN",
+            "t.toml:7:47: `h` is not an NQN",
             "t.toml:8:18: `allow_any_host` beside",
         ],
     );
@@ -333,7 +333,7 @@ fn pacing_is_one_of_the_policies() {
     );
     check_refused(
         &with("", "policy = 'wishes'\n"),
-        &["there is no policy `wishes`"],
+        &["unknown policy `wishes`"],
     );
     check_refused(&with("", ""), &["t.toml:1:1: `pacing` has no `policy`"]);
     check_refused(
@@ -368,7 +368,7 @@ fn cpus_and_limits_fit() {
             "`queue_entries` must be",
             "`queues` must be",
             "`in_capsule_size` must be",
-            "`x` is no key",
+            "unknown key `x`",
         ],
     );
 }

@@ -241,7 +241,7 @@ impl<'a> Fields<'a> {
         if !optional && !self.has(key) {
             let document = self.source.kind().document;
             let why = format!("{} has no table `{key}`", self.name_of_table());
-            let hint = format!("write `[{name}]`; {document} says what stands in it");
+            let hint = format!("add `[{name}]`; see {document}");
             self.source
                 .problem(&self.span, TomlProblemKind::MissingKey, why, hint);
         }
@@ -305,7 +305,7 @@ impl<'a> Fields<'a> {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("keys here: {}", known.join(", ")),
             };
-            let why = format!("`{name}` is no key of {}", self.name_of_table());
+            let why = format!("unknown key `{name}` in {}", self.name_of_table());
             self.source
                 .problem(&key.span(), TomlProblemKind::UnknownKey, why, hint);
         }
@@ -322,10 +322,7 @@ impl<'a> Fields<'a> {
         }
         if !optional {
             let why = format!("{} has no `{key}`", self.name_of_table());
-            let hint = format!(
-                "write it; {} says what it means",
-                self.source.kind().document
-            );
+            let hint = format!("add it; see {}", self.source.kind().document);
             self.source
                 .problem(&self.span, TomlProblemKind::MissingKey, why, hint);
         }
@@ -334,7 +331,7 @@ impl<'a> Fields<'a> {
 
     fn out_of_bounds(&self, key: &str, span: &Range<usize>, wanted: &str) {
         let why = format!("`{key}` must be {wanted}");
-        let hint = format!("{} says what it means", self.source.kind().document);
+        let hint = format!("see {}", self.source.kind().document);
         self.source
             .problem(span, TomlProblemKind::BadValue, why, hint);
     }

@@ -75,11 +75,8 @@ impl<'a> Source<'a> {
         let (document, errors) = DeTable::parse_recoverable(self.text);
         for error in &errors {
             let at = error.span().unwrap_or(0..0);
-            let why = format!("this is no TOML: {}", error.message());
-            let hint = format!(
-                "the files in {} show how one is written",
-                self.kind.examples
-            );
+            let why = format!("not valid TOML: {}", error.message());
+            let hint = format!("see the examples in {}", self.kind.examples);
             self.problem(&at, TomlProblemKind::NotToml, why, hint);
         }
         errors.is_empty().then_some(document)

@@ -95,11 +95,11 @@ fn mistakes_are_told_with_their_place() {
     check_refused("[[device.layer]]\nread_us = 5", "has no `kind`");
     check_refused(
         "[[device.layer]]\nkind = \"dealy\"",
-        "there is no layer `dealy`",
+        "unknown layer `dealy`",
     );
     check_refused("[[device.layer]]\nkind = \"delay\"", "delays nothing");
     let delay = "[[device.layer]]\nkind = \"delay\"\nread_us = 5\n";
-    check_refused(&format!("{delay}raed_us = 5"), "`raed_us` is no key");
+    check_refused(&format!("{delay}raed_us = 5"), "unknown key `raed_us`");
     check_refused(&format!("{delay}write_us = -1"), "`write_us` must be");
     check_refused(
         &format!("{delay}[device.layer.read]\nlatency_ns = [1]\ncount = [1]"),

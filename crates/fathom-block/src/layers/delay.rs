@@ -150,7 +150,7 @@ fn time(fields: &dyn Parameters, direction: Direction) -> Option<DelayTime> {
     };
     if fields.has(fixed) {
         let why = format!("`{fixed}` and a table `{drawn}`: a command has one latency");
-        fields.refuse(fixed, &why, "take one of them out");
+        fields.refuse(fixed, &why, "remove one of them");
     }
     let recorded = table.recorded();
     table.finish();

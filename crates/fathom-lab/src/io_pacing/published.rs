@@ -1,6 +1,6 @@
 //! Published figures of the pacing prototype, by condition.
 
-use super::condition::{Condition, Devices, Pacing, Period};
+use super::condition::{Condition, Devices, Pacing, Period, Slow};
 
 /// Figures of one published row.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -102,70 +102,58 @@ impl Row {
             Pacing::Buffers(count) => Some(count),
             _ => None,
         };
-        let is_memory = condition.devices == Devices::Memory;
-        let without_slow = condition.slow.is_none();
-        let at_depth = self.is("depth", condition.depth);
         let of_buffers = buffers.is_some_and(|count| self.is("buffers", count));
-        match self.kind {
+        if self.kind == Kind::SlowDevices {
+            return of_buffers
+                && condition
+                    .slow
+                    .is_some_and(|slow| self.is_slow(condition, slow));
+        }
+        let is_memory = condition.devices == Devices::Memory;
+        let has_kind = match self.text("devices") {
+            Some(kind) => {
+                let wanted = if is_memory { "16 nvme" } else { "16 null" };
+                let found = kind.get(..wanted.len());
+                found.is_some_and(|found| found.eq_ignore_ascii_case(wanted))
+            }
+            // The other files are about drives.
+            None => is_memory,
+        };
+        let without_cache = condition.buffer_cache.is_none();
+        let has_policy = match self.kind {
             Kind::NoneAndBuffers => {
-                let policy = condition.pacing.to_string();
-                let kind = if is_memory { "16 nvme" } else { "16 null" };
-                without_slow
-                    && at_depth
-                    && self.text("devices") == Some(kind)
-                    && self.text("pacing") == Some(&policy)
-                    && condition.buffer_cache.is_none()
+                self.text("pacing") == Some(&condition.pacing.to_string()) && without_cache
             }
             Kind::BufferCount => {
-                let cores = self.is("cores", condition.threads.max(PUBLISHED_CORES_MIN));
-                is_memory
-                    && without_slow
-                    && at_depth
-                    && of_buffers
-                    && cores
-                    && condition.buffer_cache.is_none()
+                let cores = condition.threads.max(PUBLISHED_CORES_MIN);
+                of_buffers && self.is("cores", cores) && without_cache
             }
             Kind::CoresAndCache => {
-                let of_what = match self.text("what") {
-                    Some("cores") => {
-                        condition.buffer_cache.is_none() && self.is("value", condition.threads)
-                    }
-                    _ => condition
-                        .buffer_cache
-                        .is_some_and(|cache| self.is("value", cache)),
+                let has_value = match self.text("what") {
+                    Some("cores") => without_cache && self.is("value", condition.threads),
+                    _ => (condition.buffer_cache).is_some_and(|cache| self.is("value", cache)),
                 };
-                is_memory && without_slow && at_depth && of_buffers && of_what
+                of_buffers && has_value
             }
-            Kind::SlowDevices => condition.slow.is_some_and(|slow| {
-                of_buffers
-                    && is_memory
-                    && self.is("good_job_depth", condition.depth)
-                    && self.is("delay_devices", slow.devices)
-                    && self.is("delay_job_depth", slow.depth)
-            }),
-            Kind::Latency => {
-                let kind = if is_memory {
-                    "16 NVMe disks"
-                } else {
-                    "16 Null disks"
-                };
-                without_slow
-                    && condition.pacing == Pacing::None
-                    && at_depth
-                    && self.text("devices") == Some(kind)
-            }
-            Kind::Rate => {
-                let Pacing::Rate(Period::PublishedUs(us)) = condition.pacing else {
-                    return false;
-                };
-                let period = self.number("pacer_period_us");
-                is_memory
-                    && without_slow
-                    && at_depth
-                    && self.is("cores", 4)
-                    && period.is_some_and(|period| (period - us).abs() < 1e-9)
-            }
-        }
+            Kind::Latency => condition.pacing == Pacing::None,
+            Kind::Rate => match condition.pacing {
+                Pacing::Rate(Period::PublishedUs(us)) => {
+                    let period = self.number("pacer_period_us");
+                    self.is("cores", PUBLISHED_CORES_MIN)
+                        && period.is_some_and(|period| (period - us).abs() < 1e-9)
+                }
+                _ => false,
+            },
+            Kind::SlowDevices => false,
+        };
+        condition.slow.is_none() && has_kind && self.is("depth", condition.depth) && has_policy
+    }
+
+    fn is_slow(&self, condition: &Condition, slow: Slow) -> bool {
+        condition.devices == Devices::Memory
+            && self.is("good_job_depth", condition.depth)
+            && self.is("delay_devices", slow.devices)
+            && self.is("delay_job_depth", slow.depth)
     }
 }
 
@@ -201,7 +189,7 @@ const FILES: [File; 6] = [
 
 #[cfg(test)]
 mod tests {
-    use super::super::condition::{PacingTest, Slow};
+    use super::super::condition::PacingTest;
     use super::*;
 
     fn condition(pacing: Pacing, depth: u32) -> Condition {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fathom_block::{Exchange, HomeDevice, Memory, RemoteDevice};
+use fathom_block::{Exchange, HomeDevice, RemoteDevice, SharedMemory};
 use fathom_core::{BlockDevice, Geometry, Tick};
 use fathom_net::target::{DeviceError, DeviceFactory};
 use fathom_nvme::{Command, Opcode, Pdu, Status};
@@ -207,7 +207,7 @@ impl DeviceFactory for Homed {
         let exchange = Arc::clone(&self.exchange);
         Ok(match thread {
             0 => {
-                let device = Box::new(Memory::new(self.bytes));
+                let device = Box::new(SharedMemory::new(self.bytes));
                 Box::new(HomeDevice::new(exchange, 0, device))
             }
             _ => Box::new(RemoteDevice::new(exchange, 0, thread, self.geometry())),
@@ -215,7 +215,7 @@ impl DeviceFactory for Homed {
     }
 
     fn geometry(&self) -> Geometry {
-        Memory::new(self.bytes).geometry()
+        SharedMemory::new(self.bytes).geometry()
     }
 }
 

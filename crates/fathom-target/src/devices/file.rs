@@ -97,7 +97,7 @@ impl FileDevice {
             ) => (bytes, logical_block),
             (TargetKind::Block { .. }, Some(_)) => {
                 let hint = "leave the size out: a device of kind `split` shows a part";
-                return Err(obstacle("a block device has its size".into(), hint));
+                return Err(obstacle("the size of a block device is fixed".into(), hint));
             }
             (TargetKind::Stream | TargetKind::Directory, _) => {
                 let why = "neither a file nor a block device";

@@ -138,7 +138,7 @@ impl MachineModel {
                 }
                 let message = format!("no job uses `{pattern}`");
                 let names: Vec<&str> = paths.iter().map(|(path, _)| *path).take(3).collect();
-                let hint = format!("take it out; the jobs use {}", names.join(", "));
+                let hint = format!("remove it; the jobs use {}", names.join(", "));
                 let mut problem = RunProblem::new(ProblemKind::UnusedModel, message).hint(hint);
                 problem.origin = origin.clone();
                 problems.push(problem);
