@@ -8,5 +8,6 @@ pub(crate) mod nvme_host;
 pub(crate) mod nvme_target;
 pub(crate) mod planted;
 pub(crate) mod record;
+pub(crate) mod target_file;
 pub(crate) mod trace;
 pub(crate) mod verify;

@@ -10,7 +10,7 @@ use fathom_sys::peak_allocation;
 use fathom_sys::thread;
 
 use crate::decoders::{
-    job, log, machine, nvme, nvme_host, nvme_target, planted, record, trace, verify,
+    job, log, machine, nvme, nvme_host, nvme_target, planted, record, target_file, trace, verify,
 };
 use crate::watchdog::Watchdog;
 
@@ -37,6 +37,7 @@ pub(crate) const TARGETS: &[Target] = &[
     target("compressed-log", log::decode_compressed, no_words),
     target("trace-page", trace::decode, no_words),
     target("machine-file", machine::decode, machine::words),
+    target("target-file", target_file::decode, target_file::words),
     target("verify-header", verify::decode, no_words),
     target("nvme-pdu", nvme::decode, no_words),
     target("nvme-host-queue", nvme_host::decode, no_words),

@@ -23,8 +23,13 @@ pub(crate) fn decode(input: &[u8]) -> Result<Verdict, String> {
 
 /// Keys and table heads of the examples.
 pub(crate) fn words() -> Vec<String> {
+    words_of(&EXAMPLES)
+}
+
+/// Returns the keys and table heads of TOML files.
+pub(crate) fn words_of(files: &[&str]) -> Vec<String> {
     let mut words = std::collections::BTreeSet::new();
-    for line in EXAMPLES.iter().flat_map(|text| text.lines()) {
+    for line in files.iter().flat_map(|text| text.lines()) {
         let line = line.split('#').next().unwrap_or_default().trim();
         if line.starts_with('[') {
             words.insert(format!("{line}\n"));
