@@ -162,7 +162,7 @@ impl Admission {
         let granted = self.grant(now);
         if granted.is_none() {
             self.pacer.turn(now);
-            self.buffers.free_idle(now);
+            self.buffers.free_idle(now, &mut self.wakes);
         }
         granted
     }

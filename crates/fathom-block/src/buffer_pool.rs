@@ -11,10 +11,10 @@
 //! calls that hand it a buffer say that it is to be woken.
 //!
 //! Why no wake-up is lost: a thread registers under the lock that it found nothing free under, and
-//! each buffer that comes back later is given to a registered thread first. A thread caches
-//! nothing once it has nothing in flight ([`ThreadBuffers`](crate::thread_buffers::ThreadBuffers)),
-//! so a registered thread always waits for a buffer in flight, or for one that a busy thread
-//! caches; caches together are smaller than the pool by a buffer per thread.
+//! each buffer that comes back later is given to a registered thread first. Caches together are
+//! smaller than the pool by a buffer per thread, so a registered thread always waits for a buffer
+//! in flight. A thread gives up cached buffers that it does not use
+//! ([`ThreadBuffers`](crate::thread_buffers::ThreadBuffers)), so that an idle one keeps none.
 
 use std::sync::{Arc, OnceLock};
 

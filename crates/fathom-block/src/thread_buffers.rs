@@ -10,8 +10,8 @@ use crate::buffer_pool::{BufferPool, NOBODY};
 ///
 /// In steady state taking and returning a buffer cost a push and a pop of the thread's own stack,
 /// and two relaxed accesses to lines that rarely change; the lock of the pool is taken when the
-/// cache is empty or full, when another thread has fewer buffers and waits, and when the last
-/// request in flight ends.
+/// cache is empty or full, when another thread has fewer buffers and waits, and for buffers that
+/// were cached for a while without use.
 #[derive(Debug)]
 pub(crate) struct ThreadBuffers {
     pool: Arc<BufferPool>,
@@ -26,7 +26,7 @@ pub(crate) struct ThreadBuffers {
     in_use: u32,
     /// The pool counts this thread among those that wait, or has mail for it.
     is_registered: bool,
-    idle: IdleCount,
+    idle: Idle,
     counts: BufferCounts,
 }
 
@@ -41,10 +41,12 @@ pub(crate) struct BufferCounts {
     pub(crate) allocated: u64,
 }
 
-/// Smallest number of cached buffers in the current interval: those were of no use in it.
+/// Cached buffers that are of no use.
 #[derive(Debug)]
-struct IdleCount {
+struct Idle {
+    /// Smallest number of cached buffers in the current interval.
     least: usize,
+    /// End of the interval.
     until: Option<Tick>,
 }
 
@@ -58,7 +60,7 @@ impl ThreadBuffers {
             cache: Vec::new(),
             in_use: 0,
             is_registered: false,
-            idle: IdleCount {
+            idle: Idle {
                 least: 0,
                 until: None,
             },
@@ -108,14 +110,16 @@ impl ThreadBuffers {
         }
     }
 
-    /// Returns true if the thread may keep what it caches: its requests wait for it, or it is busy;
-    /// and no other thread waits with fewer buffers.
+    /// Returns true if the thread may keep what it caches: its requests wait for it, or it is no
+    /// more than its share; and no other thread waits with fewer buffers.
     #[inline]
     fn may_keep(&self, waiting: u32) -> bool {
         let cached = u32::try_from(self.cache.len()).unwrap_or(u32::MAX);
         let neediest = self.pool.neediest();
         if waiting == 0 {
-            return neediest == NOBODY && self.in_use > 0 && cached <= self.pool.cache();
+            // Even with nothing in flight: a fast device answers a burst within a turn, and each
+            // buffer would go through the pool. `free_idle` has the rest.
+            return neediest == NOBODY && cached <= self.pool.cache();
         }
         let held = self.in_use + cached;
         // A difference of one is let be, or a buffer would go round between equals for ever.
@@ -150,20 +154,33 @@ impl ThreadBuffers {
         self.share(0, wakes);
     }
 
-    /// Frees the buffers of an unlimited pool that were not used since the last interval began.
-    pub(crate) fn free_idle(&mut self, now: Tick) {
-        if self.is_limited || self.idle.until.is_some_and(|until| now < until) {
-            return;
+    /// Gives up the cached buffers that were not used since the last interval began.
+    #[inline]
+    pub(crate) fn free_idle(&mut self, now: Tick, wakes: &mut Vec<u32>) {
+        if self.idle.until.is_none_or(|until| until <= now) {
+            self.end_interval(now, wakes);
         }
-        if self.idle.until.is_some() {
-            // The oldest ones, at the bottom: those on top are in the processor's cache.
-            self.cache.drain(..self.idle.least.min(self.cache.len()));
-        }
-        self.idle.least = self.cache.len();
-        self.idle.until = (!self.cache.is_empty()).then(|| now + IDLE_INTERVAL);
     }
 
-    /// Returns the time at which idle buffers are to be freed.
+    fn end_interval(&mut self, now: Tick, wakes: &mut Vec<u32>) {
+        if self.idle.until.is_some() {
+            // The oldest ones, at the bottom: those on top are in the processor's cache.
+            let unused = self.idle.least.min(self.cache.len());
+            for buffer in self.cache.drain(..unused) {
+                if self.is_limited {
+                    wakes.extend(self.pool.put(self.thread, buffer));
+                }
+            }
+        }
+        let interval = match self.is_limited {
+            true => KEEP_INTERVAL,
+            false => IDLE_INTERVAL,
+        };
+        self.idle.least = self.cache.len();
+        self.idle.until = (!self.cache.is_empty()).then(|| now + interval);
+    }
+
+    /// Returns the time at which idle buffers are to be given up.
     pub(crate) fn next(&self) -> Option<Tick> {
         self.idle.until
     }
@@ -203,6 +220,10 @@ impl Drop for ThreadBuffers {
     }
 }
 
+/// Time for which a thread keeps a cached buffer of a limited pool without use, at most twice over.
+/// Longer than the pauses of a host that waits for its answers, and too short for others to miss
+/// the buffers: each has its share meanwhile.
+const KEEP_INTERVAL: Nanos = Nanos::from_millis(10);
 /// Time after which a buffer of an unlimited pool that nobody needed is freed, at most twice over.
 /// Long enough that a load which comes and goes allocates rarely, short enough that a thousand idle
 /// connections hold no memory when they are looked at.

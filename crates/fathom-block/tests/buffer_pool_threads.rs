@@ -12,7 +12,7 @@ mod buffer_pool;
 #[path = "../src/thread_buffers.rs"]
 mod thread_buffers;
 
-use fathom_core::DataBuffer;
+use fathom_core::{DataBuffer, Tick};
 use shuttle::sync::atomic::{AtomicU32, Ordering};
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::thread;
@@ -78,6 +78,16 @@ impl Target {
             }
         }
         buffers.settle(&mut wakes);
+        let mut now = Tick::ZERO;
+        buffers.free_idle(now, &mut wakes);
+        while let Some(next) = buffers.next() {
+            assert!(
+                now < next,
+                "a thread that keeps buffers has a time for them"
+            );
+            now = next;
+            buffers.free_idle(now, &mut wakes);
+        }
         self.wake(&mut wakes);
         assert_eq!(buffers.cached(), 0, "an idle thread keeps buffers");
     }
