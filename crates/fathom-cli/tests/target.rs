@@ -41,6 +41,12 @@ fn a_namespace_is_announced_served_and_summed_up() {
     assert_eq!(stats["version"], 1);
     assert_eq!(stats["commands"]["reads"], 200, "{stats:#}");
     assert_eq!(stats["commands"]["read_bytes"], 200 * 4096);
+    // The connections are over, or about to be; their bytes count.
+    assert!(stats["sent_bytes"].as_u64() > Some(200 * 4096), "{stats:#}");
+    assert!(
+        stats["received_bytes"].as_u64() > Some(200 * 72),
+        "{stats:#}"
+    );
     assert_eq!(stats["namespaces"][0]["device"], "8 GiB null");
     // An admin queue and an I/O queue, and whatever the initiator looks up before.
     assert!(

@@ -17,9 +17,9 @@ pub struct TargetRecord {
     pub pid: u32,
     /// Addresses that it listens on.
     pub listen: Vec<String>,
-    /// Bytes received from the sockets of all present connections.
+    /// Bytes received from the sockets of all connections, past ones included.
     pub received_bytes: u64,
-    /// Bytes sent to them.
+    /// Bytes sent to them, likewise.
     pub sent_bytes: u64,
     /// Data commands of all connections, past ones included.
     pub commands: CommandsRecord,

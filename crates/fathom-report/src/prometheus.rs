@@ -12,6 +12,7 @@ pub fn prometheus(record: &TargetRecord) -> String {
         add(&[], seconds(record.uptime_ns));
     });
     events(&mut page, record);
+    sockets(&mut page, record);
     buffers(&mut page, record);
     threads(&mut page, record);
     namespaces(&mut page, record);
@@ -32,6 +33,18 @@ fn events(page: &mut Page, record: &TargetRecord) {
     page.counter("connection_events_total", "Events of connections", |add| {
         for (event, count) in counted {
             add(&[("event", event)], count.to_string());
+        }
+    });
+}
+
+fn sockets(page: &mut Page, record: &TargetRecord) {
+    let (name, help) = ("socket_bytes_total", "Bytes on the sockets of connections");
+    page.counter(name, help, |add| {
+        for (direction, bytes) in [
+            ("received", record.received_bytes),
+            ("sent", record.sent_bytes),
+        ] {
+            add(&[("direction", direction)], bytes.to_string());
         }
     });
 }
@@ -307,6 +320,7 @@ mod tests {
         for wanted in [
             "fathom_target_uptime_seconds 2.000\n",
             "fathom_target_connection_events_total{event=\"refused\"} 2\n",
+            "fathom_target_socket_bytes_total{direction=\"sent\"} 17825792\n",
             "fathom_target_buffers 32\n",
             "fathom_target_buffers_in_use{thread=\"0\"} 3\n",
             "fathom_target_pacer_period_nanoseconds{thread=\"0\"} 23000\n",

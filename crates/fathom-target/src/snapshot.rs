@@ -42,8 +42,8 @@ impl Facts {
             uptime_ns: self.clock.now().get(),
             pid: std::process::id(),
             listen: self.listen.clone(),
-            received_bytes: connections.iter().map(|one| one.received_bytes).sum(),
-            sent_bytes: connections.iter().map(|one| one.sent_bytes).sum(),
+            received_bytes: sum(|one| one.received_bytes),
+            sent_bytes: sum(|one| one.sent_bytes),
             commands: all,
             buffers: BuffersRecord {
                 count: self.buffers.count,
