@@ -108,8 +108,8 @@ impl Refusal {
             Self::NoSuchDevice { .. } => "check the device's name with `lsblk`",
             Self::FileAmongDevices { .. } => "remove it, and check the device's name with `lsblk`",
             Self::InUse { .. } => {
-                "choose a device or file that is not in use, or set `allow_mounted_write=1` if what \
-                 is on it may be destroyed"
+                "choose a device or file that is not in use, or set `allow_mounted_write=1` if \
+                 what is on it may be destroyed"
             }
             Self::KernelInterface { .. } => "choose a file on a disk",
             Self::Harmful { .. } | Self::NoOffsets { .. } => {
