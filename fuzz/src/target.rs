@@ -10,7 +10,8 @@ use fathom_sys::peak_allocation;
 use fathom_sys::thread;
 
 use crate::decoders::{
-    job, log, machine, nvme, nvme_host, nvme_target, planted, record, target_file, trace, verify,
+    iolog, job, log, machine, nvme, nvme_host, nvme_target, planted, record, target_file, trace,
+    verify,
 };
 use crate::watchdog::Watchdog;
 
@@ -36,6 +37,8 @@ pub(crate) const TARGETS: &[Target] = &[
     target("log-lines", log::decode_lines, log::words),
     target("compressed-log", log::decode_compressed, no_words),
     target("trace-page", trace::decode, no_words),
+    target("io-log", iolog::decode_text, iolog::words),
+    target("blktrace", iolog::decode_trace, no_words),
     target("machine-file", machine::decode, machine::words),
     target("target-file", target_file::decode, target_file::words),
     target("verify-header", verify::decode, no_words),

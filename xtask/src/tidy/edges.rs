@@ -123,7 +123,7 @@ fn allows(below: &[&str], to: &str) -> bool {
 }
 
 /// Each crate with its permitted dependencies, without `fathom-`; `*` permits all.
-const ALLOWED: [(&str, &[&str]); 27] = [
+const ALLOWED: [(&str, &[&str]); 28] = [
     ("fathom-core", &[]),
     ("fathom-checksum", &[]),
     ("fathom-stats", &["core"]),
@@ -131,6 +131,7 @@ const ALLOWED: [(&str, &[&str]); 27] = [
     ("fathom-workload", &["core", "checksum", "stats"]),
     ("fathom-block", &["core"]),
     ("fathom-nvme", &["core"]),
+    ("fathom-iolog", &["core"]),
     ("fathom-toml", &["core", "block", "job"]),
     ("fathom-record", &["core", "stats"]),
     ("fathom-report", &["record", "core", "stats"]),
