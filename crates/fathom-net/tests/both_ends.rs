@@ -5,47 +5,22 @@
     reason = "the whole file is a test, its helpers too"
 )]
 
-use std::sync::Arc;
+#[path = "target/setup.rs"]
+mod setup;
 
-use fathom_block::{BufferConfig, PacingConfig, SharedMemory};
 use fathom_core::{
-    BlockDevice, Completion, Direction, EngineValues, FileIndex, Geometry, Op, OpKind, OptionValue,
-    Slot, Tick, Xoshiro256,
+    Completion, Direction, EngineValues, FileIndex, Op, OpKind, OptionValue, Slot, Xoshiro256,
 };
 use fathom_engine::{AnyEngine, EngineConfig, EngineFile, start};
 use fathom_net::NVME_TCP;
-use fathom_net::target::{
-    DeviceError, DeviceFactory, NamespaceConfig, SubsystemConfig, Target, TargetConfig,
-    TargetEvent, TargetLimits, TargetLog, Wakers,
-};
-use fathom_nvme::Digests;
+use fathom_net::target::Target;
 use fathom_sys::clock::Clock;
+use setup::NQN;
 
-const NQN: &str = "nqn.2026-01.io.fathom:both-ends";
 /// Bytes of the namespace, and of the largest op.
 const BYTES: usize = 4 << 20;
 const OP_BYTES: u32 = 256 << 10;
 const DEPTH: u32 = 16;
-
-#[derive(Debug)]
-struct Memory(SharedMemory);
-
-impl DeviceFactory for Memory {
-    fn open(&self, _thread: u32, _now: Tick) -> Result<Box<dyn BlockDevice>, DeviceError> {
-        Ok(Box::new(self.0.open()))
-    }
-
-    fn geometry(&self) -> Geometry {
-        self.0.geometry()
-    }
-}
-
-#[derive(Debug)]
-struct Silent;
-
-impl TargetLog for Silent {
-    fn event(&self, _event: &TargetEvent<'_>) {}
-}
 
 /// Settings of the target, and options of the initiator.
 struct Settings {
@@ -57,41 +32,12 @@ struct Settings {
 }
 
 fn target(settings: &Settings) -> Target {
-    let config = TargetConfig {
-        listen: vec!["127.0.0.1:0".parse().unwrap()],
-        threads: settings.threads,
-        wakers: Wakers::new(settings.threads).unwrap(),
-        cpus: None,
-        busy_poll: false,
-        subsystems: vec![SubsystemConfig {
-            nqn: NQN.to_owned(),
-            serial: "1".to_owned(),
-            model: "Fathom".to_owned(),
-            allowed_hosts: None,
-            namespaces: vec![NamespaceConfig {
-                nsid: 1,
-                nguid: [9; 16],
-                block_bytes: 512,
-                device: Arc::new(Memory(SharedMemory::new(BYTES as u64))),
-            }],
-        }],
-        limits: TargetLimits {
-            in_capsule_bytes: settings.in_capsule_bytes,
-            ..TargetLimits::DEFAULT
-        },
-        buffers: BufferConfig {
-            count: settings.buffers,
-            bytes: 131_072,
-            cache: 0,
-        },
-        pacing: PacingConfig::None,
-        digests: Digests {
-            header: true,
-            data: true,
-        },
-        success_in_data: settings.success_in_data,
-    };
-    Target::start(config, Arc::new(Silent)).unwrap()
+    let mut config = setup::config(setup::memory(BYTES as u64), settings.threads);
+    config.limits.in_capsule_bytes = settings.in_capsule_bytes;
+    config.buffers.count = settings.buffers;
+    config.buffers.cache = 0;
+    config.success_in_data = settings.success_in_data;
+    setup::start(config).0
 }
 
 fn initiator(target: &Target, options: &[(&'static str, u64)]) -> AnyEngine {

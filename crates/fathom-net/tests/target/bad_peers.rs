@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use fathom_nvme::{DataPdu, FatalStatus, Opcode, Pdu, Side, Status, TermReq};
 
-use crate::bare_host::{BOTH, BareHost, NO_DIGESTS, h2c, inside, transfer};
-use crate::setup::{config, connections, memory, null, start, wait_for};
+use crate::bare_host::{BareHost, h2c, inside, transfer};
+use crate::setup::{BOTH, NO_DIGESTS, config, connections, memory, null, start, wait_for};
 
 /// Expects to be told of a fatal error, and the end of the connection once the host closes.
 #[track_caller]

@@ -1,4 +1,5 @@
 //! A host of a few lines, which sends whatever a test wants.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,16 +10,9 @@ use fathom_nvme::{
     FabricsType, Framing, IcReq, Limits, Opcode, Pdu, Property, PropertyAccess, Side, Status,
 };
 
-pub(crate) const NQN: &str = "nqn.2026-01.io.fathom:test";
+use crate::setup::NQN;
+
 pub(crate) const HOST: &str = "nqn.2014-08.org.nvmexpress:uuid:host";
-pub(crate) const NO_DIGESTS: Digests = Digests {
-    header: false,
-    data: false,
-};
-pub(crate) const BOTH: Digests = Digests {
-    header: true,
-    data: true,
-};
 
 /// One connection of a host.
 pub(crate) struct BareHost {

@@ -7,8 +7,8 @@ use fathom_core::{BlockDevice, Geometry, Tick};
 use fathom_net::target::{DeviceError, DeviceFactory};
 use fathom_nvme::{Command, Opcode, Pdu, Status};
 
-use crate::bare_host::{BOTH, BareHost, NO_DIGESTS, h2c, inside, outside, transfer};
-use crate::setup::{config, connections, memory, null, start, wait_for};
+use crate::bare_host::{BareHost, h2c, inside, outside, transfer};
+use crate::setup::{BOTH, NO_DIGESTS, config, connections, memory, null, start, wait_for};
 
 fn pattern(bytes: usize, seed: u8) -> Vec<u8> {
     (0..bytes)

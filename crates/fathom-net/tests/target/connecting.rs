@@ -5,8 +5,8 @@ use fathom_nvme::{
     Property, PropertyAccess, Status,
 };
 
-use crate::bare_host::{BOTH, BareHost, HOST, NO_DIGESTS, NQN, connect, inside, outside, transfer};
-use crate::setup::{config, connections, null, start, wait_for};
+use crate::bare_host::{BareHost, HOST, connect, inside, outside, transfer};
+use crate::setup::{BOTH, NO_DIGESTS, NQN, config, connections, null, start, wait_for};
 
 fn identify(cns: u32, nsid: u32) -> Command {
     Command::new(Opcode::IDENTIFY, 4)

@@ -7,8 +7,8 @@ use fathom_core::{BlockDevice, Command, CommandData, Finished, Geometry, Nanos, 
 use fathom_net::target::{DeviceError, DeviceFactory, TargetConfig};
 use fathom_nvme::{Connect, Opcode, Pdu};
 
-use crate::bare_host::{BareHost, NO_DIGESTS, connect, inside, transfer};
-use crate::setup::{config, connections, memory, null, start, wait_for};
+use crate::bare_host::{BareHost, connect, inside, transfer};
+use crate::setup::{NO_DIGESTS, config, connections, memory, null, start, wait_for};
 
 const SHORT: Nanos = Nanos::from_millis(40);
 

@@ -1,4 +1,5 @@
 //! Targets for tests.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -9,8 +10,17 @@ use fathom_net::target::{
     DeviceError, DeviceFactory, NamespaceConfig, SubsystemConfig, Target, TargetConfig,
     TargetEvent, TargetLimits, TargetLog, TargetStatistics, Wakers,
 };
+use fathom_nvme::Digests;
 
-use crate::bare_host::{BOTH, NQN};
+pub(crate) const NQN: &str = "nqn.2026-01.io.fathom:test";
+pub(crate) const NO_DIGESTS: Digests = Digests {
+    header: false,
+    data: false,
+};
+pub(crate) const BOTH: Digests = Digests {
+    header: true,
+    data: true,
+};
 
 #[derive(Debug)]
 pub(crate) struct Nulls(pub(crate) u64);
