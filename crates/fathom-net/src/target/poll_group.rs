@@ -35,6 +35,8 @@ pub(crate) struct PollGroup {
     connections: Connections,
     timers: Timers,
     work: Work,
+    /// Memory of the next list of connections with input.
+    served: Vec<u32>,
     /// Buffers came back in the last round, for which requests may wait.
     has_grants: bool,
     stops_at: Option<Tick>,
@@ -145,6 +147,7 @@ impl PollGroup {
                 counters: Counters::default(),
                 namespaces: vec![IoCounters::default(); namespaces],
             },
+            served: Vec::new(),
             has_grants: false,
             stops_at: None,
         })
@@ -253,17 +256,16 @@ impl PollGroup {
 
     /// Handles all input and output that is ready.
     fn serve(&mut self) {
-        let active = std::mem::take(&mut self.work.active);
+        // Those that go on gather in the other list; neither gives its memory up.
+        let mut active = std::mem::replace(&mut self.work.active, std::mem::take(&mut self.served));
         for &index in &active {
             if let Some(connection) = self.connections.get(index) {
                 connection.is_active = false;
                 connection.receive(&mut self.work);
             }
         }
-        // Keeps its memory, without the order: those that go on were added behind the others.
-        let again = std::mem::replace(&mut self.work.active, active);
-        self.work.active.clear();
-        self.work.active.extend(again);
+        active.clear();
+        self.served = active;
         self.has_grants = false;
         for _ in 0..ROUNDS {
             self.settle();
