@@ -45,6 +45,8 @@ pub struct EngineInfo {
     pub blocks_when_buffered: bool,
     /// Passes each op's own I/O priority on (`cmdprio_percentage` and its relatives).
     pub op_priorities: bool,
+    /// Marks writes that must be stored whole or not at all (`RWF_ATOMIC`).
+    pub atomic_writes: bool,
     /// Kernel resource of which every slot takes one.
     pub slot_limit: Option<SlotLimit>,
     /// Has the kernel start threads on its behalf, whose CPU time is the job's.
@@ -138,6 +140,7 @@ impl EngineInfo {
             bypasses_cache: true,
             blocks_when_buffered: false,
             op_priorities: false,
+            atomic_writes: false,
             slot_limit: None,
             kernel_threads: false,
             exit_waits_for_ops: false,

@@ -2,6 +2,7 @@
 
 use fathom_core::EngineValues;
 use fathom_sys::clock::Clock;
+use fathom_sys::file_io::RwFlags;
 use fathom_sys::memory::MemoryPlacement;
 
 use crate::{FileLock, Kick, Registration};
@@ -37,6 +38,8 @@ pub struct EngineConfig {
     pub keep_access_time: bool,
     /// Expected lifetime of written data, 1–5 (`RWH_WRITE_LIFE_NONE` to `…_EXTREME`); 0: no hint.
     pub write_hint: u8,
+    /// Size of the writes, if each must be stored whole or not at all (`RWF_ATOMIC`); 0: no need.
+    pub atomic_write_bytes: u32,
     /// Clock that issue times are read from.
     pub clock: Clock,
 }
@@ -59,7 +62,16 @@ impl EngineConfig {
             offload: None,
             keep_access_time: false,
             write_hint: 0,
+            atomic_write_bytes: 0,
             clock,
+        }
+    }
+
+    /// Returns the flags of writes, given those of all ops.
+    pub(crate) const fn write_flags(&self, flags: RwFlags) -> RwFlags {
+        match self.atomic_write_bytes {
+            0 => flags,
+            _ => flags.atomic(),
         }
     }
 

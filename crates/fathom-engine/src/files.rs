@@ -7,7 +7,7 @@ use std::path::Path;
 
 use fathom_core::{EngineError, EngineStep, Errno, FileIndex};
 use fathom_sys::file_io::Descriptor;
-use fathom_sys::files::{self, Access, Advice, FileKind};
+use fathom_sys::files::{self, Access, Advice, AtomicWriteUnits, FileKind};
 
 use crate::{EngineConfig, EngineFile, FileAdvice, FileCheck};
 
@@ -25,6 +25,7 @@ pub(crate) struct Files {
     advice: FileAdvice,
     keep_access_time: bool,
     write_hint: u8,
+    atomic_write_bytes: u32,
     /// Check of each opened file by the engine.
     check: Option<FileCheck>,
 }
@@ -41,6 +42,7 @@ impl Files {
             advice: config.advice,
             keep_access_time: config.keep_access_time,
             write_hint: config.write_hint,
+            atomic_write_bytes: config.atomic_write_bytes,
             check: (config.engine.file_check)(config),
         }
     }
@@ -91,6 +93,9 @@ impl Files {
                     let error = io::Error::from(refusal.errno);
                     return Err(self.error(refusal.step, file, &error, refusal.hint.into()));
                 }
+                if asked.write && self.atomic_write_bytes > 0 {
+                    self.check_atomic_writes(&opened, file)?;
+                }
                 self.kinds[file.index()] = kind;
                 self.open[file.index()] = Some(opened);
                 Ok(())
@@ -100,6 +105,22 @@ impl Files {
                 Err(self.error(EngineStep::Open, file, &error, hint))
             }
         }
+    }
+
+    /// Refuses a file that does not store the job's writes whole or not at all.
+    fn check_atomic_writes(&self, opened: &File, file: FileIndex) -> Result<(), EngineError> {
+        let step = EngineStep::Option("atomic");
+        let units = AtomicWriteUnits::of(opened)
+            .map_err(|error| self.error(step, file, &error, String::new()))?;
+        let hint = match units {
+            Some(units) if units.allow(self.atomic_write_bytes.into()) => return Ok(()),
+            Some(units) => format!(
+                "choose a `bs` that is a power of two from {} to {}",
+                units.min, units.max
+            ),
+            None => "remove `atomic`: the file's storage has no atomic writes".into(),
+        };
+        Err(self.error(step, file, &Errno::EOPNOTSUPP.into(), hint))
     }
 
     const fn advice_for(&self, random: bool) -> Option<Advice> {

@@ -21,6 +21,7 @@ pub(crate) static INFO: EngineInfo = EngineInfo {
     synchronous: Synchronous::Never,
     blocks_when_buffered: true,
     op_priorities: true,
+    atomic_writes: true,
     slot_limit: Some(SlotLimit {
         limit: "aio-max-nr",
         used: "aio-nr",
@@ -71,6 +72,7 @@ pub struct Libaio {
     context: Context,
     clock: Clock,
     files: Files,
+    /// Flags of writes.
     flags: RwFlags,
     /// Prepared trim or sync, which the context cannot take; the queue is otherwise empty.
     exclusive_op: Option<Op>,
@@ -81,12 +83,13 @@ pub struct Libaio {
 impl Libaio {
     pub(crate) fn start(config: &EngineConfig) -> Result<Self, EngineError> {
         let options = Options::from(&config.options);
-        let flags = RwFlags::new(false, options.nowait, false);
+        let reads = RwFlags::new(false, options.nowait, false);
+        let flags = config.write_flags(reads);
         let context = Context::new(
             config.depth,
             config.buffer_bytes,
             &config.memory,
-            flags,
+            [reads, flags],
             options.vectored,
         );
         let context = context.map_err(|(step, error)| start_error(config, step, &error))?;

@@ -32,6 +32,7 @@ pub(crate) static PVSYNC: EngineInfo = info("pvsync", "preadv(2) and pwritev(2)"
 /// Facts about `pvsync2`.
 pub(crate) static PVSYNC2: EngineInfo = EngineInfo {
     options: &[HIPRI, UNCACHED, NOWAIT, HIPRI_PERCENTAGE],
+    atomic_writes: true,
     ..info("pvsync2", "preadv2(2) and pwritev2(2)")
 };
 
@@ -81,6 +82,8 @@ impl From<&EngineValues> for Options {
 pub struct SyncEngine {
     call: SyncCall,
     flags: RwFlags,
+    /// Writes carry `RWF_ATOMIC`.
+    atomic_writes: bool,
     /// Choice of the ops that poll, with `hipri_percentage`.
     partial_polling: Option<PartialPolling>,
     clock: Clock,
@@ -150,6 +153,7 @@ impl SyncEngine {
         Ok(Self {
             call,
             flags: RwFlags::new(options.polled, options.nowait, options.uncached),
+            atomic_writes: config.atomic_write_bytes > 0,
             partial_polling: PartialPolling::new(options),
             clock: config.clock,
             depth: config.depth,
@@ -172,7 +176,11 @@ impl SyncEngine {
 
     /// Returns the kernel's optional features in use.
     pub(crate) fn features(&self) -> Vec<String> {
-        self.flags.names().map(String::from).collect()
+        let flags = match self.atomic_writes {
+            true => self.flags.atomic(),
+            false => self.flags,
+        };
+        flags.names().map(String::from).collect()
     }
 
     /// Executes one op and returns its result.
@@ -195,7 +203,11 @@ impl SyncEngine {
                 file_io::preadv(file, part, op.offset, self.flags)
             }
             (SyncCall::Pvsync | SyncCall::Pvsync2, true) => {
-                file_io::pwritev(file, part, op.offset, self.flags)
+                let flags = match self.atomic_writes {
+                    true => self.flags.atomic(),
+                    false => self.flags,
+                };
+                file_io::pwritev(file, part, op.offset, flags)
             }
             (SyncCall::Sync | SyncCall::Vsync, _) => {
                 self.perform_run(std::slice::from_ref(op), write)

@@ -29,6 +29,7 @@ pub use refusal::why_no_ring;
 pub(crate) static INFO: EngineInfo = EngineInfo {
     synchronous: Synchronous::Never,
     op_priorities: true,
+    atomic_writes: true,
     kernel_threads: true,
     shares_buffers: true,
     options: &[
@@ -184,6 +185,7 @@ impl Uring {
             plain_descriptor: options.plain_descriptor,
             pollable: options.pollable,
             flags: RwFlags::new(false, options.nowait, options.uncached),
+            atomic_writes: config.atomic_write_bytes > 0,
         });
         Ok(Self {
             ring: ring.map_err(|error| start_error(config, options, &error))?,

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fathom_sys::files::{self, Access};
+use fathom_sys::files::{self, Access, AtomicWriteUnits};
 use fathom_sys::{clock, numa, system};
 
 /// Returns the number of processors that are online.
@@ -41,6 +41,14 @@ pub fn try_open(path: &Path, read_write: bool) -> io::Result<()> {
         ..Access::default()
     };
     files::open(path, access).map(drop)
+}
+
+/// Returns the sizes of the atomic writes that a file or device takes; `None` if it takes none.
+///
+/// # Errors
+/// The reason why it cannot be opened or queried.
+pub fn atomic_writes(path: &Path) -> io::Result<Option<AtomicWriteUnits>> {
+    AtomicWriteUnits::of(files::open(path, Access::READING)?)
 }
 
 /// Returns whether this process may create files in a directory.

@@ -1,6 +1,7 @@
 //! Rules on a whole job that need no look at the machine's disks.
 
 mod content;
+mod device;
 mod wait_for;
 mod zones;
 
@@ -45,6 +46,7 @@ impl JobCheck<'_> {
         self.ranges();
         self.sizes();
         self.queue();
+        self.atomic();
         self.rates();
         self.runtime();
         self.logs();

@@ -141,6 +141,7 @@ impl Default for Options {
             priohint: None,
             ioscheduler: None,
             process: crate::process::ProcessOptions::default(),
+            device: crate::device::DeviceOptions::default(),
             cmdprio_percentage: PerDirection::all(0),
             cmdprio_class: PerDirection::all(1),
             cmdprio: PerDirection::all(0),

@@ -490,6 +490,8 @@ pub struct Options {
     pub priohint: Option<u16>,
     pub ioscheduler: Option<String>,
     pub process: crate::process::ProcessOptions,
+    /// Features of the device.
+    pub device: crate::device::DeviceOptions,
     // Engine-specific.
     pub cmdprio_percentage: PerDirection<u8>,
     pub cmdprio_class: PerDirection<u8>,

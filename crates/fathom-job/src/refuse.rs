@@ -94,7 +94,6 @@ fn needs(name: &str) -> Option<&'static str> {
             Some("a drive with flexible data placement")
         }
         "gpu_dev_id" => Some("a GPU"),
-        "atomic" => Some("a drive with atomic writes"),
         _ => None,
     }
 }

@@ -85,7 +85,6 @@ fn ramps_stalls_and_ranges() {
     });
     refuse("--io_submit_mode=both", "bad-value");
     refuse("--offload_kick=often", "bad-value");
-    refuse("--atomic=1", "not-in-fathom");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use fathom_core::Direction;
 use fathom_engine::{EngineConfig, EngineFile, FileAdvice, Kick, Registration};
 use fathom_job::{FadviseHint, Job, MemoryKind, OffloadKick, Options};
+use fathom_setup::check::write_bytes;
 use fathom_setup::translate::JobSetup;
 use fathom_setup::translate::pattern::{uses, writes};
 use fathom_sys::clock::Clock;
@@ -45,6 +46,8 @@ pub(crate) fn engine_config(
         locks: locks.of(options, setup),
         advice: advice(options.files.fadvise_hint),
         write_hint: options.files.write_hint,
+        // Cannot be cut: a larger op has no buffer, which was refused.
+        atomic_write_bytes: u32::try_from(write_bytes(options)).unwrap_or(u32::MAX),
         offload: options.offload.then(|| kick(options.offload_kick)),
         ..EngineConfig::new(engine, clock)
     }

@@ -1,6 +1,7 @@
 //! Checks of the whole plan before the first file is created: dangerous targets, options that
 //! cannot work, and sizes that make no sense. One pass reports every problem of every job.
 
+mod atomic;
 pub mod pollers;
 mod process;
 pub mod scheduler;
@@ -22,6 +23,8 @@ use crate::error::RunProblem;
 use crate::problem_kind::ProblemKind;
 use crate::translate::pattern::{bounds, smallest, uses, writes};
 use crate::translate::{FileSetup, JobSetup};
+
+pub use self::atomic::write_bytes;
 
 /// Returns every problem that prevents the plan from running.
 pub fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Vec<RunProblem> {
@@ -182,6 +185,9 @@ impl Checker {
             self.add(job, "filename", problem);
         } else if job.options.direct {
             self.alignment(job, file);
+            if let Some((option, problem)) = atomic::check(&job.options, file) {
+                self.add(job, option, problem);
+            }
         }
     }
 

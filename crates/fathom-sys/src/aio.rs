@@ -47,7 +47,8 @@ pub struct Context {
     id: libc::c_ulong,
     /// The kernel's event ring, if its layout is the known one.
     ring: Option<EventRing>,
-    flags: RwFlags,
+    /// Flags of reads and of writes.
+    flags: [RwFlags; 2],
     /// Freed by `drop` once nothing is in flight, else leaked.
     buffers: ManuallyDrop<Buffers>,
     /// One per slot; the kernel copies it during submission.
@@ -82,7 +83,7 @@ impl Context {
         slots: u32,
         buffer_bytes: u32,
         memory: &MemoryPlacement,
-        flags: RwFlags,
+        flags: [RwFlags; 2],
         vectored: bool,
     ) -> Result<Self, (EngineStep, io::Error)> {
         let buffers = Buffers::within(memory, slots, buffer_bytes)
@@ -135,9 +136,9 @@ impl Context {
     /// If the op is neither, its slot is in flight, or its data are outside the slot's buffer.
     #[inline]
     pub fn push(&mut self, op: &Op, file: Descriptor<'_>) {
-        let opcode = match op.kind {
-            OpKind::Data(Direction::Read) => COMMAND_PREAD,
-            OpKind::Data(Direction::Write) => COMMAND_PWRITE,
+        let (opcode, rw_flags) = match op.kind {
+            OpKind::Data(Direction::Read) => (COMMAND_PREAD, self.flags[0]),
+            OpKind::Data(Direction::Write) => (COMMAND_PWRITE, self.flags[1]),
             OpKind::Data(Direction::Trim) | OpKind::Sync(_) => panic!("{op:?} moves no data"),
         };
         let address = self.buffers.address(op.slot, op.buffer_offset, op.length);
@@ -146,7 +147,7 @@ impl Context {
             data: self.in_flight.begin(op.slot),
             #[cfg(target_endian = "little")]
             key: 0,
-            rw_flags: self.flags.bits().cast_unsigned(),
+            rw_flags: rw_flags.bits().cast_unsigned(),
             #[cfg(target_endian = "big")]
             key: 0,
             opcode,

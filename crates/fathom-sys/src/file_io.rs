@@ -74,12 +74,19 @@ impl RwFlags {
         Self(bits)
     }
 
+    /// Adds `RWF_ATOMIC`: the write is stored whole or not at all.
+    #[must_use]
+    pub const fn atomic(self) -> Self {
+        Self(self.0 | libc::RWF_ATOMIC)
+    }
+
     /// Returns the kernel's names of the flags.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         let table = [
             (libc::RWF_HIPRI, "RWF_HIPRI"),
             (libc::RWF_NOWAIT, "RWF_NOWAIT"),
             (RWF_DONTCACHE, "RWF_DONTCACHE"),
+            (libc::RWF_ATOMIC, "RWF_ATOMIC"),
         ];
         let set = table.into_iter().filter(move |row| self.0 & row.0 != 0);
         set.map(|row| row.1)

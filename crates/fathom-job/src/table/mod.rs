@@ -11,6 +11,7 @@
 
 mod block_sizes;
 mod content;
+mod device;
 mod errors;
 mod file_choice;
 mod files;
@@ -72,6 +73,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("File selection", file_choice::ROWS),
     ("Durability and sharing", sharing::ROWS),
     ("Queue and engine", queue::ROWS),
+    ("Device", device::ROWS),
     ("Memory", memory::ROWS),
     ("Priority", priority::ROWS),
     ("Process and memory placement", process::ROWS),

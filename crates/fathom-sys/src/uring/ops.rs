@@ -2,7 +2,7 @@
 
 use fathom_core::{Direction, Op, OpKind, Slot, SyncKind};
 
-use crate::file_io::{Descriptor, raw};
+use crate::file_io::{Descriptor, RwFlags, raw};
 
 use super::abi::{
     FSYNC_DATASYNC, OP_FSYNC, OP_NOP, OP_READ, OP_READ_FIXED, OP_READV, OP_SYNC_FILE_RANGE,
@@ -20,6 +20,8 @@ pub(super) struct Mode {
     pub(super) heads: [u16; 2],
     /// `rw_flags` of reads and writes.
     pub(super) op_flags: u32,
+    /// `rw_flags` that only writes have; 0 if `plain`.
+    pub(super) write_flags: u32,
     pub(super) fixed_files: bool,
     /// Ops name files by index: files are registered, or the op ignores its file (no-ops).
     pub(super) indexed_files: bool,
@@ -51,12 +53,19 @@ impl Mode {
         };
         let flags = file_flags(config.fixed_files);
         Self {
-            plain: !vectored && config.force_async == 0,
+            plain: !vectored && config.force_async == 0 && !config.atomic_writes,
             heads: [head(opcodes[0], flags), head(opcodes[1], flags)],
             op_flags: if config.nops {
                 0
             } else {
                 config.flags.bits().cast_unsigned()
+            },
+            write_flags: match config.atomic_writes && !config.nops {
+                true => RwFlags::new(false, false, false)
+                    .atomic()
+                    .bits()
+                    .cast_unsigned(),
+                false => 0,
             },
             fixed_files: config.fixed_files,
             indexed_files: config.fixed_files || config.nops,
@@ -109,7 +118,10 @@ impl Ring {
             OpKind::Data(Direction::Trim) => panic!("a trim in the ring"),
             OpKind::Data(direction) => {
                 let write = direction == Direction::Write;
-                let fields = self.data_fields(op, write, || file);
+                let mut fields = self.data_fields(op, write, || file);
+                if write {
+                    fields.op_flags |= self.mode.write_flags;
+                }
                 if self.mode.vectored {
                     self.with_vector(op, write, fields)
                 } else {

@@ -52,6 +52,8 @@ pub struct RingConfig {
     pub plain_descriptor: bool,
     /// Flags of every data op.
     pub flags: RwFlags,
+    /// Writes carry `RWF_ATOMIC`.
+    pub atomic_writes: bool,
 }
 
 /// Failed step of creating a ring.
@@ -120,7 +122,11 @@ impl Ring {
         if config.by_workers {
             ring.features.push("kernel workers (no RWF_NOWAIT)");
         }
-        ring.features.extend(config.flags.names());
+        let writes = match config.atomic_writes {
+            true => config.flags.atomic(),
+            false => config.flags,
+        };
+        ring.features.extend(writes.names());
         Ok(ring)
     }
 

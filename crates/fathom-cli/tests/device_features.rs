@@ -1,0 +1,100 @@
+//! Features of storage that few devices have: atomic writes. Mounts end with the mount namespace of
+//! each run, loop devices with the last process that has them open.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::print_stdout, reason = "a test says what it skips")]
+
+mod common;
+
+use std::process::Command;
+
+use common::{Folder, Run};
+
+/// Runs the program in a mount namespace after a shell script; `None`, with the reason printed,
+/// where the machine does not permit the script.
+fn after(folder: &Folder, script: &str, words: &str) -> Option<Run> {
+    let script = format!(
+        "{{ {script}; }} >&2 || exit {UNABLE}\nexec '{}' run --name=t {words}",
+        env!("CARGO_BIN_EXE_fathom"),
+    );
+    let namespace = ["--mount", "--propagation", "private", "sh", "-c"];
+    let mut command = Command::new("unshare");
+    command
+        .args(namespace)
+        .arg(script)
+        .current_dir(folder.path());
+    let run = Run::of(command);
+    // 1 is `unshare`'s own failure, before the program is there.
+    if run.code == Some(UNABLE) || run.err.starts_with("unshare:") {
+        println!("skipped: {}", run.err.trim());
+        return None;
+    }
+    Some(run)
+}
+
+/// Exit code of a script that could not do its part.
+const UNABLE: i32 = 77;
+
+/// Mounts XFS at `disk`, which stores writes of a file system block and more whole by itself.
+const XFS: &str = "truncate --size=400m image && mkfs.xfs -q image && mkdir disk && \
+                   mount -o loop image disk";
+
+#[test]
+fn atomic_writes_are_made_where_the_file_system_has_them() {
+    for engine in ["io_uring", "libaio", "pvsync2"] {
+        let folder = Folder::new();
+        let words = format!(
+            "--filename=disk/file --size=1m --bs=16k --rw=randwrite --direct=1 --atomic=1 \
+             --ioengine={engine} --iodepth=4 --verify=crc32c --output-format=json"
+        );
+        let Some(run) = after(&folder, XFS, &words) else {
+            return;
+        };
+        if run.code == Some(1) && run.err.contains("no atomic writes") {
+            println!("skipped: {}", run.err.trim());
+            return;
+        }
+        let report = run.expect(0).json();
+        assert_eq!(report["jobs"][0]["write"]["total_ios"], 64, "{engine}");
+        assert_eq!(report["jobs"][0]["read"]["total_ios"], 64, "{engine}");
+        let features = report["fathom"].to_string();
+        assert!(features.contains("RWF_ATOMIC"), "{features}");
+    }
+}
+
+#[test]
+fn atomic_writes_of_other_sizes_are_refused_with_the_limits() {
+    let folder = Folder::new();
+    let script = format!("{XFS} && truncate --size=64m disk/file");
+    let words = "--filename=disk/file --bs=8m --rw=write --direct=1 --atomic=1 --ioengine=libaio";
+    let Some(run) = after(&folder, &script, words) else {
+        return;
+    };
+    let run = run.expect(2);
+    assert!(run.err.contains("no atomic writes of 8388608 B"), "{run:?}");
+    assert!(run.err.contains("hint: choose a power of two"), "{run:?}");
+}
+
+#[test]
+fn storage_without_atomic_writes_is_named() {
+    let folder = Folder::new();
+    let script = "truncate --size=4m image && device=$(losetup --find --show image) && \
+                  exec 3<$device && losetup --detach $device";
+    let words = "--filename=$device --bs=4k --rw=write --direct=1 --atomic=1 --ioengine=libaio";
+    let Some(run) = after(&folder, script, words) else {
+        return;
+    };
+    let run = run.expect(2);
+    let wanted = ["no atomic writes: /dev/loop", "its storage has none"];
+    assert!(wanted.iter().all(|text| run.err.contains(text)), "{run:?}");
+    // A file of the layout is looked at when the engine opens it.
+    let words = "--filename=memory/file --size=64k --bs=4k --rw=write --direct=1 --atomic=1 \
+                 --ioengine=pvsync2";
+    let script = "mkdir memory && mount -t tmpfs -o size=8m fathom memory";
+    let Some(run) = after(&folder, script, words) else {
+        return;
+    };
+    let run = run.expect(1);
+    let hint = "hint: remove `atomic`: the file's storage has no atomic writes";
+    assert!(run.err.contains(hint), "{run:?}");
+}

@@ -1,0 +1,62 @@
+//! Rules on features of the device: atomic writes.
+
+use fathom_core::Direction;
+
+use super::{JobCheck, problem};
+use crate::plan::{BlockSize, Options, ReadWrite};
+use crate::problem::Problem;
+
+impl JobCheck<'_> {
+    /// `atomic` needs an engine and writes that Linux stores whole.
+    pub(super) fn atomic(&mut self) {
+        let options = &self.layer.options;
+        let writes = !matches!(options.rw, ReadWrite::Read | ReadWrite::Trim);
+        if let Some((name, found)) = not_atomic(options).filter(|_| options.device.atomic && writes)
+        {
+            self.error_at(&[name, "atomic"], found);
+        }
+    }
+}
+
+/// Returns the option that excludes atomic writes, and the problem.
+fn not_atomic(options: &Options) -> Option<(&'static str, Problem)> {
+    let refused = |why: String| problem("not-atomic", why);
+    if !options.engine.atomic_writes {
+        let engine = options.engine.name;
+        let found = refused(format!("the engine `{engine}` has no atomic writes"));
+        return Some((
+            "ioengine",
+            found.fix("write `ioengine=io_uring`, `libaio` or `pvsync2`"),
+        ));
+    }
+    if !options.direct {
+        let found = refused("atomic writes bypass the page cache".into());
+        return Some(("direct", found.fix("write `direct=1`")));
+    }
+    let size = match options.block_sizes[Direction::Write] {
+        BlockSize::Fixed(size) => Some(size),
+        BlockSize::Range { min, max } if min == max => Some(min),
+        BlockSize::Range { .. } | BlockSize::Split(_) => None,
+    };
+    // Linux takes no others, and each must be aligned to its own size.
+    let Some(size) = size.filter(|size| size.is_power_of_two()) else {
+        let found = refused("atomic writes all have one size, a power of two".into());
+        return Some(("bs", found.fix("write it like `bs=16k`")));
+    };
+    let align = options.blockalign[Direction::Write].filter(|&align| align > 0);
+    if !align.unwrap_or(size).is_multiple_of(size) {
+        let found = refused(format!(
+            "atomic writes start at multiples of their {size} bytes"
+        ));
+        return Some(("blockalign", found.fix("remove `blockalign`")));
+    }
+    let gap = options.rw_suffix.map_or(0, |suffix| suffix.number);
+    if !options.random && !gap.unsigned_abs().is_multiple_of(size) {
+        let found = refused(format!(
+            "atomic writes start at multiples of their {size} bytes, and the gap of {gap} bytes \
+             after each write is none"
+        ));
+        return Some(("rw", found.fix("use a multiple of the block size")));
+    }
+    None
+}
