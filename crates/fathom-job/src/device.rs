@@ -1,8 +1,28 @@
-//! Options on features of the device: atomic writes.
+//! Options on features of the device: atomic writes, preconditioning.
 
 /// Features of the device that a job uses or watches.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DeviceOptions {
     /// `atomic`: each write is stored whole or not at all.
     pub atomic: bool,
+    /// `sprandom`: write as in the steady state of random writes.
+    pub sprandom: bool,
+    /// `spr_num_regions`.
+    pub spr_num_regions: u32,
+    /// `spr_op`: physical capacity beyond the logical one, as a share of the latter.
+    pub spr_op: f64,
+    /// `spr_cs`: bytes in the device's write cache.
+    pub spr_cs: u64,
+}
+
+impl Default for DeviceOptions {
+    fn default() -> Self {
+        Self {
+            atomic: false,
+            sprandom: false,
+            spr_num_regions: 100,
+            spr_op: 0.15,
+            spr_cs: 0,
+        }
+    }
 }

@@ -107,8 +107,6 @@ fn part(name: &str) -> &'static str {
         "trimming of written blocks"
     } else if begins("write_iolog") || begins("read_iolog") || begins("replay") || begins("merge") {
         "I/O recording and replay"
-    } else if begins("spr") {
-        "preconditioning"
     } else if begins("profile") {
         "built-in workloads"
     } else {

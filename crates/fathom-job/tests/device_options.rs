@@ -28,3 +28,35 @@ fn atomic_writes() {
         o.device.atomic
     });
 }
+
+#[test]
+fn preconditioning() {
+    check("--sprandom=1 --rw=randwrite --norandommap", |o| {
+        let device = &o.device;
+        device.sprandom && device.spr_num_regions == 100 && device.spr_op == 0.15
+    });
+    let given = "--sprandom=1 --rw=randwrite --spr_num_regions=2 --spr_op=1 --spr_cs=1m";
+    check(given, |o| {
+        let device = &o.device;
+        (device.spr_num_regions, device.spr_op, device.spr_cs) == (2, 1.0, 1 << 20)
+    });
+    check("--sprandom=0 --rw=read", |o| !o.device.sprandom);
+    for excluded in [
+        "--rw=write",
+        "--rw=randrw",
+        "--rw=randwrite:8",
+        "--bsrange=4k-8k",
+        "--bs=8k --ba=4k",
+        "--random_generator=tausworthe",
+        "--random_distribution=zipf",
+        "--percentage_random=50",
+        "--zonemode=strided --zonesize=1m",
+    ] {
+        let words = format!("--sprandom=1 --rw=randwrite {excluded}");
+        refuse(&words, "not-preconditioning");
+    }
+    for share in ["0", "1.5", "-0.1", "0.1:0.2", "x"] {
+        refuse(&format!("--spr_op={share}"), "bad-value");
+    }
+    refuse("--spr_num_regions=1", "out-of-range");
+}

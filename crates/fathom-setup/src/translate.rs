@@ -7,6 +7,7 @@ pub mod content;
 mod files;
 mod pace;
 pub mod pattern;
+mod precondition;
 pub mod priority;
 mod seeds;
 mod shared_state;
@@ -231,12 +232,14 @@ fn setup(
     let ranges = files.iter().map(|file| range(options, file)).collect();
     let pattern =
         pattern::pattern(options, ranges, seed).map_err(|problem| problem.at(job, "bs"))?;
+    let bytes = precondition::bytes_per_pass(options, &pattern, sizes.bytes_per_pass)
+        .map_err(|problem| problem.at(job, "sprandom"))?;
     let verify = content::verify_in(&pattern, job, place.number)?;
     let worker = WorkerConfig {
         pattern,
         depth,
         batching: pace::batching(options, depth),
-        bytes_per_pass: bytes_per_pass(options, sizes.bytes_per_pass),
+        bytes_per_pass: bytes_per_pass(options, bytes),
         loops: sizes.loops,
         bytes_in_all: sizes.bytes_in_all,
         runtime: options.runtime.filter(|runtime| !runtime.is_zero()),
@@ -263,23 +266,27 @@ fn setup(
             .shared_state
             .limits(job, place, ops_limit(options))?,
     };
-    let failure = |problem: &RunProblem| JobFailure::new(Errno::EINVAL, problem.message.as_str());
-    let early_end = match &problem {
-        Some(problem) => Some(EarlyEnd::Failure(failure(problem))),
-        None => files.is_empty().then_some(EarlyEnd::NoFiles),
-    };
     let setup = JobSetup {
         place,
         job: Arc::clone(job),
         name: job.clone_name(place.clone).to_owned(),
         worker,
+        early_end: early_end(problem.as_ref(), files.is_empty()),
         files,
         buffer_bytes: buffer_bytes(options).map_err(|problem| problem.at(job, "bs"))?,
         tells_errors: options.lifecycle.error_dump,
         start_clock: options.process.job_start_clock_id,
-        early_end,
     };
     Ok((setup, warnings.list, problem))
+}
+
+/// Returns the reason why a job ends before its first op, if there is one.
+fn early_end(problem: Option<&RunProblem>, no_files: bool) -> Option<EarlyEnd> {
+    let failure = |problem: &RunProblem| JobFailure::new(Errno::EINVAL, problem.message.as_str());
+    match problem {
+        Some(problem) => Some(EarlyEnd::Failure(failure(problem))),
+        None => no_files.then_some(EarlyEnd::NoFiles),
+    }
 }
 
 /// Returns the range of a file in which ops are placed. As in fio, zones extend to the end of the

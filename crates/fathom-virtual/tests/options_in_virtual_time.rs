@@ -111,6 +111,10 @@ fn rw() {
     check("--rw=randwrite", &[("write.ios", is(256))]);
     check("--rw=randtrim", &[("trim.ios", is(256))]);
     check(
+        "--rw=randwrite --sprandom=1 --spr_op=0.25",
+        &[("write.ios", is(320))],
+    );
+    check(
         "--readwrite=trimwrite",
         &[("trim.ios", is(256)), ("write.ios", is(256))],
     );

@@ -124,12 +124,24 @@ pub struct PatternConfig {
     pub sequence: Option<BlockSequence>,
     /// Zones to work through one after the other.
     pub zones: Option<Zones>,
+    /// Writes that leave an SSD as a long random workload would, instead of drawn ones; for one
+    /// file, one size and random writes alone.
+    pub preconditioning: Option<Preconditioning>,
     /// Sequential ops take the sizes of reads, random ops those of writes.
     pub sizes_by_order: bool,
     /// Chance in percent, 0–100, that an op of a random job is random and not sequential.
     pub percentage_random: PerDirection<u8>,
     /// Seed of all random streams: the same seed gives the same ops on every host and version.
     pub seed: u64,
+}
+
+/// Writes of the physical capacity that outdate the blocks of an SSD as in the steady state.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Preconditioning {
+    /// Number of regions with a share of outdated blocks of their own, ≥ 2.
+    pub regions: u32,
+    /// Physical capacity beyond the logical one, as a share of the latter, 0–1.
+    pub over_provisioning: f64,
 }
 
 /// Choice of the next op's file.

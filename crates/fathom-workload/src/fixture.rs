@@ -25,6 +25,7 @@ pub fn pattern(mix: Mix, random: bool, size: u32, length: u64) -> PatternConfig 
         shares: None,
         sequence: None,
         zones: None,
+        preconditioning: None,
         sizes_by_order: false,
         service: FileService::RoundRobin(1),
         open_files: u32::MAX,

@@ -44,9 +44,9 @@ mod worker;
 pub use config::{
     AccessShare, Batching, BlockSequence, BufferConfig, BufferFill, Compressible, Dedupe,
     Distribution, FileRange, FileService, MapMode, Measure, Mix, Pace, PartLength, PatternConfig,
-    PriorityChoice, PriorityShare, RandomGenerator, RangeSync, Rate, RateProcess, Repeated,
-    Sequencer, SizeChoice, SyncRules, Think, Tolerate, VerifyConfig, VerifyMethod, WorkerConfig,
-    Zones,
+    Preconditioning, PriorityChoice, PriorityShare, RandomGenerator, RangeSync, Rate, RateProcess,
+    Repeated, Sequencer, SizeChoice, SyncRules, Think, Tolerate, VerifyConfig, VerifyMethod,
+    WorkerConfig, Zones,
 };
 pub use depth_search::LatencyTarget;
 pub use fathom_checksum::{CHECKSUMS, Checksum};

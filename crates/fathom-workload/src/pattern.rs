@@ -23,6 +23,7 @@ mod grid;
 mod lfsr;
 mod plain;
 mod power;
+mod precondition;
 mod sequence;
 mod service;
 mod shares;
@@ -38,6 +39,7 @@ use check::Checked;
 use directions::Directions;
 use general::General;
 use plain::{Blocks, Mapped, Sequential, Skewed, Uniform};
+use precondition::Precondition;
 
 pub use error::PatternError;
 
@@ -70,7 +72,9 @@ impl Pattern {
     /// map.
     pub fn new(config: PatternConfig) -> Result<Self, PatternError> {
         let checked = Checked::new(&config)?;
-        let kind = if !checked.plain {
+        let kind = if let Some(precondition) = Precondition::new(&config, &checked)? {
+            PatternLoop::Precondition(Box::new(precondition))
+        } else if !checked.plain {
             PatternLoop::General(Box::new(General::new(&config, &checked)?))
         } else if !config.random {
             PatternLoop::Sequential(Sequential::new(&config, &checked))
@@ -119,6 +123,7 @@ impl Pattern {
             PatternLoop::Skewed(source) => source.next(direction),
             PatternLoop::Sequential(source) => source.next(direction),
             PatternLoop::General(source) => source.next(direction),
+            PatternLoop::Precondition(source) => source.next(direction),
         };
         self.directions.given(direction);
         target
@@ -133,6 +138,9 @@ impl Pattern {
             PatternLoop::Skewed(source) => fill_from(source, &mut self.directions, out),
             PatternLoop::Sequential(source) => fill_from(source, &mut self.directions, out),
             PatternLoop::General(source) => fill_from(source.as_mut(), &mut self.directions, out),
+            PatternLoop::Precondition(source) => {
+                fill_from(source.as_mut(), &mut self.directions, out)
+            }
         }
     }
 
@@ -159,7 +167,9 @@ impl Pattern {
             PatternLoop::Mapped(source) => source.fill_offsets(out),
             PatternLoop::Skewed(source) => source.fill_offsets(out),
             PatternLoop::Sequential(source) => source.fill_offsets(out),
-            PatternLoop::General(_) => fill_with(out, || self.draw().map(|target| target.offset)),
+            PatternLoop::General(_) | PatternLoop::Precondition(_) => {
+                fill_with(out, || self.draw().map(|target| target.offset))
+            }
         }
     }
 
@@ -172,6 +182,7 @@ impl Pattern {
             PatternLoop::Mapped(source) => source.restart(),
             PatternLoop::Sequential(source) => source.restart(),
             PatternLoop::General(source) => source.restart(),
+            PatternLoop::Precondition(source) => source.restart(),
         }
     }
 
@@ -223,6 +234,7 @@ enum PatternLoop {
     Skewed(Skewed),
     Sequential(Sequential),
     General(Box<General>),
+    Precondition(Box<Precondition>),
 }
 
 /// Source of targets in a direction.
@@ -268,6 +280,8 @@ enum RandomStream {
     Base = 4,
     File = 5,
     Share = 6,
+    Again = 7,
+    Outdated = 8,
 }
 
 /// Returns the seed of a stream.

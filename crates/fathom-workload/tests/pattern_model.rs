@@ -113,6 +113,7 @@ fn any_config() -> impl Strategy<Value = PatternConfig> {
                 shares: None,
                 sequence: None,
                 zones: None,
+                preconditioning: None,
                 sizes_by_order: false,
                 service: FileService::RoundRobin(1),
                 open_files: u32::MAX,

@@ -1,10 +1,11 @@
-//! Rules on features of the device: atomic writes.
+//! Rules on features of the device: atomic writes, preconditioning.
 
 use fathom_core::Direction;
 
 use super::{JobCheck, problem};
-use crate::plan::{BlockSize, Options, ReadWrite};
+use crate::plan::{BlockSize, Options, RandomDistribution, RandomGenerator, ReadWrite};
 use crate::problem::Problem;
+use crate::workload::ZoneMode;
 
 impl JobCheck<'_> {
     /// `atomic` needs an engine and writes that Linux stores whole.
@@ -16,6 +17,70 @@ impl JobCheck<'_> {
             self.error_at(&[name, "atomic"], found);
         }
     }
+
+    /// `sprandom` excludes other orders of blocks.
+    pub(super) fn preconditioning(&mut self) {
+        let options = &self.layer.options;
+        if options.device.sprandom
+            && let Some((name, found)) = not_preconditioning(options)
+        {
+            self.error_at(&[name, "sprandom"], found);
+        }
+    }
+}
+
+/// Returns the option that `sprandom` excludes, and the problem.
+fn not_preconditioning(options: &Options) -> Option<(&'static str, Problem)> {
+    let size = match options.block_sizes[Direction::Write] {
+        BlockSize::Fixed(size) => size,
+        BlockSize::Range { .. } | BlockSize::Split(_) => 0,
+    };
+    let aligned = options.blockalign[Direction::Write].is_none_or(|align| align == size);
+    let generator = options.random_generator;
+    let uniform = options.random_distribution == RandomDistribution::Random
+        && options.access_zones.is_none()
+        && options.random_sequence.is_none();
+    let excluded = [
+        (
+            options.rw != ReadWrite::Write || !options.random,
+            "rw",
+            "writes random blocks",
+            "write `rw=randwrite`",
+        ),
+        (
+            size == 0,
+            "bs",
+            "writes blocks of one size",
+            "write it like `bs=16k`",
+        ),
+        (
+            !aligned,
+            "blockalign",
+            "writes blocks side by side",
+            "remove `blockalign`",
+        ),
+        (
+            !matches!(generator, RandomGenerator::Default | RandomGenerator::Lfsr),
+            "random_generator",
+            "draws blocks by `random_generator=lfsr`, as in fio",
+            "remove `random_generator`",
+        ),
+        (
+            !uniform || options.percentage_random[Direction::Write] < 100,
+            "random_distribution",
+            "has a distribution of its own",
+            "remove `random_distribution` and `percentage_random`",
+        ),
+        (
+            options.rw_suffix.is_some() || options.zones.mode != ZoneMode::None,
+            "rw",
+            "has an order of its own",
+            "remove the number after `rw=randwrite`, and `zonemode`",
+        ),
+    ];
+    let (_, name, why, fix) = excluded.into_iter().find(|row| row.0)?;
+    let found = problem("not-preconditioning", format!("`sprandom` {why}"));
+    Some((name, found.fix(fix)))
 }
 
 /// Returns the option that excludes atomic writes, and the problem.

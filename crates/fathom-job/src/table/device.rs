@@ -1,15 +1,93 @@
-//! Options on features of the device: atomic writes.
+//! Options on features of the device: atomic writes, preconditioning.
 
+use super::read::narrow;
 use super::row::{Row, ValueKind};
+use crate::findings::Findings;
+use crate::plan::Options;
+use crate::problem::Problem;
+use crate::reading;
 
-pub(super) const ROWS: &[Row] = &[Row::new(
-    "atomic",
-    "0",
-    "Store each write whole or not at all (RWF_ATOMIC)",
-    "atomic=1",
-    ValueKind::Bool(|o, v| o.device.atomic = v),
-)
-.stricter(
-    "flags a job whose engine, `direct`, block size or alignment excludes atomic writes, and a \
-     file whose storage has none or not of this size",
-)];
+pub(super) const ROWS: &[Row] = &[
+    Row::new(
+        "atomic",
+        "0",
+        "Store each write whole or not at all (RWF_ATOMIC)",
+        "atomic=1",
+        ValueKind::Bool(|o, v| o.device.atomic = v),
+    )
+    .stricter(
+        "flags a job whose engine, `direct`, block size or alignment excludes atomic writes, and \
+         a file whose storage has none or not of this size",
+    ),
+    Row::new(
+        "sprandom",
+        "0",
+        "Write the physical capacity of an SSD once, so that it ends in the steady state of random \
+         writes",
+        "sprandom=1",
+        ValueKind::Bool(|o, v| o.device.sprandom = v),
+    )
+    .different(
+        "each region outdates the share of its blocks that theory gives for a drive that collects \
+         its oldest flash first; the order of the blocks is not fio's. Flags what has no meaning \
+         beside it: other patterns than `rw=randwrite`, several block sizes, several files",
+    ),
+    Row::new(
+        "spr_num_regions",
+        "100",
+        "Number of regions of `sprandom`",
+        "spr_num_regions=200",
+        ValueKind::Int {
+            min: 2,
+            max: REGIONS_MAX,
+            set: |o, v| o.device.spr_num_regions = narrow(v),
+        },
+    )
+    .stricter("flags fewer than 2, of which none could be written again, and more than 1048576"),
+    Row::new(
+        "spr_op",
+        "0.15",
+        "Over-provisioning of the drive for `sprandom`, as a share of its capacity",
+        "spr_op=0.28",
+        ValueKind::Special {
+            form: "number above 0, at most 1",
+            read: over_provisioning,
+        },
+    )
+    .stricter("flags lists and numbers beyond 1"),
+    Row::new(
+        "spr_cs",
+        "0",
+        "Write cache of the drive, bytes; `sprandom` writes no block again before it has left it",
+        "spr_cs=1g",
+        ValueKind::Int {
+            min: 0,
+            max: u64::MAX,
+            set: |o, v| o.device.spr_cs = v,
+        },
+    )
+    .stricter("flags regions smaller than twice the cache"),
+];
+
+/// Reads `spr_op`.
+fn over_provisioning(
+    options: &mut Options,
+    text: &str,
+    _findings: &mut Findings,
+) -> Result<(), Problem> {
+    let plain = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+    let share = text.bytes().all(plain).then(|| reading::float(text));
+    match share.flatten() {
+        Some(share) if share > 0.0 && share <= 1.0 => {
+            options.device.spr_op = share;
+            Ok(())
+        }
+        _ => {
+            let why = format!("`{text}` is not a share above 0 and at most 1");
+            Err(Problem::new("bad-value", 0..text.len(), why).fix("write 15 % as `spr_op=0.15`"))
+        }
+    }
+}
+
+/// Limit of a table with 24 bytes for each.
+const REGIONS_MAX: u64 = 1 << 20;

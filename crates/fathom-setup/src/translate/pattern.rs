@@ -4,7 +4,7 @@ use fathom_core::{Direction, PerDirection};
 use fathom_job::{BlockSize, Options, RandomDistribution, ReadWrite, Size, ZoneLength, ZoneMode};
 use fathom_workload::{
     AccessShare, BlockSequence, Distribution, FileRange, FileService, MapMode, Mix, PartLength,
-    PatternConfig, RandomGenerator, Sequencer, SizeChoice, Zones,
+    PatternConfig, Preconditioning, RandomGenerator, Sequencer, SizeChoice, Zones,
 };
 
 use crate::error::RunProblem;
@@ -40,6 +40,7 @@ pub fn pattern(
         shares: access_shares(options),
         sequence: sequence(options),
         zones: zones(options),
+        preconditioning: preconditioning(options),
         sizes_by_order: options.bs_is_seq_rand,
         percentage_random: options.percentage_random,
         seed,
@@ -261,6 +262,15 @@ fn zones(options: &Options) -> Option<Zones> {
             // The parser converts zones into bytes and rejects percentages.
             Size::Zones(_) | Size::Percent(_) => 0,
         },
+    })
+}
+
+/// Returns the regions of `sprandom`.
+fn preconditioning(options: &Options) -> Option<Preconditioning> {
+    let device = &options.device;
+    device.sprandom.then_some(Preconditioning {
+        regions: device.spr_num_regions,
+        over_provisioning: device.spr_op,
     })
 }
 

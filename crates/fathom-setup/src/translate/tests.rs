@@ -370,3 +370,17 @@ fn samples_follow_the_windows_of_their_log() {
         250,
     );
 }
+
+#[test]
+fn preconditioning_writes_the_physical_capacity() {
+    let base = "--sprandom=1 --rw=randwrite --size=40m --spr_num_regions=10";
+    let bytes = |words: &str| one(&format!("{base} {words}")).worker.bytes_per_pass;
+    assert_eq!(bytes("--spr_op=0.25"), 50 << 20);
+    assert_eq!(bytes("--spr_op=1"), 80 << 20);
+    assert_eq!(bytes("--spr_op=1 --io_size=8m"), 8 << 20);
+    assert_eq!(bytes("--spr_op=0.25 --spr_cs=2m"), 50 << 20);
+    for excluded in ["--spr_cs=6m", "--nrfiles=2"] {
+        let words = format!("--name=t {base} {excluded}");
+        assert_eq!(problem(&words), "contradiction");
+    }
+}
