@@ -1,10 +1,12 @@
-//! Options on features of the device: atomic writes, preconditioning.
+//! Options on features of the device: atomic writes, preconditioning, errors of blocks.
 
 /// Features of the device that a job uses or watches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceOptions {
     /// `atomic`: each write is stored whole or not at all.
     pub atomic: bool,
+    /// `block_error_percentiles`: follow the blocks until a write or trim fails.
+    pub block_errors: bool,
     /// `sprandom`: write as in the steady state of random writes.
     pub sprandom: bool,
     /// `spr_num_regions`.
@@ -19,6 +21,7 @@ impl Default for DeviceOptions {
     fn default() -> Self {
         Self {
             atomic: false,
+            block_errors: false,
             sprandom: false,
             spr_num_regions: 100,
             spr_op: 0.15,

@@ -10,6 +10,7 @@ fn atomic_writes() {
     check(&format!("{base} --bs=16k"), |o| o.device.atomic);
     check("--atomic=1 --rw=read", |o| o.device.atomic);
     check("--atomic=0 --rw=write", |o| !o.device.atomic);
+    check("--block_error_percentiles=1", |o| o.device.block_errors);
     for engine in ["libaio", "pvsync2"] {
         check(&format!("{base} --ioengine={engine}"), |o| o.device.atomic);
     }

@@ -4,6 +4,7 @@
 //! fields are added, never reused, so that older records stay readable.
 #![forbid(unsafe_code)]
 
+mod block_lives;
 mod context;
 mod lifecycle;
 mod peak;
@@ -14,6 +15,7 @@ mod target;
 mod trace;
 
 // Public items, listed once.
+pub use block_lives::BlockLivesRecord;
 pub use context::{Machine, StorageRecord, Validity, Warning};
 pub use lifecycle::{LatencyTargetRecord, SteadyStateRecord, Unified};
 pub use peak::{PEAK_VERSION, PeakLatency, PeakPercentile, PeakPoint, PeakRecord};

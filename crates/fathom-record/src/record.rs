@@ -8,7 +8,8 @@ use fathom_stats::{Latency, SampleStats};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    LatencyTargetRecord, Machine, SeekRecord, SteadyStateRecord, Unified, Validity, Warning,
+    BlockLivesRecord, LatencyTargetRecord, Machine, SeekRecord, SteadyStateRecord, Unified,
+    Validity, Warning,
 };
 
 /// Result of a run, from which every report is rendered.
@@ -163,6 +164,9 @@ pub struct JobRecord {
     /// Result of the wait for a steady state, with `steadystate`.
     #[serde(default)]
     pub steady_state: Option<SteadyStateRecord>,
+    /// Lives of blocks, with `block_error_percentiles`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_lives: Option<BlockLivesRecord>,
     /// Presentation in reports.
     pub display: Display,
     /// I/O logs, if the job has any.

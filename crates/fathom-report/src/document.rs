@@ -6,6 +6,7 @@ use fathom_record::{
 };
 use fathom_stats::Latency;
 
+use crate::block_lives::block_object;
 use crate::disks;
 use crate::distribution::{BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_shares};
 use crate::extensions;
@@ -99,6 +100,9 @@ fn job(record: &Record, rates: &GroupRates<'_>, entry: &ReportedJob<'_>, plus: b
     }
     if let Some(description) = &job.description {
         out.set("desc", description.as_str());
+    }
+    if let Some(lives) = &job.block_lives {
+        out.set("block", block_object(lives, &job.display));
     }
     if let Some(steady) = &job.steady_state {
         out.set("steadystate", steady_object(steady));

@@ -56,6 +56,11 @@ fn merge(group: &mut JobRecord, job: &JobRecord) {
     }
     merge_tolerated(&mut group.tolerated, job.tolerated);
     merge_logs(&mut group.log, job.log);
+    match (&mut group.block_lives, &job.block_lives) {
+        (Some(group), Some(job)) => group.merge(job),
+        (None, Some(job)) => group.block_lives = Some(job.clone()),
+        (_, None) => {}
+    }
     group.asynchronous |= job.asynchronous;
     let (left, right) = (&mut group.directions, &job.directions);
     for (left, right) in [

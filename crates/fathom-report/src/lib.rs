@@ -5,6 +5,7 @@
 //! scripts parse them; the golden tests hold this.
 #![forbid(unsafe_code)]
 
+mod block_lives;
 mod caveats;
 mod disks;
 mod distribution;

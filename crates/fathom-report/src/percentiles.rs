@@ -13,7 +13,8 @@ pub(crate) fn percentiles(
     list.iter().copied().zip(values)
 }
 
-fn list(display: &Display) -> &[f64] {
+/// Returns the requested percentiles, or fio's default ones.
+pub(crate) fn list(display: &Display) -> &[f64] {
     if display.percentiles.is_empty() {
         &DEFAULT_PERCENTILES
     } else {

@@ -3,6 +3,7 @@
 use fathom_record::{DirectionRecord, Idleness, JobRecord, Record};
 use fathom_stats::SampleStats;
 
+use crate::block_lives::block_lines;
 use crate::caveats::caveats;
 use crate::disks;
 use crate::distribution::{BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_shares};
@@ -110,6 +111,7 @@ fn block(entry: &ReportedJob<'_>, time: &str, rates: &GroupRates<'_>) -> String 
         );
     }
     out += &latency_line(job);
+    out += &block_lines(job);
     out += &steady_line(job);
     out
 }

@@ -3,13 +3,13 @@
 use fathom_core::{Errno, IoPriority, Nanos, PerDirection, Tick};
 use fathom_job::Options;
 use fathom_record::{
-    DirectionRecord, Display, JobRecord, LatencyTargetRecord, PriorityRecord, SteadyStateRecord,
-    SyncRecord, Tolerated, Unified,
+    BlockLivesRecord, DirectionRecord, Display, JobRecord, LatencyTargetRecord, PriorityRecord,
+    SteadyStateRecord, SyncRecord, Tolerated, Unified,
 };
 use fathom_stats::{Latency, SteadyCriterion};
 use fathom_workload::{
-    DirectionResults, Figure, JobActivity, JobError, Measure, PriorityLatency, Results,
-    SteadyGroup, SteadySample,
+    BlockLifetimes, DirectionResults, Figure, JobActivity, JobError, Measure, PriorityLatency,
+    Results, SteadyGroup, SteadySample,
 };
 
 use crate::outcome::{JobFailure, JobOutcome};
@@ -108,6 +108,7 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
         record.error_text.get_or_insert(text);
     }
     record.latency_target = latency_target(setup, &results);
+    record.block_lives = results.block_lives.as_ref().map(block_lives);
     record.tolerated = counted_errors(setup, &results);
     record.depth_level = depth_buckets(&results.depth_at_issue);
     record.depth_submit = results.submit_sizes;
@@ -133,6 +134,19 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
         .each()
         .map(|direction| direction.runtime_ms);
     record.runtime_ms = runtimes.into_iter().max().unwrap_or(0);
+}
+
+/// Returns the lives of a job's blocks.
+fn block_lives(lives: &BlockLifetimes) -> BlockLivesRecord {
+    let [unwritten, trimmed, written, trim_failure, write_failure] = lives.states;
+    BlockLivesRecord {
+        unwritten,
+        trimmed,
+        written,
+        trim_failure,
+        write_failure,
+        failed_after_trims: lives.failed_after_trims.clone(),
+    }
 }
 
 /// Returns the tolerated errors. As in fio, the error that ended the job is included if

@@ -262,6 +262,7 @@ fn setup(
         measure: content::measure(options),
         priorities: priority::of_ops(options),
         invalidate: options.invalidate && !options.pre_read,
+        block_lives: block_lives(options)?,
         limits: planned
             .shared_state
             .limits(job, place, ops_limit(options))?,
@@ -341,6 +342,13 @@ fn depth(options: &Options) -> u32 {
     }
 }
 
+/// Returns the size of a block whose life is followed: that of a trim, as in fio.
+fn block_lives(options: &Options) -> Result<Option<u32>, RunProblem> {
+    let bytes = pattern::bounds(options, Direction::Trim).0;
+    let bytes = options.device.block_errors.then(|| op_bytes(bytes));
+    bytes.transpose()
+}
+
 /// Returns the errors that the job tolerates.
 fn tolerate(options: &Options) -> Tolerate {
     Tolerate {
@@ -405,7 +413,11 @@ fn buffer_bytes(options: &Options) -> Result<u32, RunProblem> {
         .filter(|&direction| moves && direction != Direction::Trim)
         .map(|direction| pattern::bounds(options, direction).1)
         .max();
-    u32::try_from(largest.unwrap_or(0)).map_err(|_| {
+    op_bytes(largest.unwrap_or(0))
+}
+
+fn op_bytes(bytes: u64) -> Result<u32, RunProblem> {
+    u32::try_from(bytes).map_err(|_| {
         RunProblem::new(
             ProblemKind::BlockSizeTooLarge,
             "block size must be below 4 GiB",

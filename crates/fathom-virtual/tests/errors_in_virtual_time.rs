@@ -199,3 +199,27 @@ fn short_transfers_are_gone_on_with() {
     assert_eq!((write.ios, write.bytes), (1024, 64 << 20));
     assert!((300..600).contains(&write.short_ios), "{}", write.short_ios);
 }
+
+/// Pairs of a trim and a write: a block is trimmed once per pass until one of them fails.
+#[test]
+fn blocks_are_followed_until_their_first_error() {
+    let faults = "[device.faults]\nwrite_errors_ppm = 100000\ntrim_errors_ppm = 20000";
+    let words = "--rw=trimwrite --loops=5 --continue_on_error=all --block_error_percentiles=1";
+    let record = run(faults, &format!("{JOB} {words}"));
+    let lives = record.jobs[0].block_lives.as_ref().unwrap();
+    let states = [lives.unwritten, lives.trimmed, lives.written];
+    let failed = lives.trim_failure + lives.write_failure;
+    assert_eq!(states.iter().sum::<u64>() + failed, 10_240);
+    // 0.9⁵ · 0.98⁵ of the blocks survive, and ended with a write.
+    assert!((5_200..=5_750).contains(&lives.written), "{lives:?}");
+    assert_eq!((lives.unwritten, lives.trimmed), (0, 0));
+    assert!(lives.trim_failure * 3 < lives.write_failure, "{lives:?}");
+    let after: Vec<u32> = lives.failed_after_trims.iter().map(|row| row.0).collect();
+    assert_eq!(after, [0, 1, 2, 3, 4, 5]);
+    let sum: u64 = lives.failed_after_trims.iter().map(|row| row.1).sum();
+    assert_eq!(sum, failed);
+    // The first pass meets most blocks.
+    assert_eq!(lives.percentile(20.0), Some(1));
+    let plain = run("", &format!("{JOB} --rw=trim"));
+    assert_eq!(plain.jobs[0].block_lives, None);
+}

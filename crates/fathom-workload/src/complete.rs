@@ -87,6 +87,9 @@ impl Worker {
         {
             priorities.completed(direction, &state, now);
         }
+        if let Some(lives) = &mut self.block_lives {
+            lives.end(&state, true);
+        }
         if self.limits.is_some() {
             self.check_limits(direction, &state, now);
         }
@@ -147,6 +150,9 @@ impl Worker {
     fn on_error(&mut self, completion: Completion) {
         let state = *self.queue.slots.state(completion.slot);
         self.queue.slots.put_anew(completion.slot);
+        if let Some(lives) = &mut self.block_lives {
+            lives.end(&state, false);
+        }
         let error = job_error(&state, completion, None);
         let writes = state.op.kind == OpKind::Data(Direction::Write);
         let is_full = [Errno::ENOSPC, Errno::EDQUOT].contains(&error.errno);

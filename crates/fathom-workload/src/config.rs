@@ -63,6 +63,8 @@ pub struct WorkerConfig {
     pub priorities: Option<PerDirection<PriorityChoice>>,
     /// Drop the page cache of each file when a time-based job starts over.
     pub invalidate: bool,
+    /// Bytes of a block whose life is followed: its trims until an error.
+    pub block_lives: Option<u32>,
     /// Limits that end the job early or hold ops back.
     pub limits: LimitConfig,
 }

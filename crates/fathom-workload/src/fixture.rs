@@ -79,6 +79,7 @@ pub fn job(pattern: PatternConfig) -> WorkerConfig {
         measure: measure(),
         priorities: None,
         invalidate: false,
+        block_lives: None,
         limits: LimitConfig::default(),
     }
 }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod block_lives;
 mod buffers;
 mod complete;
 mod config;
@@ -41,6 +42,7 @@ mod verify;
 mod worker;
 
 // Public items, listed once.
+pub use block_lives::BlockLifetimes;
 pub use config::{
     AccessShare, Batching, BlockSequence, BufferConfig, BufferFill, Compressible, Dedupe,
     Distribution, FileRange, FileService, MapMode, Measure, Mix, Pace, PartLength, PatternConfig,

@@ -53,6 +53,7 @@ fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
         buffers,
         priorities,
         limits,
+        block_lives,
         // Settled before the first op, or by the choice between batch and replenish.
         depth: _,
         batching: _,
@@ -92,6 +93,7 @@ fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
         || think.is_some()
         || *serialize_overlap
         || priorities.is_some()
+        || block_lives.is_some()
         || limits.apply_to_ops())
 }
 

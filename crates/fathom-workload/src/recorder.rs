@@ -408,6 +408,7 @@ impl Recorder {
             error: self.error.clone(),
             tolerated: self.tolerated.clone(),
             depth_found: None,
+            block_lives: None,
             started: self.started,
             ended: self.ended.max(self.started),
         }

@@ -3,6 +3,8 @@
 use fathom_core::{Direction, Errno, FileIndex, Nanos, OpKind, PerDirection, Tick};
 use fathom_stats::{Latency, SampleStats};
 
+use crate::block_lives::BlockLifetimes;
+
 /// Results of one worker, without the ramp time.
 #[derive(Clone, Debug)]
 pub struct Results {
@@ -26,6 +28,8 @@ pub struct Results {
     pub tolerated: Option<ToleratedErrors>,
     /// Depth found by a search.
     pub depth_found: Option<u32>,
+    /// Lives of blocks, if they are followed.
+    pub block_lives: Option<BlockLifetimes>,
     /// Start of measuring.
     pub started: Tick,
     /// Completion of the last op.

@@ -2,6 +2,7 @@
 
 use fathom_core::{Capabilities, Direction, FileIndex, NoMemory, PerDirection, Tick};
 
+use crate::block_lives::BlockLives;
 use crate::buffers::Filler;
 use crate::config::{Rate, WorkerConfig};
 use crate::job_limits::JobLimits;
@@ -56,6 +57,8 @@ pub struct Worker {
     pub(crate) priorities: Option<Box<Priorities>>,
     /// Limits that few jobs have.
     pub(crate) limits: Option<Box<JobLimits>>,
+    /// Lives of the files' blocks, if they are followed.
+    pub(crate) block_lives: Option<Box<BlockLives>>,
     /// Membership in a group that ends when it is steady.
     pub(crate) steady: Option<Box<SteadyWatch>>,
 }
@@ -102,6 +105,8 @@ pub enum ConfigError {
     NoPace,
     /// Blocks too small to verify.
     Verify(IntervalTooSmall),
+    /// Not enough memory for the lives of blocks.
+    BlockLives(NoMemory),
     /// Not enough memory for the log of writes to read back.
     NoMemory(NoMemory),
 }
@@ -113,6 +118,10 @@ impl std::fmt::Display for ConfigError {
             Self::NoDepth => f.write_str("a job needs a depth of at least 1"),
             Self::NoPace => f.write_str("a rate must be at least 1 per second"),
             Self::Verify(error) => error.fmt(f),
+            Self::BlockLives(error) => {
+                let bytes = error.bytes;
+                write!(f, "no memory for the lives of blocks: {bytes} bytes needed")
+            }
             Self::NoMemory(error) => {
                 write!(
                     f,
@@ -154,6 +163,10 @@ impl Worker {
         let readback = readback(&config, engine, used.write)?;
         let filler = Filler::new(config.buffers.clone(), seed);
         let limits = JobLimits::new(&config);
+        let block_lives = config
+            .block_lives
+            .map(|bytes| BlockLives::new(bytes, &config.pattern.files));
+        let block_lives = block_lives.transpose().map_err(ConfigError::BlockLives)?;
         let path = Path::of(&config, engine, depth);
         let uniform = UniformOp::of(&pattern).filter(|_| path.is_fast());
         let schedules = source::schedules(&config, used, origin);
@@ -183,6 +196,7 @@ impl Worker {
             filler,
             readback,
             limits,
+            block_lives: block_lives.map(Box::new),
             config,
             engine,
         })
@@ -255,6 +269,7 @@ impl Worker {
         }
         let limits = self.limits.as_ref();
         results.depth_found = limits.and_then(|limits| limits.depth_found());
+        results.block_lives = self.block_lives.as_ref().map(|lives| lives.results());
         Some(results)
     }
 
@@ -270,6 +285,7 @@ impl Worker {
             results.priorities = priorities.results();
         }
         results.depth_found = self.limits.and_then(|limits| limits.depth_found());
+        results.block_lives = self.block_lives.map(|lives| lives.results());
         results
     }
 }

@@ -20,6 +20,17 @@ pub(super) const ROWS: &[Row] = &[
          a file whose storage has none or not of this size",
     ),
     Row::new(
+        "block_error_percentiles",
+        "0",
+        "Report the trims that blocks survived before a write or trim of them failed",
+        "block_error_percentiles=1",
+        ValueKind::Bool(|o, v| o.device.block_errors = v),
+    )
+    .different(
+        "a block has the size of a trim (the smallest of a range) and keeps its state after a \
+         failure; percentiles are those of the blocks that failed. fio 3.33 aborts",
+    ),
+    Row::new(
         "sprandom",
         "0",
         "Write the physical capacity of an SSD once, so that it ends in the steady state of random \
