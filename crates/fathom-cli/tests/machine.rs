@@ -219,7 +219,7 @@ fn impossible_devices_are_refused_with_a_hint() {
             of("hdd", ""),
             [
                 "m.toml:1:1: `device` has no table `hdd`",
-                "write `[device.hdd]`",
+                "add `[device.hdd]`",
             ],
         ),
         (

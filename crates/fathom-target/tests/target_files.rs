@@ -195,7 +195,7 @@ fn each_device_has_one_use() {
         &early,
         &[
             "t.toml:4:6: no device above is called `d`",
-            "no part uses the device `d`",
+            "device `d` is used by no namespace or part",
         ],
     );
 }

@@ -35,6 +35,7 @@ pub(crate) fn join(bench: &Bench) -> Result<Vec<Pair>> {
         bytes: 4096,
         depth: 32,
         queues: 4,
+        warm_up: None,
         is_polled: false,
     };
     let held = Held::load(bench, &server, load)?;

@@ -195,7 +195,10 @@ const fn beside_floor(exchange: Exchange, host: Host) -> Nvme {
 /// A paced target beside one whose buffers are not limited.
 const fn paced(name: &'static str, what: &'static str, options: &'static [&'static str]) -> Row {
     let nvme = Nvme::Beside {
-        exchange: polled(read_128k(4, 64)),
+        exchange: Exchange {
+            warm_up: Some(SEARCH_SECONDS),
+            ..polled(read_128k(4, 64))
+        },
         other: bare_host(MEMORY_UNLIMITED),
         fathom: bare_host(options),
     };
@@ -214,7 +217,10 @@ const fn paced(name: &'static str, what: &'static str, options: &'static [&'stat
 /// Pacing that finds its own limit beside the best fixed setting.
 const fn auto(name: &'static str, what: &'static str, queues: u32, depth: u32, kind: Kind) -> Row {
     let nvme = Nvme::BestFixed {
-        exchange: polled(read_128k(queues, depth)),
+        exchange: Exchange {
+            warm_up: Some(SEARCH_SECONDS),
+            ..polled(read_128k(queues, depth))
+        },
         settings: kind.fixed,
         paced: bare_host(kind.auto),
     };
@@ -251,6 +257,7 @@ const fn read_128k(queues: u32, depth: u32) -> Exchange {
         bytes: 128 << 10,
         depth,
         queues,
+        warm_up: None,
         is_polled: false,
     }
 }
@@ -271,6 +278,8 @@ const fn at_least(measure: Measure, ratio: f64) -> Check {
     }
 }
 
+/// Time in which `auto` finds its limit after a change of the load.
+const SEARCH_SECONDS: u32 = 2;
 const IOPS_75: &[Check] = &[at_least(Measure::Iops, 0.75)];
 const IOPS_70: &[Check] = &[at_least(Measure::Iops, 0.7)];
 const BANDWIDTH_85: &[Check] = &[at_least(Measure::Bandwidth, 0.85)];
@@ -285,6 +294,7 @@ const READ_4K: Exchange = Exchange {
     bytes: 4096,
     depth: 32,
     queues: 1,
+    warm_up: None,
     is_polled: false,
 };
 const READ_128K: Exchange = read_128k(1, 32);

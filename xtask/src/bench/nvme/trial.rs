@@ -41,6 +41,8 @@ pub(crate) struct Exchange {
     pub(crate) depth: u32,
     /// Queues, one connection each.
     pub(crate) queues: u32,
+    /// Seconds of load that do not count, if more than it takes for windows to grow.
+    pub(crate) warm_up: Option<u32>,
     /// All programs poll their sockets; otherwise they sleep in them.
     pub(crate) is_polled: bool,
 }
@@ -132,6 +134,9 @@ fn bare_host(bench: &Bench, exchange: Exchange, server: &Server) -> Result<Rates
     let mut command = bench.pinned(Program::BareNvme, Core::Host)?;
     command.arg("load").args(exchange.words());
     command.args(["--seconds", &bench.seconds.to_string()]);
+    if let Some(warm_up) = exchange.warm_up {
+        command.args(["--warm-up", &warm_up.to_string()]);
+    }
     server.name_to(&mut command);
     let text = process::capture(&mut command)?;
     let report: Value = serde_json::from_str(&text).context("cannot read the load's report")?;
@@ -185,9 +190,8 @@ impl Exchange {
         for (option, number) in numbers {
             words.extend([option.to_owned(), number.to_string()]);
         }
-        if self.is_polled {
-            words.push("--busy".to_owned());
-        }
+        let wait = if self.is_polled { "poll" } else { "epoll" };
+        words.extend(["--wait".to_owned(), wait.to_owned()]);
         words
     }
 }

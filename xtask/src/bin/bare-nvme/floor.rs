@@ -6,6 +6,7 @@ use std::thread;
 
 use anyhow::Result;
 use fathom_nvme::{Completion, Pdu, PduType};
+use fathom_sys::sockets;
 
 use crate::batch::Batch;
 use crate::intake::Intake;
@@ -32,6 +33,7 @@ pub(crate) fn serve(options: &Options) -> Result<()> {
 /// Answers what is there with one gathered write, then waits for more.
 pub(crate) fn exchange(stream: &TcpStream, shape: Shape, wait: wait::Kind) -> io::Result<()> {
     stream.set_nodelay(true)?;
+    sockets::set_send_buffer(stream, SEND_BYTES)?;
     let mut wait = Wait::new(stream, wait)?;
     let data = vec![0; usize::try_from(shape.bytes).unwrap_or(usize::MAX)];
     let mut answers = Answers::new(shape);
@@ -48,6 +50,9 @@ pub(crate) fn exchange(stream: &TcpStream, shape: Shape, wait: wait::Kind) -> io
         batch.send(stream, &data, &mut wait)?;
     }
 }
+
+/// Send buffer, as the target has on loopback: what is sent is still cached when it is received.
+const SEND_BYTES: u32 = 128 << 10;
 
 /// Answers of a target, ready but for the CID.
 struct Answers {

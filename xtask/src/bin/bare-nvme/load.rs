@@ -21,7 +21,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for lane in &mut lanes {
         lane.start()?;
     }
-    exchange(&mut lanes, WARM_UP)?;
+    exchange(&mut lanes, Duration::from_secs_f64(options.warm_up))?;
     let before = completed(&lanes);
     let elapsed = exchange(&mut lanes, Duration::from_secs_f64(options.seconds))?;
     let ops = completed(&lanes) - before;
@@ -210,8 +210,6 @@ pub(crate) fn now() -> Instant {
 const SUCCESS: u8 = 1 << 3;
 /// Turns between two readings of the clock: some tens of microseconds at least.
 const TURNS_PER_CLOCK: u32 = 64;
-/// Time for buffers and congestion windows to grow.
-const WARM_UP: Duration = Duration::from_millis(100);
 /// Namespace that the floor pretends to have: 8 GiB.
 const FLOOR_GEOMETRY: Geometry = Geometry {
     block_bytes: 4096,

@@ -67,6 +67,7 @@ bare-nvme join ADDRESS     print the milliseconds from the first packet to the f
     --depth N              commands in flight on each queue [default: 32]
     --queues N             queues, one connection each [default: 1]
     --seconds S            seconds of load [default: 1]
+    --warm-up S            seconds of load before these [default: 0.1]
     --wait WAY             block (in reads and writes), epoll or poll [default: block]
     --busy                 the same as --wait poll
     --nqn NQN              NQN of the subsystem; without it the peer is the floor, which has none

@@ -14,6 +14,8 @@ pub(crate) struct Options {
     pub(crate) depth: u16,
     pub(crate) queues: u16,
     pub(crate) seconds: f64,
+    /// Seconds of load before it counts.
+    pub(crate) warm_up: f64,
     pub(crate) wait: wait::Kind,
     /// NQN of the subsystem; none: the peer is the floor.
     pub(crate) nqn: Option<String>,
@@ -31,6 +33,7 @@ impl Options {
             depth: 32,
             queues: 1,
             seconds: 1.0,
+            warm_up: WARM_UP,
             wait: wait::Kind::Block,
             nqn: None,
             connections: 1000,
@@ -44,6 +47,7 @@ impl Options {
                 "--depth" => options.depth = number(arg, value()?)?,
                 "--queues" => options.queues = number(arg, value()?)?,
                 "--seconds" => options.seconds = number(arg, value()?)?,
+                "--warm-up" => options.warm_up = number(arg, value()?)?,
                 "--connections" => options.connections = number(arg, value()?)?,
                 "--nqn" => options.nqn = Some(value()?.clone()),
                 "--wait" => options.wait = wait::Kind::parse(value()?)?,
@@ -72,5 +76,7 @@ fn number<T: std::str::FromStr>(option: &str, text: &str) -> Result<T> {
     Ok(value)
 }
 
+/// Time for buffers and congestion windows to grow.
+const WARM_UP: f64 = 0.1;
 /// Largest queue depth of NVMe over fabrics that targets commonly grant.
 const DEPTH_MAX: u16 = 1024;
