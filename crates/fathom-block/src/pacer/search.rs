@@ -316,7 +316,7 @@ impl Search {
         self.pause = if moved {
             PAUSE_MIN
         } else {
-            Nanos::new(self.pause.get() * 5 / 4).min(PAUSE_MAX)
+            Nanos::new(self.pause.get() * 3 / 2).min(PAUSE_MAX)
         };
         let pause = if moved { Nanos::ZERO } else { self.pause };
         self.phase = Phase::Hold { until: now + pause };
