@@ -256,6 +256,10 @@ impl Search {
                 let lower = step_down(limit.min(measured.peak));
                 (lower >= measured.largest).then(|| self.base.with_limit(lower))?
             }
+            Kind::FarDown => {
+                let lower = limit.min(measured.peak) / 4;
+                (lower >= measured.largest).then(|| self.base.with_limit(lower))?
+            }
             Kind::HoldSlow if measured.has_slow && self.base.slow_part != self.slow_part => {
                 self.base.with_slow_part(self.slow_part)
             }
@@ -330,9 +334,11 @@ impl Search {
         let evidence = &mut self.evidence;
         match (trial.kind(), is_better) {
             (Kind::Up | Kind::FarUp, false) => evidence.above = Some(candidate),
-            (Kind::Down, false) => evidence.below = Some(candidate),
+            (Kind::Down | Kind::FarDown, false) => evidence.below = Some(candidate),
             (Kind::Up | Kind::FarUp, true) => (evidence.below, evidence.above) = (Some(base), None),
-            (Kind::Down, true) => (evidence.above, evidence.below) = (Some(base), None),
+            (Kind::Down | Kind::FarDown, true) => {
+                (evidence.above, evidence.below) = (Some(base), None)
+            }
             (Kind::HoldSlow | Kind::FreeSlow, _) => {}
         }
     }

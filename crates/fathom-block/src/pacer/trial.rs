@@ -13,6 +13,8 @@ pub(super) enum Kind {
     Down,
     /// A limit so much higher that a slope shows which is lost in the noise nearby.
     FarUp,
+    /// A limit so much lower that a sweep which was disturbed is put right at once.
+    FarDown,
     /// Slow devices held to a share.
     HoldSlow,
     /// Slow devices held to twice their share.
@@ -42,11 +44,12 @@ struct Sum {
 impl Kind {
     /// Kinds in the order in which they are tried. Slow devices come first: while they take what
     /// the others need, no limit shows its effect.
-    pub(super) const ALL: [Self; 5] = [
+    pub(super) const ALL: [Self; 6] = [
         Self::HoldSlow,
         Self::Up,
         Self::Down,
         Self::FarUp,
+        Self::FarDown,
         Self::FreeSlow,
     ];
 
@@ -62,6 +65,8 @@ impl Kind {
             // More buffers have to earn more bandwidth, fewer only to lose none that shows.
             Self::Up | Self::FarUp => 0.006,
             Self::Down => -0.004,
+            // Beyond what noise explains: steps of `Down` cover the rest.
+            Self::FarDown => 0.02,
             // Apart, or the share would go up and down for ever.
             Self::HoldSlow => 0.06,
             Self::FreeSlow => -0.02,
@@ -126,7 +131,7 @@ impl Trial {
 
     /// Returns true if a lower limit makes requests wait, or gains something all the same.
     fn holds_back(&self) -> bool {
-        self.kind != Kind::Down
+        !matches!(self.kind, Kind::Down | Kind::FarDown)
             || self.tried.average(self.tried.waited) >= WAITED_MIN
             || self.gain() > GAIN_MIN
     }
