@@ -157,7 +157,11 @@ fn counted_errors(setup: &JobSetup, results: &Results) -> Option<Tolerated> {
         JobActivity::Read => tolerate.read,
         JobActivity::Write | JobActivity::Trim => tolerate.write,
         JobActivity::Verify => tolerate.verify,
-        JobActivity::Sync | JobActivity::RateMin | JobActivity::Reopen => false,
+        JobActivity::Sync
+        | JobActivity::RateMin
+        | JobActivity::Reopen
+        | JobActivity::Close
+        | JobActivity::Replay => false,
     });
     let tolerated = results.tolerated.as_ref();
     let first = tolerated.map(|tolerated| &tolerated.first).or(last)?;

@@ -266,6 +266,7 @@ fn setup(
         limits: planned
             .shared_state
             .limits(job, place, ops_limit(options))?,
+        replay: None,
     };
     let setup = JobSetup {
         place,

@@ -7,6 +7,8 @@ use fathom_checksum::Checksum;
 use fathom_core::{FileIndex, Nanos, PerDirection};
 
 use crate::limit_config::LimitConfig;
+use crate::replay::ReplayConfig;
+use crate::source::used_directions;
 
 /// Configuration of one worker.
 #[derive(Clone, Debug)]
@@ -67,11 +69,21 @@ pub struct WorkerConfig {
     pub block_lives: Option<u32>,
     /// Limits that end the job early or hold ops back.
     pub limits: LimitConfig,
+    /// Recorded ops instead of those of the pattern, of which the files alone count.
+    pub replay: Option<ReplayConfig>,
 }
 
 impl WorkerConfig {
     /// More bytes than any pass issues; the sum over two directions cannot overflow.
     pub const WHOLE_PATTERN: u64 = u64::MAX / 4;
+
+    /// Returns the directions of the job's ops.
+    pub(crate) const fn used_directions(&self) -> PerDirection<bool> {
+        match &self.replay {
+            Some(replay) => replay.used,
+            None => used_directions(self.pattern.mix),
+        }
+    }
 }
 
 /// Choice of a direction's ops with an I/O priority of their own.

@@ -81,6 +81,7 @@ pub fn job(pattern: PatternConfig) -> WorkerConfig {
         invalidate: false,
         block_lives: None,
         limits: LimitConfig::default(),
+        replay: None,
     }
 }
 

@@ -62,7 +62,8 @@ impl Worker {
             IssueStatus::EndOfPass => return self.end_of_pass(),
             IssueStatus::EndOfPattern => return self.end_of_pattern(),
             IssueStatus::ThinkTime => self.go_thinking(),
-            IssueStatus::Ready => {}
+            // A failed job drains in the next round.
+            IssueStatus::Ready | IssueStatus::Failed => {}
             IssueStatus::NotDue(due) => {
                 if self.reap(engine, now) == 0 {
                     let until = due.min(self.timers.next_rule);
@@ -114,6 +115,9 @@ impl Worker {
         if let Some(held) = self.held_back(now) {
             return self.hold(held);
         }
+        if self.source.replay.is_some() {
+            return self.issue_replayed(engine, now);
+        }
         let target = match self.next_target(now) {
             Ok(target) => target,
             Err(status) => {
@@ -121,30 +125,49 @@ impl Worker {
                 return status;
             }
         };
-        let alone = target.direction == Direction::Trim && !self.engine.queued_trim;
-        if alone && !self.queue.is_drained()
-            || self.config.serialize_overlap && self.queue.slots.overlaps(&target)
-        {
+        if self.must_wait(&target) {
             self.source.held = Some(target);
             return IssueStatus::NeedsDrain;
         }
-        self.queue.exclusive = alone;
         // Readback has no schedule: its ops are due now.
         let due = self
             .source
             .schedules
             .take_if_due(&target, now)
             .unwrap_or(now);
-        self.fill_buffer(engine, &target, now);
+        self.issue_target(engine, &target, due, now);
+        IssueStatus::Ready
+    }
+
+    /// Returns whether the ops in flight must complete before `target` is issued.
+    pub(crate) fn must_wait(&self, target: &OpTarget) -> bool {
+        self.runs_alone(target) && !self.queue.is_drained()
+            || self.config.serialize_overlap && self.queue.slots.overlaps(target)
+    }
+
+    /// Returns whether the engine does nothing else beside `target`.
+    const fn runs_alone(&self, target: &OpTarget) -> bool {
+        matches!(target.direction, Direction::Trim) && !self.engine.queued_trim
+    }
+
+    /// Prepares `target`, to which no rule objects; there must be a free slot.
+    pub(crate) fn issue_target<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        target: &OpTarget,
+        due: Tick,
+        now: Tick,
+    ) {
+        self.queue.exclusive = self.runs_alone(target);
+        self.fill_buffer(engine, target, now);
         if let (Some(priorities), Some(slot)) = (&mut self.priorities, self.queue.slots.peek()) {
-            self.queue.slots.state(slot).op.priority = priorities.choose(&target);
+            self.queue.slots.state(slot).op.priority = priorities.choose(target);
         }
-        self.prepare_op(engine, &target, due, now);
+        self.prepare_op(engine, target, due, now);
         if self.stage != Stage::ReadingBack {
             self.source.pass.issue(u64::from(target.length));
         }
-        self.count_issue(&target, now);
-        IssueStatus::Ready
+        self.count_issue(target, now);
     }
 
     /// Returns the next op, if it may be issued now.
@@ -321,6 +344,8 @@ pub(crate) enum IssueStatus {
     EndOfPass,
     /// There is none: the pattern is exhausted.
     EndOfPattern,
+    /// There is none: the job has failed.
+    Failed,
 }
 
 impl IssueStatus {

@@ -26,6 +26,7 @@ mod priorities;
 mod queue;
 mod readback;
 mod recorder;
+mod replay;
 mod replenish;
 mod results;
 mod schedule;
@@ -58,6 +59,7 @@ pub use log::{
     Batch, Dropped, JobLog, LogChannel, LogConfig, LogEntry, LogItem, LoggedOp, Series, WhenFull,
 };
 pub use pattern::{OpTarget, Pattern, PatternError};
+pub use replay::{FeedStatus, ReplayConfig, ReplayFeed, ReplayKind, ReplayOp};
 pub use results::{
     DirectionResults, JobActivity, JobError, Phase, PriorityLatency, Results, ToleratedErrors,
     WorkerProgress,

@@ -4,7 +4,6 @@ use fathom_core::Capabilities;
 
 use crate::buffers::Filler;
 use crate::config::{Batching, Mix, WorkerConfig};
-use crate::source::used_directions;
 
 /// Path of a job's ops through the loop.
 ///
@@ -54,6 +53,7 @@ fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
         priorities,
         limits,
         block_lives,
+        replay,
         // Settled before the first op, or by the choice between batch and replenish.
         depth: _,
         batching: _,
@@ -77,7 +77,7 @@ fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
         // The recorder's.
         measure: _,
     } = config;
-    let used = used_directions(pattern.mix);
+    let used = config.used_directions();
     // Where both directions have rates, the one that is due first comes next.
     let races = matches!(pattern.mix, Mix::ReadWrite { .. } | Mix::TrimWrite)
         && rate.iter().any(|(_, rate)| rate.is_some());
@@ -94,7 +94,8 @@ fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
         || *serialize_overlap
         || priorities.is_some()
         || block_lives.is_some()
-        || limits.apply_to_ops())
+        || limits.apply_to_ops()
+        || replay.is_some())
 }
 
 /// Returns whether each completion is reaped by itself and makes room for one op.

@@ -104,8 +104,12 @@ pub enum JobActivity {
     Verify,
     /// Keeping the minimum rate (`rate_min`).
     RateMin,
-    /// Closing and opening a file between passes.
+    /// Closing and opening a file between passes, and opening one of a replay.
     Reopen,
+    /// Closing a file of a replay.
+    Close,
+    /// Reading the log of a replay.
+    Replay,
 }
 
 impl JobActivity {
@@ -120,6 +124,8 @@ impl JobActivity {
             Self::Verify => "verify",
             Self::RateMin => "rate_min",
             Self::Reopen => "open",
+            Self::Close => "close",
+            Self::Replay => "read_iolog",
         }
     }
 }

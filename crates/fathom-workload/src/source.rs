@@ -5,6 +5,7 @@ use fathom_core::{Direction, PerDirection, Tick};
 use crate::config::{Distribution, MapMode, Mix, RandomGenerator, WorkerConfig};
 use crate::lookahead::Lookahead;
 use crate::pattern::{OpTarget, Pattern};
+use crate::replay::Replay;
 use crate::schedule::{Schedule, Schedules};
 
 /// Source of a worker's ops: pattern, schedules, and the position within the current pass.
@@ -14,6 +15,8 @@ use crate::schedule::{Schedule, Schedules};
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) pattern: Pattern,
+    /// Recorded ops, which replace those of the pattern.
+    pub(crate) replay: Option<Box<Replay>>,
     pub(crate) schedules: Schedules,
     /// Drawn op that is not due or not allowed yet.
     pub(crate) held: Option<OpTarget>,
@@ -22,7 +25,7 @@ pub(crate) struct Source {
     pub(crate) pass: Pass,
     /// Number of ops issued.
     pub(crate) sequence: u64,
-    /// Directions of the mix.
+    /// Directions of the ops.
     pub(crate) used: PerDirection<bool>,
 }
 

@@ -211,6 +211,9 @@ impl Worker {
             self.timers.rate_check = Tick::MAX;
         }
         self.source.schedules.begin(now);
+        if let Some(replay) = &mut self.source.replay {
+            replay.begin(now);
+        }
         if self.config.ramp.is_zero() {
             self.measure_from(now);
         } else {

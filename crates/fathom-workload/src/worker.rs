@@ -14,8 +14,9 @@ use crate::priorities::Priorities;
 use crate::queue::Queue;
 use crate::readback::{Readback, ReadbackError};
 use crate::recorder::Recorder;
+use crate::replay::Replay;
 use crate::results::{Phase, Results, WorkerProgress};
-use crate::source::{self, Pass, Source, used_directions};
+use crate::source::{self, Pass, Source};
 use crate::steady::SteadyWatch;
 use crate::syncs::SyncState;
 use crate::think::Thinking;
@@ -158,7 +159,7 @@ impl Worker {
         refuse(&config)?;
         let depth = if engine.synchronous { 1 } else { config.depth };
         let pattern = Pattern::new(config.pattern.clone()).map_err(ConfigError::Pattern)?;
-        let used = used_directions(config.pattern.mix);
+        let used = config.used_directions();
         let seed = config.pattern.seed;
         let readback = readback(&config, engine, used.write)?;
         let filler = Filler::new(config.buffers.clone(), seed);
@@ -187,6 +188,10 @@ impl Worker {
             source: Source {
                 pass: Pass::first(&config),
                 lookahead: Lookahead::new(uniform, schedules.any()),
+                replay: config
+                    .replay
+                    .as_ref()
+                    .map(|replay| Box::new(Replay::new(replay))),
                 pattern,
                 schedules,
                 held: None,
@@ -316,9 +321,10 @@ fn readback(
 
 /// Creates the recorder of a job: histograms for its directions, those of verification included.
 fn recorder(config: &WorkerConfig, engine: Capabilities, depth: u32) -> Recorder {
-    let mut used = used_directions(config.pattern.mix);
+    let mut used = config.used_directions();
     let verify = config.verify.as_ref();
     used.read |= verify.is_some_and(|verify| verify.read_back);
-    let rated = config.rate.map(|rate| rate.is_some());
+    let timed = config.replay.is_some_and(|replay| replay.timed);
+    let rated = config.rate.map(|rate| timed || rate.is_some());
     Recorder::new(config.measure, depth, used, rated, !engine.synchronous)
 }

@@ -6,7 +6,7 @@ use fathom_core::{Nanos, Tick};
 use fathom_sim::{
     Constant, Direct, EngineSpec, InjectedFault, ModelEngine, ModelFile, Ran, Simulation,
 };
-use fathom_workload::{Mix, Results, Worker, WorkerConfig, fixture};
+use fathom_workload::{Mix, ReplayFeed, Results, Worker, WorkerConfig, fixture};
 
 /// Returns a job of sequential 4 KiB reads over 1 MiB at depth 1.
 pub(crate) fn job() -> WorkerConfig {
@@ -74,7 +74,18 @@ pub(crate) fn run_on(
 pub(crate) fn alone(
     config: WorkerConfig,
     device: Rig,
+    files: Vec<ModelFile>,
+) -> Simulation<Direct<Faulty<Constant>>> {
+    alone_with(config, device, files, |_| {})
+}
+
+/// Returns a simulation of one job that `prepare` changes before it starts.
+#[track_caller]
+fn alone_with(
+    config: WorkerConfig,
+    device: Rig,
     mut files: Vec<ModelFile>,
+    prepare: impl FnOnce(&mut Worker),
 ) -> Simulation<Direct<Faulty<Constant>>> {
     if files.is_empty() {
         files.push(ModelFile::default());
@@ -88,8 +99,23 @@ pub(crate) fn alone(
     let mut simulation = Simulation::new(vec![device.storage()], files);
     let engine = simulation.engine(&spec);
     let worker = Worker::new(config, engine.capabilities(), Tick::ZERO);
-    simulation.add(worker.expect("a job that makes sense"), engine, Tick::ZERO);
+    let mut worker = worker.expect("a job that makes sense");
+    prepare(&mut worker);
+    simulation.add(worker, engine, Tick::ZERO);
     simulation
+}
+
+/// Runs a replay of the ops of `feed`.
+#[track_caller]
+pub(crate) fn replay(
+    config: WorkerConfig,
+    device: Rig,
+    feed: Box<dyn ReplayFeed>,
+) -> (Results, ModelEngine) {
+    let simulation = alone_with(config, device, Vec::new(), |worker| {
+        worker.replay_from(feed)
+    });
+    simulation.run().expect("a job that ends").jobs.remove(0)
 }
 
 /// Returns a file that begins with `bytes`.
