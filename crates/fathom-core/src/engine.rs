@@ -41,6 +41,21 @@ pub trait Engine {
     /// The errno of the failed system call, with the path.
     fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError>;
 
+    /// Advances the connection to a peer, and returns whether it is complete. Waits for 100 ms at
+    /// most, so that the driver sees a stop request. The driver repeats the call before the first
+    /// op, outside of what is measured.
+    ///
+    /// # Errors
+    /// The errno of the failed system call, with the peer.
+    fn connect(&mut self) -> Result<bool, EngineError> {
+        Ok(true)
+    }
+
+    /// Ends ops in flight that may otherwise wait for ever, for a peer or a program. They complete,
+    /// as [`Completion::ENDED`] or as they happen to. The driver calls it when the job issues no
+    /// more ops, perhaps several times.
+    fn cancel(&mut self) {}
+
     /// Returns the buffer of a slot that is not in flight; empty if the engine moves no data
     /// (`Capabilities::moves_data` is false).
     fn buffer(&mut self, slot: Slot) -> &mut [u8];
@@ -75,7 +90,8 @@ pub trait Engine {
     fn reap(&mut self, out: &mut [Completion]) -> usize;
 
     /// Sleeps until `min` completions can be reaped or the clock passes `until`; `min` is at most
-    /// the number in flight. Called by the driver, never by the worker.
+    /// the number in flight. Called by the driver, never by the worker. An engine whose ops may wait
+    /// for ever returns every 100 ms, so that the driver sees a stop request.
     ///
     /// # Errors
     /// The errno of the failed system call; the engine can no longer be used.
@@ -116,6 +132,14 @@ impl<E: Engine + ?Sized> Engine for Box<E> {
 
     fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {
         (**self).invalidate(file)
+    }
+
+    fn connect(&mut self) -> Result<bool, EngineError> {
+        (**self).connect()
+    }
+
+    fn cancel(&mut self) {
+        (**self).cancel();
     }
 
     fn buffer(&mut self, slot: Slot) -> &mut [u8] {
@@ -172,7 +196,8 @@ pub enum Submitted {
 pub struct Capabilities {
     /// Name in job files: `psync`, `io_uring`.
     pub name: &'static str,
-    /// Ops complete inside `submit`: depth is 1 and there is no slat.
+    /// Ops complete inside `submit`, or in the `wait` that follows if they wait for a peer: depth
+    /// is 1 and there is no slat.
     pub synchronous: bool,
     /// Buffers reach a device: content matters and can be verified.
     pub moves_data: bool,

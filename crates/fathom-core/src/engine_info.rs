@@ -4,6 +4,8 @@
 //! an [`EngineInfo`]; none of them links an engine. Ask for a property here instead of comparing
 //! names: an engine of another crate has a name that this workspace has never heard of.
 
+use crate::Nanos;
+
 /// Static description of an engine.
 ///
 /// An engine's file declares one as a `static` and a registry row joins it to the constructor, so
@@ -37,6 +39,10 @@ pub struct EngineInfo {
     pub storage: Storage,
     /// Noun phrase for help texts.
     pub help: &'static str,
+    /// End of its jobs; tells engines that perform I/O from those that do other work.
+    pub job_end: JobEnd,
+    /// Pause after each op that the engine's own options ask for.
+    pub pause: Option<fn(&EngineValues) -> Nanos>,
     /// Options that a job has with this engine only.
     pub options: &'static [EngineOption],
     /// Honours `direct=1`. False for an engine whose data always pass through the page cache.
@@ -67,9 +73,23 @@ pub enum Storage {
     /// Files and devices of this machine, named by the job's `filename`: laid out, checked for
     /// other users, and subject to the page cache.
     LocalFiles,
+    /// At a peer: a stream, in order, without files. The job's file names are not opened.
+    Peer,
     /// Elsewhere. The engine opens the job's file names in its own way; this machine's file system
     /// and page cache are left alone.
     Remote,
+}
+
+/// End of an engine's jobs, if neither time nor an error ends them earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobEnd {
+    /// When the bytes of the job are moved.
+    Size,
+    /// When the engine says so ([`Completion::ENDED`](crate::Completion::ENDED)). Its ops are no
+    /// I/O: reports show their number and latency, but no bytes.
+    Engine,
+    /// Never. Its ops are no I/O, as with [`Engine`](Self::Engine).
+    Never,
 }
 
 /// File of an engine whose storage is remote.
@@ -90,6 +110,8 @@ pub enum OptionEffect {
     PolledSubmissions,
     /// Pages are dropped from the page cache after each op.
     Uncached,
+    /// The job ends with the last job that performs I/O.
+    EndsWithIo,
 }
 
 /// Depth up to which an engine performs one op after the other.
@@ -136,6 +158,8 @@ impl EngineInfo {
             gathers: false,
             storage: Storage::LocalFiles,
             help,
+            job_end: JobEnd::Size,
+            pause: None,
             options: &[],
             bypasses_cache: true,
             blocks_when_buffered: false,
@@ -146,6 +170,12 @@ impl EngineInfo {
             exit_waits_for_ops: false,
             shares_buffers: false,
         }
+    }
+
+    /// Returns whether its ops are I/O, with bytes to count.
+    #[must_use]
+    pub const fn performs_io(&self) -> bool {
+        matches!(self.job_end, JobEnd::Size)
     }
 
     /// Returns whether an option with this effect is on.

@@ -103,6 +103,11 @@ impl Completion {
     /// performed whole and has this result.
     pub const BYTES_MAX: u32 = i32::MAX.unsigned_abs();
 
+    /// Result of an op that did not happen and will not: the peer or the program that it depends on
+    /// has ended in order, or the engine was cancelled ([`Engine::cancel`](crate::Engine::cancel)).
+    /// The job counts no such op and ends without an error.
+    pub const ENDED: i32 = i32::MIN;
+
     /// Returns the decoded result.
     #[must_use]
     #[inline]

@@ -1,6 +1,6 @@
 //! Configuration of an engine, fixed when it starts.
 
-use fathom_core::EngineValues;
+use fathom_core::{EngineValues, Nanos};
 use fathom_sys::clock::Clock;
 use fathom_sys::file_io::RwFlags;
 use fathom_sys::memory::MemoryPlacement;
@@ -40,8 +40,21 @@ pub struct EngineConfig {
     pub write_hint: u8,
     /// Size of the writes, if each must be stored whole or not at all (`RWF_ATOMIC`); 0: no need.
     pub atomic_write_bytes: u32,
+    /// Facts about the job for engines whose options refer to it.
+    pub job: JobFacts,
     /// Clock that issue times are read from.
     pub clock: Clock,
+}
+
+/// Facts about a job that an engine's options refer to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobFacts {
+    /// Name of the clone.
+    pub name: String,
+    /// Number of the clone within its job, from 0.
+    pub clone: u32,
+    /// Time after which the job ends, if it is limited.
+    pub runtime: Option<Nanos>,
 }
 
 impl EngineConfig {
@@ -63,6 +76,7 @@ impl EngineConfig {
             keep_access_time: false,
             write_hint: 0,
             atomic_write_bytes: 0,
+            job: JobFacts::default(),
             clock,
         }
     }

@@ -1,4 +1,4 @@
-//! The engines (null, the sync family, mmap, libaio, io_uring) and the registry that starts them.
+//! The engines (null, the sync family, mmap, libaio, io_uring, cpuio) and the registry that starts them.
 //!
 //! Each engine is a thin translation of the contract in `fathom-core` into calls of `fathom-sys`,
 //! which has the unsafe code and the kernel's structures. Workers and file locks wrap any engine;
@@ -7,6 +7,7 @@
 
 mod any;
 mod config;
+mod cpuio;
 mod engine_device;
 mod error;
 mod files;
@@ -22,7 +23,7 @@ mod uring;
 
 // Public items, listed once.
 pub use any::AnyEngine;
-pub use config::{EngineConfig, EngineFile, FileAdvice};
+pub use config::{EngineConfig, EngineFile, FileAdvice, JobFacts};
 pub use engine_device::EngineDevice;
 pub use libaio::Libaio;
 pub use locking::FileLock;

@@ -389,14 +389,18 @@ impl Drop for Offload {
 /// Refuses an engine whose buffers cannot change owner with their ops.
 fn check_shares_buffers(config: &EngineConfig) -> Result<(), EngineError> {
     let info = config.engine.info;
-    if info.storage == Storage::None || info.shares_buffers {
+    let hint = if !info.performs_io() || info.storage == Storage::Peer {
+        "its ops come one after the other: leave out io_submit_mode"
+    } else if info.storage == Storage::None || info.shares_buffers {
         return Ok(());
-    }
+    } else {
+        "its buffers belong to one thread: leave out io_submit_mode"
+    };
     Err(EngineError {
         step: EngineStep::Option("io_submit_mode=offload"),
         target: format!("engine `{}`", info.name),
         errno: None,
-        hint: "its buffers belong to one thread: leave out io_submit_mode".into(),
+        hint: hint.into(),
     })
 }
 

@@ -15,6 +15,7 @@ use std::fs::File;
 use fathom_core::{EngineError, EngineInfo, EngineStep, Errno, RemoteFile};
 use fathom_sys::aio;
 
+use crate::cpuio::{self, Cpuio};
 use crate::libaio::{self, Libaio};
 use crate::locking::Locking;
 use crate::mmap::{self, Mmap};
@@ -173,7 +174,7 @@ pub fn start_with_stats(
 }
 
 /// Engines of this crate, in the order of help texts.
-const BUILT_IN: [Registration; 9] = [
+const BUILT_IN: [Registration; 10] = [
     Registration::new(&sync::PSYNC, |config| sync_engine(SyncCall::Psync, config)),
     Registration::new(&sync::SYNC, |config| sync_engine(SyncCall::Sync, config)),
     Registration::new(&sync::VSYNC, |config| sync_engine(SyncCall::Vsync, config)),
@@ -200,6 +201,9 @@ const BUILT_IN: [Registration; 9] = [
     }),
     Registration::new(&null::INFO, |config| {
         Ok(AnyEngine::Null(Null::start(config)))
+    }),
+    Registration::new(&cpuio::INFO, |config| {
+        Ok(AnyEngine::Boxed(Box::new(Cpuio::start(config)?)))
     }),
 ];
 

@@ -1,12 +1,11 @@
 //! Engines that only fio has.
 
 /// Engines of fio that need only Linux and are not implemented yet.
-pub(crate) const LATER: [&str; 21] = [
+pub(crate) const LATER: [&str; 19] = [
     "posixaio",
     "splice",
     "net",
     "netsplice",
-    "cpuio",
     "exec",
     "filecreate",
     "filestat",
@@ -22,7 +21,6 @@ pub(crate) const LATER: [&str; 21] = [
     "libiscsi",
     "nfs",
     "http",
-    "external",
 ];
 
 /// Returns whether this is an SPDK plugin, by its name or by the path of its library.
@@ -39,7 +37,7 @@ pub(crate) fn needs(name: &str) -> Option<&'static str> {
 }
 
 /// Current and former engines of fio with the library or device that each needs.
-pub(crate) const NEEDS: [(&str, &str); 32] = [
+pub(crate) const NEEDS: [(&str, &str); 33] = [
     ("io_uring_cmd", "an NVMe character device"),
     ("sg", "a SCSI generic device"),
     ("mtd", "an MTD flash device"),
@@ -65,6 +63,7 @@ pub(crate) const NEEDS: [(&str, &str); 32] = [
     ("libcufile", "NVIDIA's cuFile"),
     ("libhipfile", "AMD's hipFile"),
     ("xnvme", "libxnvme"),
+    ("external", "a shared library with fio's interface"),
     ("cpp_null", "a shared library with fio's interface"),
     ("skeleton_external", "a shared library with fio's interface"),
     ("guasi", "libguasi"),

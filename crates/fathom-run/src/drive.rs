@@ -18,10 +18,10 @@
 //! one would add to the latencies of the others.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use fathom_core::{Engine, Errno, FileIndex, Nanos, Step, Tick};
+use fathom_core::{Engine, Errno, FileIndex, Nanos, Step, Storage, Tick};
 use fathom_engine::{AnyEngine, EngineConfig, SharedStats, start_with_stats};
 use fathom_record::CpuRecord;
 use fathom_setup::JobState;
@@ -114,7 +114,7 @@ pub(crate) fn run_job(spec: JobSpec, handles: &JobHandles<'_>) -> JobOutcome {
             None => {}
         }
         let _held = affinity::apply(&spec.thread)?;
-        let kernel_threads = spec.engine.engine.info.kernel_threads;
+        let info = spec.engine.engine.info;
         let (engine, offload) = start_with_stats(spec.engine)?;
         outcome.features = engine.features();
         let context = JobContext {
@@ -122,7 +122,8 @@ pub(crate) fn run_job(spec: JobSpec, handles: &JobHandles<'_>) -> JobOutcome {
             files: spec.files,
             hooks: &spec.hooks,
             offload: offload.clone(),
-            kernel_threads,
+            kernel_threads: info.kernel_threads,
+            has_peer: info.storage == Storage::Peer,
         };
         let engine = trace.around(engine, outcome.thread_id, handles.say);
         let work = (spec.worker, spec.log);
@@ -152,6 +153,8 @@ struct JobContext<'a> {
     offload: Option<SharedStats>,
     /// The kernel runs threads on behalf of the engine.
     kernel_threads: bool,
+    /// The engine has a peer to connect to.
+    has_peer: bool,
 }
 
 /// Selects the loop: one monomorphised per fast engine, one shared by all others.
@@ -188,7 +191,7 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     let clock = handles.shared.clock;
     let capabilities = engine.capabilities();
     outcome.engine = Some(capabilities);
-    let (invalidate, delay) = (config.invalidate, config.start_delay);
+    let (invalidate, delay, runtime) = (config.invalidate, config.start_delay, config.runtime);
     open_files(&mut engine, context.files, invalidate).inspect_err(|_| {
         // `exec_postrun` runs even so, as in fio: it may clean up.
         run_postrun(context.hooks, outcome);
@@ -210,6 +213,12 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
             outcome.warnings.push(warning);
             return Ok(());
         }
+    }
+    if !await_peer(&mut engine, delay, runtime, context).inspect_err(|_| {
+        run_postrun(context.hooks, outcome);
+    })? {
+        run_postrun(context.hooks, outcome);
+        return Ok(());
     }
     let begun = clock.now();
     // `startdelay` counts from the start of the first wave, as in fio.
@@ -288,6 +297,39 @@ fn open_files<E: Engine>(engine: &mut E, files: u32, invalidate: bool) -> Result
     Ok(())
 }
 
+/// Connects the engine to its peer, if it has one, no earlier than the job starts. Returns false if
+/// the run was stopped first.
+fn await_peer<E: Engine>(
+    engine: &mut E,
+    delay: Nanos,
+    runtime: Option<Nanos>,
+    context: &JobContext<'_>,
+) -> Result<bool, JobFailure> {
+    if !context.has_peer {
+        return Ok(true);
+    }
+    let (clock, control) = (&context.handles.shared.clock, context.handles.control);
+    // Relaxed: the flag carries no data.
+    let stops = || control.stop.load(Ordering::Relaxed);
+    let origin = context.handles.shared.origin.get().copied();
+    let start = origin.unwrap_or_default() + delay;
+    while clock.now() < start && !stops() {
+        sleep_until(clock, start.min(clock.now() + LOOK_AROUND));
+    }
+    let limit = runtime.map_or(Tick::MAX, |runtime| clock.now() + runtime);
+    while !stops() {
+        if engine.connect()? {
+            return Ok(true);
+        }
+        if clock.now() >= limit {
+            let text = "no peer has connected within the job's `runtime`";
+            let hint = "start the job of the peer first, or lengthen `runtime`";
+            return Err(JobFailure::new(Errno::ETIMEDOUT, text).hint(hint));
+        }
+    }
+    Ok(false)
+}
+
 /// Builds the answer to a request for interim results.
 type AnswerFn<'a> = &'a dyn Fn(&Worker, Tick) -> InterimResults;
 
@@ -314,7 +356,12 @@ fn drive<E: Engine>(
                 engine.send_held();
                 pause(clock, until.min(now + LOOK_AROUND), spin);
             }
-            Step::Wait { min, until, .. } => engine.wait(min, until)?,
+            Step::Wait { min, until, .. } => {
+                if worker.is_ending() {
+                    engine.cancel();
+                }
+                engine.wait(min, until)?;
+            }
             // Another job holds the lock on a file (`lockfile`). Polled, since unlocking does not
             // wake waiters.
             Step::Blocked => {

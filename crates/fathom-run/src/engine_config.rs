@@ -1,7 +1,7 @@
 //! Engine configuration, derived from a job's options and setup.
 
 use fathom_core::Direction;
-use fathom_engine::{EngineConfig, EngineFile, FileAdvice, Kick, Registration};
+use fathom_engine::{EngineConfig, EngineFile, FileAdvice, JobFacts, Kick, Registration};
 use fathom_job::{FadviseHint, Job, MemoryKind, OffloadKick, Options};
 use fathom_setup::check::write_bytes;
 use fathom_setup::translate::JobSetup;
@@ -48,6 +48,11 @@ pub(crate) fn engine_config(
         write_hint: options.files.write_hint,
         // Cannot be cut: a larger op has no buffer, which was refused.
         atomic_write_bytes: u32::try_from(write_bytes(options)).unwrap_or(u32::MAX),
+        job: JobFacts {
+            name: setup.name.clone(),
+            clone: setup.place.clone,
+            runtime: setup.worker.runtime,
+        },
         offload: options.offload.then(|| kick(options.offload_kick)),
         ..EngineConfig::new(engine, clock)
     }

@@ -346,7 +346,7 @@ fn launches(
         let engine = engines.find(job.options.engine.name);
         let engine = engine.expect("the plan was checked with these engines");
         let files = match engine.info.storage {
-            Storage::None => 0,
+            Storage::None | Storage::Peer => 0,
             Storage::LocalFiles | Storage::Remote => setup.files.len(),
         };
         Launch {

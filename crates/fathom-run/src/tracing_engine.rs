@@ -167,6 +167,14 @@ impl Engine for LoggingEngine {
         self.engine.invalidate(file)
     }
 
+    fn connect(&mut self) -> Result<bool, EngineError> {
+        self.engine.connect()
+    }
+
+    fn cancel(&mut self) {
+        self.engine.cancel();
+    }
+
     fn buffer(&mut self, slot: Slot) -> &mut [u8] {
         self.engine.buffer(slot)
     }

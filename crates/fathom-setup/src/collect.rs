@@ -6,7 +6,7 @@ use fathom_record::{
     BlockLivesRecord, DirectionRecord, Display, JobRecord, LatencyTargetRecord, PriorityRecord,
     SteadyStateRecord, SyncRecord, Tolerated, Unified,
 };
-use fathom_stats::{Latency, SteadyCriterion};
+use fathom_stats::{Latency, SampleStats, SteadyCriterion};
 use fathom_workload::{
     BlockLifetimes, DirectionResults, Figure, JobActivity, JobError, Measure, PriorityLatency,
     Results, SteadyGroup, SteadySample,
@@ -134,6 +134,12 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
         .each()
         .map(|direction| direction.runtime_ms);
     record.runtime_ms = runtimes.into_iter().max().unwrap_or(0);
+    if !setup.job.options.engine.performs_io() {
+        let directions = &mut record.directions;
+        remove_bytes(&mut directions.read);
+        remove_bytes(&mut directions.write);
+        remove_bytes(&mut directions.trim);
+    }
 }
 
 /// Returns the lives of a job's blocks.
@@ -229,6 +235,13 @@ fn direction(results: DirectionResults, measure: Measure) -> DirectionRecord {
         bandwidth: results.bandwidth,
         iops: results.iops,
     }
+}
+
+/// Removes the bytes of ops that are no I/O. As in fio, no time counts as I/O time either.
+fn remove_bytes(direction: &mut DirectionRecord) {
+    direction.bytes = 0;
+    direction.runtime_ms = 0;
+    direction.bandwidth = SampleStats::default();
 }
 
 /// Converts latencies by priority; `own` is the thread's priority, for ops without their own.

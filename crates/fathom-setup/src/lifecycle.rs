@@ -3,6 +3,7 @@
 //! The driver starts the jobs that [`Lifecycle::ready`] returns, together, and reports the end of
 //! each job to [`Lifecycle::ended`], which returns the jobs to stop.
 
+use fathom_core::OptionEffect;
 use fathom_job::{ExitWhat, Plan};
 
 use crate::groups::JobPlace;
@@ -31,6 +32,9 @@ struct Rules {
     waits_for: Option<usize>,
     exit_what: ExitWhat,
     exit_on_error: bool,
+    performs_io: bool,
+    /// Ends with the last job that performs I/O.
+    ends_with_io: bool,
     state: LifecycleState,
 }
 
@@ -47,12 +51,15 @@ impl Lifecycle {
     pub fn new(plan: &Plan, places: impl Iterator<Item = JobPlace>) -> Self {
         let section_of = |name: &String| plan.jobs.iter().position(|job| &job.name == name);
         let rules = |place: JobPlace| {
-            let rules = &plan.jobs[place.section].options.lifecycle;
+            let options = &plan.jobs[place.section].options;
+            let rules = &options.lifecycle;
             Rules {
                 place,
                 waits_for: rules.wait_for.as_ref().and_then(section_of),
                 exit_what: rules.exit_what,
                 exit_on_error: rules.exitall_on_error,
+                performs_io: options.engine.performs_io(),
+                ends_with_io: options.has_effect(OptionEffect::EndsWithIo),
                 state: LifecycleState::Waiting,
             }
         };
@@ -103,10 +110,10 @@ impl Lifecycle {
     pub fn ended(&mut self, job: usize, failed: bool) -> Vec<usize> {
         self.over(job);
         let first = self.jobs[job].clone();
+        let mut stop = self.ending_with_io();
         if !(self.exit_all || failed && first.exit_on_error) {
-            return Vec::new();
+            return stop;
         }
-        let mut stop = Vec::new();
         for index in 0..self.jobs.len() {
             let other = &self.jobs[index];
             let goes_too = match first.exit_what {
@@ -115,12 +122,25 @@ impl Lifecycle {
                 ExitWhat::All => true,
             };
             match other.state {
-                LifecycleState::Running if goes_too => stop.push(index),
+                LifecycleState::Running if goes_too && !stop.contains(&index) => stop.push(index),
                 LifecycleState::Waiting if goes_too => self.over(index),
                 _ => {}
             }
         }
         stop
+    }
+
+    /// Returns the running jobs that end with the last job that performs I/O, if all of those are
+    /// over. A run without such jobs has no last one.
+    fn ending_with_io(&self) -> Vec<usize> {
+        let mut io = self.jobs.iter().filter(|job| job.performs_io).peekable();
+        if io.peek().is_none() || io.any(|job| job.state != LifecycleState::Over) {
+            return Vec::new();
+        }
+        let ends = |job: &Rules| job.ends_with_io && job.state == LifecycleState::Running;
+        (0..self.jobs.len())
+            .filter(|&index| ends(&self.jobs[index]))
+            .collect()
     }
 
     /// Prevents waiting jobs from starting.
@@ -209,6 +229,22 @@ mod tests {
             let _none_run = rules.ended(job, false);
         }
         assert_eq!(rules.ready().len(), later, "{words}");
+    }
+
+    #[test]
+    fn jobs_without_io_end_with_the_last_that_has() {
+        let burn = "--ioengine=cpuio --cpuload=1 --exit_on_io_done=1";
+        let mut rules = lifecycle(&format!(
+            "--size=1m --name=a --ioengine=null --name=b {burn} --name=c {burn} \
+             --name=d --ioengine=null"
+        ));
+        assert_eq!(rules.ready(), [0, 1, 2, 3]);
+        assert_eq!(rules.ended(0, false), [0; 0]);
+        assert_eq!(rules.ended(2, false), [0; 0]);
+        assert_eq!(rules.ended(3, true), [1]);
+        let mut alone = lifecycle(&format!("--name=b --numjobs=2 {burn}"));
+        assert_eq!(alone.ready(), [0, 1]);
+        assert_eq!(alone.ended(0, false), [0; 0]);
     }
 
     #[test]

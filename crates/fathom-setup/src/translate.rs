@@ -243,7 +243,7 @@ fn setup(
         loops: sizes.loops,
         bytes_in_all: sizes.bytes_in_all,
         runtime: options.runtime.filter(|runtime| !runtime.is_zero()),
-        time_based: time_based(options),
+        time_based: is_endless(options),
         ramp: ramp(options),
         start_delay: start_delay(options, seed),
         rate: pace::rates(options).map_err(|problem| problem.at(job, "rate_iops"))?,
@@ -367,11 +367,17 @@ fn time_based(options: &Options) -> bool {
     options.time_based && bounded
 }
 
+/// Returns true if no number of bytes ends the job.
+fn is_endless(options: &Options) -> bool {
+    time_based(options) || !options.engine.performs_io()
+}
+
 /// Returns the limit of `number_ios` over all passes; as in fio, `time_based` overrides it. A
 /// single pass of ops of one size ends by its bytes instead, which costs no check per op.
 fn ops_limit(options: &Options) -> Option<u64> {
     let ops = options.number_ios.filter(|_| !time_based(options))?;
-    let by_bytes = options.loops <= 1 && only_size(options).is_some();
+    let sized = options.engine.performs_io() && only_size(options).is_some();
+    let by_bytes = options.loops <= 1 && sized;
     (!by_bytes).then(|| ops.saturating_mul(options.loops.max(1).into()))
 }
 

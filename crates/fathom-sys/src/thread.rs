@@ -8,6 +8,7 @@ mod tasks;
 use std::io;
 
 pub use fathom_core::IoPriority;
+use fathom_core::Nanos;
 
 pub use tasks::{KernelHelper, kernel_helpers, kernel_helpers_us, usage_of_task};
 
@@ -244,6 +245,20 @@ impl Usage {
 #[must_use]
 pub fn usage() -> Usage {
     usage_of(libc::RUSAGE_THREAD)
+}
+
+/// Returns the processor time that the calling thread has used, to the nanosecond.
+#[must_use]
+pub fn processor_time() -> Nanos {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the struct is alive. The call cannot fail with this clock; if it did, the zeros would
+    // stand.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    Nanos::from_secs(seconds) + Nanos::new(u64::try_from(time.tv_nsec).unwrap_or_default())
 }
 
 /// Returns the usage of the process, including ended threads and kernel helpers.

@@ -153,6 +153,11 @@ impl Worker {
         if let Some(lives) = &mut self.block_lives {
             lives.end(&state, false);
         }
+        if completion.result == Completion::ENDED {
+            self.recorder.took_back();
+            self.abandon_retries();
+            return self.stop_issuing();
+        }
         let error = job_error(&state, completion, None);
         let writes = state.op.kind == OpKind::Data(Direction::Write);
         let is_full = [Errno::ENOSPC, Errno::EDQUOT].contains(&error.errno);

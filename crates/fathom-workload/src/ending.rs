@@ -4,7 +4,7 @@ use fathom_core::{Direction, Errno, Tick};
 
 use crate::config::Tolerate;
 use crate::steady::Totals;
-use crate::worker::Worker;
+use crate::worker::{After, Stage, Worker};
 
 impl Worker {
     /// Returns whether an error has ended the job.
@@ -39,6 +39,12 @@ impl Worker {
         self.steady
             .as_ref()
             .is_some_and(|steady| steady.is_attained())
+    }
+
+    /// Returns whether the job issues no more ops: those in flight are its last.
+    #[must_use]
+    pub const fn is_ending(&self) -> bool {
+        matches!(self.stage, Stage::Draining(After::End))
     }
 
     /// Leaves flow and steady-state group at the end of the job.

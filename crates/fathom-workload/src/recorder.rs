@@ -159,6 +159,14 @@ impl Recorder {
         self.submit_sizes[size_bucket(count)] += 1;
     }
 
+    /// Takes back an op that was issued and did not happen, at depth 1: only engines with one slot
+    /// end ops so ([`Completion::ENDED`](fathom_core::Completion::ENDED)).
+    #[cold]
+    pub(crate) fn took_back(&mut self) {
+        self.depth_changes[1] -= 1;
+        self.depth_changes[2] += 1;
+    }
+
     /// Records `count` rounds of reaping one op and submitting another, the last of `in_flight`.
     pub(crate) fn replenished(&mut self, in_flight: u32, count: u64) {
         self.depth_changes[in_flight as usize] += count.cast_signed();

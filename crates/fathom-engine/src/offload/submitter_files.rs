@@ -22,7 +22,9 @@ impl SubmitterFiles {
     pub(super) fn new(config: &EngineConfig) -> Self {
         match config.engine.info.storage {
             Storage::LocalFiles => Self::Local(Files::new(config)),
-            Storage::Remote | Storage::None => Self::Named(vec![false; config.files.len()]),
+            Storage::Remote | Storage::Peer | Storage::None => {
+                Self::Named(vec![false; config.files.len()])
+            }
         }
     }
 

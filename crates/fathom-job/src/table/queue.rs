@@ -183,8 +183,14 @@ fn refused(piece: Piece<'_>, vocabulary: Vocabulary<'_>) -> Problem {
     }
     if let Some(what) = engines::needs(stem) {
         let why = format!("the engine `{stem}` needs {what}, which Fathom does not support");
-        return Problem::new("not-in-fathom", piece.range(), why)
-            .fix(format!("use one of: {list}"));
+        let fix = match stem {
+            "external" => format!(
+                "use one of: {list}; or write the engine in Rust and register it when Fathom is \
+                 built, as the crate fathom-engine-example does"
+            ),
+            _ => format!("use one of: {list}"),
+        };
+        return Problem::new("not-in-fathom", piece.range(), why).fix(fix);
     }
     if engines::LATER.contains(&stem) {
         return Problem::new(

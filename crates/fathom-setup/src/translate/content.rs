@@ -1,6 +1,6 @@
 //! Content of written data, syncs, verification, and the statistics to record.
 
-use fathom_core::{Direction, Nanos};
+use fathom_core::{Direction, Nanos, Storage};
 use fathom_job::{DedupeMode, Job, LogOptions, Options, Verify};
 use fathom_workload::{
     BufferConfig, BufferFill, Compressible, Dedupe, Measure, Mix, PatternConfig, RangeSync,
@@ -133,7 +133,8 @@ pub fn verify(options: &Options, number: u32) -> Result<Option<VerifyConfig>, Ru
         method,
         pattern,
         pattern_offsets: options.verify_pattern_offsets.clone(),
-        read_back: options.do_verify,
+        // What went to a peer cannot be read back; the peer verifies it.
+        read_back: options.do_verify && options.engine.storage != Storage::Peer,
         // The block header stores 16 bits.
         thread: u16::try_from(number & 0xffff).unwrap_or(u16::MAX),
     }))

@@ -33,7 +33,7 @@ pub(super) fn files(
     refuse_filling(options).map_err(|problem| problem.at(job, "fill_device"))?;
     let names = file_names(job, place, planned)?;
     let found = names.iter().map(|name| match options.engine.storage {
-        Storage::None => Ok(TargetKind::Missing),
+        Storage::None | Storage::Peer => Ok(TargetKind::Missing),
         Storage::Remote => planned
             .remote(options, name)
             .map_err(|problem| problem.at(job, "filename")),
@@ -44,10 +44,14 @@ pub(super) fn files(
     let found = found.collect::<Result<Vec<_>, _>>()?;
     let existing: Vec<Existing> = found.iter().map(|found| existing(*found)).collect();
     let request = SizeRequest {
-        size: options.size,
+        // Ops without bytes need no range: the smallest one does.
+        size: match options.engine.performs_io() {
+            true => options.size,
+            false => Some(Size::Bytes(pattern::smallest(options))),
+        },
         io_size: options.io_size,
         loops: options.loops,
-        time_based: super::time_based(options),
+        time_based: super::is_endless(options),
         pass_end: pass_end(options),
         reads_back: reads_back(options),
         filesize: options.filesize,
@@ -120,7 +124,8 @@ fn pass_end(options: &Options) -> PassEnd {
 /// writes is random, so the number of passes is unknown in advance.
 fn reads_back(options: &Options) -> bool {
     let verifies = options.verify != Verify::None && options.do_verify;
-    verifies && options.rw == ReadWrite::Write && !super::time_based(options)
+    let seekable = options.engine.storage != Storage::Peer;
+    verifies && seekable && options.rw == ReadWrite::Write && !super::time_based(options)
 }
 
 fn existing(found: TargetKind) -> Existing {

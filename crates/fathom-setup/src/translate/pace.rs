@@ -72,6 +72,18 @@ fn paces(
 
 /// Translates `thinktime` and related options; `cycles_hz` is the clock rate for `thinkcycles`.
 pub(crate) fn think(options: &Options, cycles_hz: u64) -> Option<Think> {
+    // As in fio, the engine's own pause replaces the job's.
+    if let Some(pause) = options.engine.pause {
+        let time = pause(&options.engine_values);
+        return (!time.is_zero()).then_some(Think {
+            time,
+            spin: Nanos::ZERO,
+            blocks: 1,
+            count_issues: false,
+            io_time: Nanos::ZERO,
+            moves_schedule: options.rate_ignore_thinktime,
+        });
+    }
     let ns = u64::from(options.thinkcycles) * 1_000_000_000 / cycles_hz.max(1);
     let stall = Nanos::new(ns);
     (options.thinktime + stall > Nanos::ZERO).then(|| Think {
