@@ -1,4 +1,4 @@
-//! The engines (null, the sync family, mmap, libaio, io_uring, cpuio) and the registry that starts them.
+//! The engines (null, the sync family, mmap, libaio, io_uring, cpuio, exec) and the registry that starts them.
 //!
 //! Each engine is a thin translation of the contract in `fathom-core` into calls of `fathom-sys`,
 //! which has the unsafe code and the kernel's structures. Workers and file locks wrap any engine;
@@ -10,6 +10,7 @@ mod config;
 mod cpuio;
 mod engine_device;
 mod error;
+mod exec;
 mod files;
 mod libaio;
 mod locking;

@@ -16,6 +16,7 @@ use fathom_core::{EngineError, EngineInfo, EngineStep, Errno, RemoteFile};
 use fathom_sys::aio;
 
 use crate::cpuio::{self, Cpuio};
+use crate::exec::{self, Exec};
 use crate::libaio::{self, Libaio};
 use crate::locking::Locking;
 use crate::mmap::{self, Mmap};
@@ -174,7 +175,7 @@ pub fn start_with_stats(
 }
 
 /// Engines of this crate, in the order of help texts.
-const BUILT_IN: [Registration; 10] = [
+const BUILT_IN: [Registration; 11] = [
     Registration::new(&sync::PSYNC, |config| sync_engine(SyncCall::Psync, config)),
     Registration::new(&sync::SYNC, |config| sync_engine(SyncCall::Sync, config)),
     Registration::new(&sync::VSYNC, |config| sync_engine(SyncCall::Vsync, config)),
@@ -204,6 +205,9 @@ const BUILT_IN: [Registration; 10] = [
     }),
     Registration::new(&cpuio::INFO, |config| {
         Ok(AnyEngine::Boxed(Box::new(Cpuio::start(config)?)))
+    }),
+    Registration::new(&exec::INFO, |config| {
+        Ok(AnyEngine::Boxed(Box::new(Exec::start(config)?)))
     }),
 ];
 

@@ -1,12 +1,11 @@
 //! Engines that only fio has.
 
 /// Engines of fio that need only Linux and are not implemented yet.
-pub(crate) const LATER: [&str; 19] = [
+pub(crate) const LATER: [&str; 18] = [
     "posixaio",
     "splice",
     "net",
     "netsplice",
-    "exec",
     "filecreate",
     "filestat",
     "filedelete",

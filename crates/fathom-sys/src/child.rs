@@ -84,13 +84,30 @@ impl Child {
         Ok(Ended::ByItself(self.reap()?))
     }
 
+    /// Returns the exit status if the command has ended, without waiting. Then or after an error it
+    /// is no longer asked.
+    ///
+    /// # Errors
+    /// The error of `waitid(2)`.
+    pub fn poll(&mut self) -> io::Result<Option<ExitStatus>> {
+        match self.is_over()? {
+            true => self.reap().map(Some),
+            false => Ok(None),
+        }
+    }
+
     /// Ends the command: SIGTERM, and after a second SIGKILL to the whole group.
     pub fn end(&mut self) {
+        self.end_within(GRACE);
+    }
+
+    /// Ends the command: SIGTERM, and after `grace` SIGKILL to the whole group.
+    pub fn end_within(&mut self, grace: Nanos) {
         if self.has_ended {
             return;
         }
         self.signal_group(libc::SIGTERM);
-        for _ in 0..GRACE_PAUSES {
+        for _ in 0..grace.get() / PAUSE_MAX.get() {
             if self.is_over().unwrap_or(true) {
                 break;
             }
@@ -241,7 +258,7 @@ const FIRST_PAUSE: Nanos = Nanos::from_micros(500);
 const PAUSE_MAX: Nanos = Nanos::from_millis(20);
 
 /// Time between SIGTERM and SIGKILL: one second for cleanup (guess).
-const GRACE_PAUSES: u32 = 50;
+const GRACE: Nanos = Nanos::from_secs(1);
 
 #[cfg(test)]
 mod tests {
@@ -255,6 +272,21 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         command
+    }
+
+    #[test]
+    fn a_command_can_be_looked_at_without_waiting() {
+        let mut child = Child::spawn(&mut shell("exec sleep 1000")).unwrap();
+        assert_eq!(child.poll().unwrap(), None);
+        child.end_within(Nanos::ZERO);
+        let mut child = Child::spawn(&mut shell("exit 4")).unwrap();
+        let status = loop {
+            if let Some(status) = child.poll().unwrap() {
+                break status;
+            }
+            clock::sleep(FIRST_PAUSE);
+        };
+        assert_eq!(status.code(), Some(4));
     }
 
     /// Waits for the PID that a script writes to a file.
