@@ -90,8 +90,8 @@ pub trait Engine {
     fn reap(&mut self, out: &mut [Completion]) -> usize;
 
     /// Sleeps until `min` completions can be reaped or the clock passes `until`; `min` is at most
-    /// the number in flight. Called by the driver, never by the worker. An engine whose ops may wait
-    /// for ever returns every 100 ms, so that the driver sees a stop request.
+    /// the number in flight. Called by the driver, never by the worker. An engine whose ops may
+    /// wait for ever returns every 100 ms, so that the driver sees a stop request.
     ///
     /// # Errors
     /// The errno of the failed system call; the engine can no longer be used.

@@ -4,9 +4,9 @@
 //!  ├── op: burn ──┼── pause ──┼── op: burn ──┼── pause ──┤      burn : pause = load : 100 − load
 //! ```
 //!
-//! An op burns `cpuchunks` microseconds of processor time. The worker pauses after each, for as long
-//! as [`EngineInfo::pause`] says. An op that finds the job's share below `cpuload`, because other
-//! threads took the processor or a pause was long, burns until the share is met again.
+//! An op burns `cpuchunks` microseconds of processor time. The worker pauses after each, for as
+//! long as [`EngineInfo::pause`] says. An op that finds the job's share below `cpuload`, because
+//! other threads took the processor or a pause was long, burns until the share is met again.
 
 use fathom_core::{
     Capabilities, Completion, Engine, EngineError, EngineInfo, EngineOption, EngineStep,
