@@ -5,10 +5,11 @@
 //! [`CHECKSUMS`] is the one place to add one.
 #![forbid(unsafe_code)]
 
-use std::fmt;
+mod fio_3_33;
+mod layout;
+mod table;
 
-use md5::{Digest, Md5};
-use twox_hash::XxHash32;
+use std::fmt;
 
 /// Checksum that a block can carry between its header and its payload.
 pub struct Checksum {
@@ -20,13 +21,19 @@ pub struct Checksum {
     pub title: &'static str,
     /// fio's number for it in the header.
     pub header_id: u8,
-    /// Bytes that it takes in the block, at most [`CHECKSUM_BYTES_MAX`].
+    /// Bytes that it takes in the block, at most [`CHECKSUM_BYTES_MAX`]; 0: the header alone is
+    /// protected.
     pub bytes: usize,
     /// Writes the checksum of the first slice, as fio stores it, into the second, which has
     /// [`bytes`](Self::bytes) bytes. A function pointer: one indirect call per block costs nothing
     /// beside the pass over its payload.
-    pub digest: fn(&[u8], &mut [u8]),
+    pub digest: Digest,
+    /// The bytes that fio 3.33 stores instead, where it does not store the digest.
+    pub digest_fio_3_33: Option<Digest>,
 }
+
+/// Function from a payload to the stored bytes of a checksum.
+pub type Digest = fn(&[u8], &mut [u8]);
 
 impl Checksum {
     /// Returns the checksum with this name or alias.
@@ -42,10 +49,37 @@ impl Checksum {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
 
-    /// Returns the offset of the payload in a block with this checksum.
+    /// Returns the bytes that the header and this checksum take in a block.
     #[must_use]
-    pub const fn payload_start(&self) -> usize {
-        HEADER_BYTES + self.bytes
+    pub const fn payload_start(&self, layout: HeaderLayout) -> usize {
+        layout.bytes() + self.bytes
+    }
+
+    /// Returns the function that computes the stored bytes under a header of this layout.
+    #[must_use]
+    pub fn digest_under(&self, layout: HeaderLayout) -> Digest {
+        match layout {
+            HeaderLayout::Fio3_42 => self.digest,
+            HeaderLayout::Fio3_33 => self.digest_fio_3_33.unwrap_or(self.digest),
+        }
+    }
+
+    /// Returns whether the stored bytes are those of the payload, in either form: a digest that is
+    /// none of both is damage, and a damaged payload matches neither.
+    #[must_use]
+    pub fn matches(&self, layout: HeaderLayout, payload: &[u8], stored: &[u8]) -> bool {
+        let mut buffer = [0; CHECKSUM_BYTES_MAX];
+        let mut same = |digest: Digest| {
+            let got = &mut buffer[..self.bytes];
+            got.fill(0);
+            digest(payload, got);
+            got == stored
+        };
+        same(self.digest_under(layout))
+            || self.digest_fio_3_33.is_some_and(|other| {
+                // The form of the other layout.
+                layout == HeaderLayout::Fio3_42 && same(other)
+            })
     }
 }
 
@@ -72,94 +106,8 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     !crc32c::crc32c(bytes)
 }
 
-/// Checksums that `verify=` offers, in the order of fio's documentation.
-///
-/// Numbers and sizes are those of fio's header; the bytes of each digest were compared with blocks
-/// that fio 3.33 wrote.
-pub static CHECKSUMS: &[Checksum] = &[
-    Checksum {
-        name: "md5",
-        aliases: &[],
-        title: "MD5",
-        header_id: 2,
-        bytes: 16,
-        digest: |data, out| out.copy_from_slice(&Md5::digest(data)),
-    },
-    Checksum {
-        name: "crc32c",
-        aliases: &["crc32c-intel"],
-        title: "CRC-32C",
-        header_id: 5,
-        bytes: 4,
-        digest: |data, out| out.copy_from_slice(&crc32c(data).to_le_bytes()),
-    },
-    Checksum {
-        name: "xxhash",
-        aliases: &[],
-        title: "XXH32 with seed 1",
-        header_id: 15,
-        bytes: 4,
-        digest: |data, out| out.copy_from_slice(&XxHash32::oneshot(1, data).to_le_bytes()),
-    },
-];
-
-/// Bytes of the header in front of a checksum.
-pub const HEADER_BYTES: usize = 48;
-
 /// Size of a buffer that holds any checksum.
 pub const CHECKSUM_BYTES_MAX: usize = 128;
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_and_header_numbers_are_unique() {
-        let mut names: Vec<_> = CHECKSUMS.iter().flat_map(Checksum::names).collect();
-        let mut numbers: Vec<_> = CHECKSUMS.iter().map(|row| row.header_id).collect();
-        let counts = (names.len(), numbers.len());
-        names.sort_unstable();
-        names.dedup();
-        numbers.sort_unstable();
-        numbers.dedup();
-        assert_eq!((names.len(), numbers.len()), counts);
-    }
-
-    #[test]
-    fn every_digest_fills_its_bytes() {
-        for row in CHECKSUMS {
-            assert!((1..=CHECKSUM_BYTES_MAX).contains(&row.bytes), "{row:?}");
-            let mut buffers = [[0; CHECKSUM_BYTES_MAX], [0xff; CHECKSUM_BYTES_MAX]];
-            for buffer in &mut buffers {
-                (row.digest)(b"fathom", &mut buffer[..row.bytes]);
-            }
-            assert_eq!(buffers[0][..row.bytes], buffers[1][..row.bytes], "{row:?}");
-        }
-    }
-
-    /// fio 3.33 wrote blocks of 512 bytes with `verify_pattern=0xdeadbeef`: a header of 40 bytes in
-    /// that version, the checksum, and the rest of the pattern, which begins with the block.
-    #[track_caller]
-    fn check_as_fio(name: &str, want: &str) {
-        let row = Checksum::find(name).expect(name);
-        let block: Vec<u8> = [0xde, 0xad, 0xbe, 0xef].repeat(128);
-        let mut got = vec![0; row.bytes];
-        (row.digest)(&block[40 + row.bytes..], &mut got);
-        let hex: String = got.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(hex, want, "{name}");
-    }
-
-    #[test]
-    fn digests_are_those_of_fio() {
-        check_as_fio("md5", "800984f493774970cfcd67c099adbcc7");
-        check_as_fio("crc32c", "3df95b2d");
-        check_as_fio("crc32c-intel", "3df95b2d");
-        check_as_fio("xxhash", "4863ccd8");
-    }
-
-    #[test]
-    fn the_checksum_is_not_inverted_at_the_end() {
-        // The check value of CRC-32C is 0xe3069283 for the digits 1 to 9.
-        assert_eq!(crc32c(b"123456789"), !0xe306_9283);
-    }
-}
+pub use layout::HeaderLayout;
+pub use table::{CHECKSUMS, META, PATTERN_HEADER};

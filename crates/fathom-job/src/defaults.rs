@@ -112,6 +112,7 @@ impl Default for Options {
             buffer_pattern_text: None,
             content: ContentOptions::default(),
             verify: Verify::None,
+            verification: crate::verification::VerificationOptions::default(),
             do_verify: true,
             verify_pattern: None,
             verify_pattern_offsets: Vec::new(),

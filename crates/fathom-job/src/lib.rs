@@ -49,6 +49,7 @@ mod table;
 #[cfg(test)]
 mod testing;
 mod time;
+mod verification;
 mod vocabulary;
 mod workload;
 
@@ -74,6 +75,7 @@ pub use problem::FioLevel;
 pub use process::{MemoryPolicy, Nodes, ProcessOptions};
 pub use source::Origin;
 pub use suggest::closest;
+pub use verification::VerificationOptions;
 pub use workload::{
     AccessZone, ContentOptions, DedupeMode, FadviseHint, FileOptions, FileService, LockFile,
     MemoryKind, MemoryOptions, OffloadKick, RangeSync, ZoneLength, ZoneMode, ZoneOptions,

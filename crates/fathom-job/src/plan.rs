@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use fathom_checksum::Checksum;
+use fathom_checksum::{Checksum, HeaderLayout};
 use fathom_core::{EngineInfo, EngineValues, IoPriority, Nanos, OutputFormat, PerDirection};
 
 use crate::source::Origin;
@@ -254,8 +254,24 @@ pub enum Verify {
     None,
     /// A checksum of each block's payload, in a header.
     Checksum(&'static Checksum),
+    /// `pattern_hdr`.
+    PatternHeader,
     /// `pattern`.
     Pattern,
+    /// `null`.
+    Null,
+}
+
+impl Verify {
+    /// Returns the bytes in front of the payload under headers of this layout.
+    #[must_use]
+    pub const fn payload_start(self, layout: HeaderLayout) -> usize {
+        match self {
+            Self::Checksum(checksum) => checksum.payload_start(layout),
+            Self::PatternHeader => layout.bytes(),
+            Self::None | Self::Pattern | Self::Null => 0,
+        }
+    }
 }
 
 /// `cpus_allowed_policy`.
@@ -454,6 +470,7 @@ pub struct Options {
     pub buffer_pattern_text: Option<String>,
     pub content: crate::workload::ContentOptions,
     pub verify: Verify,
+    pub verification: crate::verification::VerificationOptions,
     pub do_verify: bool,
     pub verify_pattern: Option<Vec<u8>>,
     /// Positions of `%o` in the pattern: eight bytes that hold the offset of the block.

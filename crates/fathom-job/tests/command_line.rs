@@ -143,7 +143,7 @@ fn what_cannot_be_meant_is_refused_at_its_argument() {
     refuse("--direct=1--ioengine=null --name=x", &["0:1 glued"]);
     refuse("--filename=a--direct=1 --name=x", &["0:1 glued"]);
     refuse(
-        "--name=x --trim_backlog=1 --verify_interval 1",
+        "--name=x --trim_backlog=1 --profile tiobench",
         &["0:2 not-yet", "0:3 not-yet"],
     );
     refuse("--name=x --readonly=1", &["0:2 needless-value"]);
@@ -284,7 +284,7 @@ fn help_is_drawn_from_the_table() {
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
-    assert!(print("--cmdhelp=verify_interval").contains("exists in fio, but not yet in Fathom"));
+    assert!(print("--cmdhelp=profile").contains("exists in fio, but not yet in Fathom"));
     assert!(print("--cmdhelp").lines().count() > 90);
     assert!(print("--enghelp").contains("\tio_uring\n"));
     assert!(print("--enghelp=libaio").contains("userspace_reap"));

@@ -2,7 +2,7 @@
 
 mod world;
 
-use fathom_checksum::{CHECKSUMS, Checksum};
+use fathom_checksum::{CHECKSUMS, Checksum, HeaderLayout};
 use fathom_job::{DedupeMode, FadviseHint, Fallocate, MemoryKind, Verify};
 use world::{World, check, note, refuse};
 
@@ -77,8 +77,18 @@ fn content_and_verification() {
         o.verify == Verify::Pattern && o.verify_pattern == Some(vec![0xff])
     });
     refuse("--verify=pattern", "no-pattern");
-    refuse("--verify_pattern=0xff", "not-yet");
-    refuse("--verify=sha1", "not-yet");
+    refuse("--verify=pattern_hdr", "no-pattern");
+    check("--verify_pattern=0xff", |o| {
+        o.verify == Verify::PatternHeader
+    });
+    check("--verify=null --verify_pattern=0xff", |o| {
+        o.verify == Verify::Null
+    });
+    check(
+        "--verify=meta",
+        |o| matches!(o.verify, Verify::Checksum(row) if row.bytes == 0),
+    );
+    refuse("--verify=murmur3", "bad-value");
     refuse("--verify=none", "bad-value");
     refuse("--verify=md5 --rw=write --bs=32", "bs-too-small");
     refuse("--verify=md5 --rw=write --bs=64", "bs-too-small");
@@ -87,6 +97,21 @@ fn content_and_verification() {
         "no-verify-phase",
     );
     note("--verifysort=1", "ignored");
+}
+
+#[test]
+fn verification_headers_have_their_places() {
+    check("--verify_interval=512 --verify_offset=100", |o| {
+        o.verification.interval == Some(512) && o.verification.header_offset == 100
+    });
+    check("--verify_pattern_interval=1", |o| {
+        o.verification.pattern_per_interval
+    });
+    check("--verify_header=fio-3.33", |o| {
+        o.verification.layout == HeaderLayout::Fio3_33
+    });
+    refuse("--verify_header=48", "bad-value");
+    refuse("--verify_interval=64", "out-of-range");
 }
 
 #[test]

@@ -28,12 +28,8 @@ fn verifying(method: VerifyMethod, random: bool, depth: u32) -> WorkerConfig {
     config.depth = depth;
     config.batching.low = depth;
     config.verify = Some(VerifyConfig {
-        method,
         pattern: Some(vec![1, 2, 3]),
-
-        pattern_offsets: Vec::new(),
-        read_back: true,
-        thread: 1,
+        ..VerifyConfig::new(method)
     });
     config
 }

@@ -3,7 +3,7 @@
 //! The setup of a run translates a plan into these types; the loop and the patterns read nothing
 //! else.
 
-use fathom_checksum::Checksum;
+use fathom_checksum::{Checksum, HeaderLayout};
 use fathom_core::{FileIndex, Nanos, PerDirection};
 
 use crate::limit_config::LimitConfig;
@@ -456,10 +456,43 @@ pub struct VerifyConfig {
     pub pattern: Option<Vec<u8>>,
     /// Positions in the pattern that hold the block's file offset, eight bytes each.
     pub pattern_offsets: Vec<usize>,
+    /// The pattern begins anew with each interval, not with each block.
+    pub pattern_per_interval: bool,
+    /// Layout of written headers; all layouts are read.
+    pub layout: HeaderLayout,
+    /// Bytes from one header to the next; `None`: the blocks.
+    pub interval: Option<u32>,
+    /// Place of header and checksum in each interval.
+    pub header_offset: u32,
+    /// Compare the numbers of writes, where they are known.
+    pub checks_sequence: bool,
+    /// Compare the seeds of payloads, where they are known.
+    pub checks_seed: bool,
     /// Read back after the writes of each pass.
     pub read_back: bool,
     /// Number of the job in the block header, from 1.
     pub thread: u16,
+}
+
+impl VerifyConfig {
+    /// Returns the configuration of job number 1 that differs from fio's defaults by its method
+    /// alone.
+    #[must_use]
+    pub const fn new(method: VerifyMethod) -> Self {
+        Self {
+            method,
+            pattern: None,
+            pattern_offsets: Vec::new(),
+            pattern_per_interval: false,
+            layout: HeaderLayout::Fio3_42,
+            interval: None,
+            header_offset: 0,
+            checks_sequence: true,
+            checks_seed: true,
+            read_back: true,
+            thread: 1,
+        }
+    }
 }
 
 /// Checked content of a block.
@@ -467,8 +500,20 @@ pub struct VerifyConfig {
 pub enum VerifyMethod {
     /// Header and checksum of the payload.
     Checksum(&'static Checksum),
+    /// Header, and every other byte is the pattern.
+    PatternHeader,
     /// No header: every byte is the pattern.
     Pattern,
+    /// Nothing.
+    Null,
+}
+
+impl VerifyMethod {
+    /// Returns whether bytes are compared with a pattern.
+    #[must_use]
+    pub const fn compares_pattern(self) -> bool {
+        matches!(self, Self::Pattern | Self::PatternHeader)
+    }
 }
 
 /// Contents of written buffers.

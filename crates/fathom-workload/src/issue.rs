@@ -205,9 +205,11 @@ impl Worker {
             return;
         };
         let buffer = &mut engine.buffer(slot)[..target.length as usize];
-        self.filler.refresh(buffer, target.offset, now.get());
-        if let Some(readback) = &mut self.readback {
-            readback.stamp(buffer, target, self.source.sequence, now.get());
+        match &mut self.readback {
+            Some(readback) if readback.fills() => {
+                readback.stamp(buffer, target, self.source.sequence, now.get());
+            }
+            _ => self.filler.refresh(buffer, target.offset, now.get()),
         }
     }
 

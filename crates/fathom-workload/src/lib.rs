@@ -52,7 +52,7 @@ pub use config::{
     WorkerConfig, Zones,
 };
 pub use depth_search::LatencyTarget;
-pub use fathom_checksum::{CHECKSUMS, Checksum};
+pub use fathom_checksum::{CHECKSUMS, Checksum, HeaderLayout, META};
 pub use flow::{Flow, FlowShare};
 pub use limit_config::LimitConfig;
 pub use log::{
@@ -66,5 +66,5 @@ pub use results::{
 };
 pub use steady::{Figure, SteadyGroup, SteadyRule, SteadySample, SteadyStatus};
 pub use turn::{Control, turn};
-pub use verify::{IntervalTooSmall, Mismatch, Stamp, Verifier, VerifyError};
+pub use verify::{Expected, Header, HeaderUnfit, Mismatch, Stamp, Verifier, VerifyError};
 pub use worker::{ConfigError, Worker};

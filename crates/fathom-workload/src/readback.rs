@@ -11,7 +11,7 @@ use crate::config::{
 };
 use crate::pattern::OpTarget;
 use crate::slots::SlotState;
-use crate::verify::{IntervalTooSmall, LoggedWrite, Stamp, Verifier, WrittenLog};
+use crate::verify::{Expected, HeaderUnfit, LoggedWrite, Stamp, Verifier, WrittenLog};
 
 /// Verification state of a worker.
 #[derive(Debug)]
@@ -94,6 +94,11 @@ impl Readback {
         })
     }
 
+    /// Returns whether it fills the buffers of writes; otherwise they keep what they have.
+    pub(crate) fn fills(&self) -> bool {
+        self.verifier.fills()
+    }
+
     /// Stamps the buffer of a write; `sequence` is its number in the job.
     pub(crate) fn stamp(&self, buffer: &mut [u8], target: &OpTarget, sequence: u64, now_ns: u64) {
         let stamp = Stamp {
@@ -125,17 +130,20 @@ impl Readback {
     ///
     /// # Errors
     /// The mismatch, worded as by fio.
-    pub(crate) fn check(&self, buffer: &[u8], state: &SlotState) -> Result<(), String> {
+    pub(crate) fn check(&self, buffer: &mut [u8], state: &SlotState) -> Result<(), String> {
         // Readback issues only its own reads, so read n belongs to write n.
         let write = self.reading_from.and_then(|first| {
             self.log
                 .as_ref()?
                 .get(state.op.sequence.checked_sub(first)?)
         });
-        let sequence = write
-            .filter(|_| self.ordered)
-            .map(|written| written.sequence);
-        let checked = self.verifier.check(buffer, start_of(state), sequence);
+        let expected = match write {
+            Some(written) if self.ordered => Expected::Write(written.sequence),
+            _ => Expected::Valid,
+        };
+        let checked = self
+            .verifier
+            .check(buffer, start_of(state), |_, _| expected);
         checked.map_err(|error| error.to_string())
     }
 }
@@ -143,7 +151,7 @@ impl Readback {
 /// Error that prevents verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadbackError {
-    Interval(IntervalTooSmall),
+    Interval(HeaderUnfit),
     Memory(NoMemory),
 }
 

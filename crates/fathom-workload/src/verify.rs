@@ -1,34 +1,37 @@
 //! Stamping of written blocks, and their verification.
 //!
-//! An op is stamped in blocks of one interval, each with a header, the checksum of its payload, and
-//! the payload. All numbers are little-endian; the layout is that of fio 3.42, so that each program
-//! reads what the other wrote:
+//! An op is stamped in intervals, each with a header, the checksum of its payload, and the payload;
+//! `header.rs` has the layouts, which are those of fio, so that each program reads what the other
+//! wrote. With `verify_offset`, header and checksum change places with the bytes there, after the
+//! checksum is computed and before it is checked:
 //!
 //! ```text
-//!  0  magic 0xacca            2  version 0x81         3  number of the checksum
-//!  4  length of the block     8  seed of the payload 16  offset in the file
-//! 24  seconds, 28 nanoseconds of the write           32  the write's number in its job
-//! 40  number of the job      42  zero                44  crc32c of bytes 0..44
-//! 48  checksum, as fathom-checksum has it            then the payload
+//! computed   [header│sum│payload ─────────────────────────]
+//! written    [ bytes X  │payload ──│header│sum│── payload ]   X: the payload that was there
 //! ```
 //!
-//! `Pattern` has no header: every byte of a block is the pattern's, which begins anew with each
-//! block.
+//! A pattern begins anew with each block (the smallest unit of the job's ops), not with each
+//! header, as in fio. `Pattern` has no header: every byte of a block is the pattern's.
 
 mod error;
+mod header;
+mod layout;
 #[cfg(test)]
 mod tests;
 mod written;
 
 use std::borrow::Cow;
 
-use fathom_checksum::{CHECKSUM_BYTES_MAX, Checksum, HEADER_BYTES, crc32c};
+use fathom_checksum::{CHECKSUM_BYTES_MAX, Checksum, HeaderLayout, PATTERN_HEADER};
 use fathom_core::{Xoshiro256, stream_seed};
 
 use crate::buffers::repeat;
 use crate::config::{SizeChoice, VerifyConfig, VerifyMethod};
+use layout::Layout;
 
-pub use error::{IntervalTooSmall, Mismatch, VerifyError};
+pub use error::{Mismatch, VerifyError};
+pub use header::Header;
+pub use layout::HeaderUnfit;
 pub(crate) use written::{LoggedWrite, WrittenLog};
 
 /// Encoder and decoder of verified blocks: stamps the buffers of writes, checks those of reads.
@@ -37,16 +40,18 @@ pub(crate) use written::{LoggedWrite, WrittenLog};
 /// allocates, but for a pattern that contains offsets.
 #[derive(Clone, Debug)]
 pub struct Verifier {
-    /// `None`: every byte is the pattern's.
+    method: VerifyMethod,
+    /// Checksum and header; `None`: there are no headers.
     checksum: Option<&'static Checksum>,
     /// Empty where the payload is random.
     pattern: Box<[u8]>,
     /// Positions in the pattern of the block's offset, eight bytes each.
     offsets: Box<[usize]>,
-    /// Bytes from one header to the next; room for a header and a checksum.
-    interval: u32,
+    layout: Layout,
     thread: u16,
     seed: u64,
+    checks_sequence: bool,
+    checks_seed: bool,
 }
 
 /// Values in the headers of one op.
@@ -60,120 +65,210 @@ pub struct Stamp {
     pub time_ns: u64,
 }
 
+/// Knowledge of the write whose data a block must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Nothing: any valid block of this offset passes.
+    Valid,
+    /// It is the job's own write of this number.
+    Write(u64),
+}
+
 impl Verifier {
     /// Creates the verifier of a job that writes blocks of these sizes.
     ///
     /// # Errors
-    /// The blocks are too small for a header.
-    pub fn new(
-        config: &VerifyConfig,
-        writes: &SizeChoice,
-        seed: u64,
-    ) -> Result<Self, IntervalTooSmall> {
+    /// The blocks are too small for a header, or have no room for it at `verify_offset`.
+    pub fn new(config: &VerifyConfig, writes: &SizeChoice, seed: u64) -> Result<Self, HeaderUnfit> {
         let checksum = match config.method {
             VerifyMethod::Checksum(checksum) => Some(checksum),
-            VerifyMethod::Pattern => None,
+            VerifyMethod::PatternHeader => Some(&PATTERN_HEADER),
+            VerifyMethod::Pattern | VerifyMethod::Null => None,
         };
-        let needed = checksum.map_or(0, Checksum::payload_start) + 1;
-        let interval = interval_of(writes);
-        if (interval as usize) < needed {
-            return Err(IntervalTooSmall { interval, needed });
-        }
-        let pattern = match (&config.pattern, checksum) {
-            (Some(pattern), _) => pattern.clone(),
-            (None, None) => vec![0],
-            (None, Some(_)) => Vec::new(),
+        let compares = config.method.compares_pattern();
+        let pattern = match &config.pattern {
+            Some(pattern) => pattern.clone(),
+            None if compares => vec![0],
+            None => Vec::new(),
         };
         Ok(Self {
+            method: config.method,
             checksum,
             pattern: pattern.into_boxed_slice(),
             offsets: config.pattern_offsets.clone().into_boxed_slice(),
-            interval,
+            layout: Layout::new(config, checksum, writes)?,
             thread: config.thread,
             seed,
+            checks_sequence: config.checks_sequence,
+            checks_seed: config.checks_seed,
         })
     }
 
     /// Returns a lower bound on the length of the job's ops.
     pub(crate) const fn smallest(&self) -> u32 {
-        self.interval
+        self.layout.unit
+    }
+
+    /// Returns whether it fills the buffers of writes; otherwise they keep what they have.
+    pub(crate) fn fills(&self) -> bool {
+        self.method != VerifyMethod::Null || !self.pattern.is_empty()
     }
 
     /// Fills the buffer of a write.
     pub fn stamp(&self, buffer: &mut [u8], stamp: &Stamp) {
-        let seed = stream_seed(self.seed, stamp.sequence);
-        for (index, block) in buffer.chunks_mut(self.interval as usize).enumerate() {
-            let seed = seed.wrapping_add(index as u64);
-            let offset = stamp.offset + index as u64 * u64::from(self.interval);
-            if self.pattern.is_empty() {
-                Xoshiro256::new(seed).fill(block);
-            } else {
-                repeat(&self.pattern_at(offset), block);
+        if !self.fills() {
+            return;
+        }
+        let unit = self.layout.unit as usize;
+        for (at, unit) in (stamp.offset..).step_by(unit).zip(buffer.chunks_mut(unit)) {
+            if !self.pattern.is_empty() {
+                repeat(&self.pattern_at(at), unit);
             }
-            if let Some(checksum) = self.checksum {
-                self.put_header(checksum, block, seed, &Stamp { offset, ..*stamp });
+            let interval = self.layout.interval as usize;
+            for (offset, block) in (at..).step_by(interval).zip(unit.chunks_mut(interval)) {
+                let seed = self.seed_of(offset, stamp.sequence);
+                if self.pattern.is_empty() {
+                    Xoshiro256::new(seed).fill(block);
+                }
+                if let Some(checksum) = self.checksum {
+                    self.put_header(checksum, block, seed, &Stamp { offset, ..*stamp });
+                }
             }
         }
     }
 
-    /// Checks the buffer of a read at `offset`; `sequence`: the number of the write whose data
-    /// must be there, where that is known.
+    /// Checks the buffer of a read at `offset`; `expected` tells what must be in the block of
+    /// a length at an offset. The buffer is as it was afterwards.
     ///
     /// # Errors
     /// The first thing that is not as it should be.
     pub fn check(
         &self,
-        buffer: &[u8],
+        buffer: &mut [u8],
         offset: u64,
-        sequence: Option<u64>,
+        mut expected: impl FnMut(u64, u32) -> Expected,
     ) -> Result<(), VerifyError> {
-        for (index, block) in buffer.chunks(self.interval as usize).enumerate() {
-            let at = offset + index as u64 * u64::from(self.interval);
-            let checked = match self.checksum {
-                None => check_pattern(block, &self.pattern_at(at)),
-                Some(checksum) => check_header(checksum, block, at, sequence)
-                    .and_then(|()| check_payload(checksum, block)),
+        if self.method == VerifyMethod::Null {
+            return Ok(());
+        }
+        let request = (offset, buffer.len() as u64);
+        let unit = self.layout.unit as usize;
+        for (at, unit) in (offset..).step_by(unit).zip(buffer.chunks_mut(unit)) {
+            let pattern = match self.method.compares_pattern() {
+                true => self.pattern_at(at),
+                false => Cow::Borrowed(&[][..]),
             };
-            checked.map_err(|mismatch| VerifyError {
-                mismatch,
-                offset: at,
-                length: block.len() as u64,
-                request_offset: offset,
-                request_length: buffer.len() as u64,
-            })?;
+            let interval = self.layout.interval as usize;
+            for (index, block) in unit.chunks_mut(interval).enumerate() {
+                let phase = index * interval;
+                let offset = at + phase as u64;
+                let expected = expected(offset, length_of(block));
+                self.check_block(block, offset, (&pattern, phase), expected)
+                    .map_err(|mismatch| VerifyError {
+                        found: self.layout.header_of(block),
+                        mismatch,
+                        offset,
+                        length: block.len() as u64,
+                        request_offset: request.0,
+                        request_length: request.1,
+                    })?;
+            }
         }
         Ok(())
     }
 
+    /// Checks one interval; `pattern` comes with the position in it at which the interval begins.
+    fn check_block(
+        &self,
+        block: &mut [u8],
+        offset: u64,
+        pattern: (&[u8], usize),
+        expected: Expected,
+    ) -> Result<(), Mismatch> {
+        let Some(checksum) = self.checksum else {
+            return check_pattern(block, 0, pattern);
+        };
+        if !self.layout.has_header(block.len()) {
+            return Ok(());
+        }
+        let header = self.check_header(checksum, block, offset, expected)?;
+        let start = checksum.payload_start(header.layout);
+        self.layout.swap(block, start);
+        let checked = match self.method {
+            VerifyMethod::PatternHeader => check_pattern(block, start, pattern),
+            _ => check_payload(checksum, header.layout, block),
+        };
+        self.layout.swap(block, start);
+        checked
+    }
+
+    /// Returns the header of a block if it is the one expected.
+    fn check_header(
+        &self,
+        checksum: &Checksum,
+        block: &[u8],
+        offset: u64,
+        expected: Expected,
+    ) -> Result<Header, Mismatch> {
+        let same = |what, got, want| match got == want {
+            true => Ok(()),
+            false => Err(Mismatch::Header { what, got, want }),
+        };
+        let bytes = &block[self.layout.offset as usize..];
+        let header = Header::decode(bytes)?;
+        let start = checksum.payload_start(header.layout);
+        if !self.layout.has_room(start, block.len()) {
+            return Err(Mismatch::unknown_version(bytes));
+        }
+        same("length", u64::from(header.length), block.len() as u64)?;
+        same("offset", header.offset, offset)?;
+        if let (Expected::Write(sequence), true) = (expected, self.checks_sequence) {
+            let want = match header.layout {
+                HeaderLayout::Fio3_42 => sequence,
+                HeaderLayout::Fio3_33 => sequence & 0xffff,
+            };
+            same("numberio", header.sequence, want)?;
+        }
+        if let (Expected::Write(sequence), true) = (expected, self.checks_seed) {
+            same("rand_seed", header.seed, self.seed_of(offset, sequence))?;
+        }
+        Header::check_crc(bytes, header.layout)?;
+        let wanted = u64::from(checksum.header_id);
+        same("verify type", u64::from(header.checksum), wanted)?;
+        Ok(header)
+    }
+
     fn put_header(&self, checksum: &Checksum, block: &mut [u8], seed: u64, stamp: &Stamp) {
-        let start = checksum.payload_start();
         // A rest too small for a header stays bare; ops are whole intervals, so there is none.
-        if block.len() <= start {
+        if !self.layout.has_header(block.len()) {
             return;
         }
-        let length = block.len() as u64;
-        put(block, 0, &MAGIC.to_le_bytes());
-        put(block, 2, &[VERSION, checksum.header_id]);
-        put(block, 4, &length.to_le_bytes()[..4]);
-        put(block, 8, &seed.to_le_bytes());
-        put(block, 16, &stamp.offset.to_le_bytes());
-        put(
-            block,
-            24,
-            &(stamp.time_ns / 1_000_000_000).to_le_bytes()[..4],
-        );
-        put(
-            block,
-            28,
-            &(stamp.time_ns % 1_000_000_000).to_le_bytes()[..4],
-        );
-        put(block, 32, &stamp.sequence.to_le_bytes());
-        put(block, 40, &self.thread.to_le_bytes());
-        put(block, 42, &[0, 0]);
-        let own = crc32c(&block[..44]);
-        put(block, 44, &own.to_le_bytes());
+        let header = Header {
+            layout: self.layout.header,
+            checksum: checksum.header_id,
+            length: length_of(block),
+            seed,
+            offset: stamp.offset,
+            time_ns: stamp.time_ns,
+            sequence: stamp.sequence,
+            thread: self.thread,
+        };
+        let start = checksum.payload_start(header.layout);
         let (head, payload) = block.split_at_mut(start);
-        (checksum.digest)(payload, &mut head[HEADER_BYTES..]);
+        header.put(head);
+        let place = &mut head[header.layout.bytes()..];
+        checksum.digest_under(header.layout)(payload, place);
+        self.layout.swap(block, start);
+    }
+
+    /// Returns the seed in the header of a block: that of its random payload, a function of the
+    /// job's seed, the write and the offset.
+    fn seed_of(&self, offset: u64, sequence: u64) -> u64 {
+        match self.pattern.is_empty() {
+            true => stream_seed(stream_seed(self.seed, sequence), offset),
+            // As in fio, which has no seed for a pattern.
+            false => 0,
+        }
     }
 
     /// Returns the pattern of the block at this offset.
@@ -188,52 +283,24 @@ impl Verifier {
     }
 }
 
-fn check_header(
-    checksum: &Checksum,
-    block: &[u8],
-    offset: u64,
-    sequence: Option<u64>,
-) -> Result<(), Mismatch> {
-    if block.len() <= checksum.payload_start() {
-        return Ok(());
-    }
-    let same = |what, got, want| {
-        if got == want {
-            Ok(())
-        } else {
-            Err(Mismatch::Header { what, got, want })
-        }
-    };
-    let magic = number(block, 0, 2);
-    if magic != u64::from(MAGIC) {
-        return Err(Mismatch::Magic { got: magic });
-    }
-    same("version", number(block, 2, 1), u64::from(VERSION))?;
-    same("length", number(block, 4, 4), block.len() as u64)?;
-    same("offset", number(block, 16, 8), offset)?;
-    if let Some(sequence) = sequence {
-        same("numberio", number(block, 32, 8), sequence)?;
-    }
-    let (got, want) = (number(block, 44, 4), u64::from(crc32c(&block[..44])));
-    if got != want {
-        return Err(Mismatch::HeaderChecksum { got, want });
-    }
-    let id = u64::from(checksum.header_id);
-    same("verify type", number(block, 3, 1), id)
+/// Returns the length of a block; cannot be cut, for it is at most the interval.
+fn length_of(block: &[u8]) -> u32 {
+    u32::try_from(block.len()).unwrap_or(u32::MAX)
 }
 
-fn check_payload(checksum: &'static Checksum, block: &[u8]) -> Result<(), Mismatch> {
-    let start = checksum.payload_start();
-    if block.len() <= start {
+fn check_payload(
+    checksum: &'static Checksum,
+    layout: HeaderLayout,
+    block: &[u8],
+) -> Result<(), Mismatch> {
+    let (head, payload) = block.split_at(checksum.payload_start(layout));
+    let want = &head[layout.bytes()..];
+    if checksum.matches(layout, payload, want) {
         return Ok(());
     }
-    let want = &block[HEADER_BYTES..start];
     let mut buffer = [0; CHECKSUM_BYTES_MAX];
     let got = &mut buffer[..checksum.bytes];
-    (checksum.digest)(&block[start..], got);
-    if got == want {
-        return Ok(());
-    }
+    checksum.digest_under(layout)(payload, got);
     Err(Mismatch::Payload {
         checksum,
         got: Box::from(&*got),
@@ -241,57 +308,31 @@ fn check_payload(checksum: &'static Checksum, block: &[u8]) -> Result<(), Mismat
     })
 }
 
-fn check_pattern(block: &[u8], pattern: &[u8]) -> Result<(), Mismatch> {
-    for (index, part) in block.chunks(pattern.len()).enumerate() {
-        if part == &pattern[..part.len()] {
-            continue;
-        }
-        let wrong = part.iter().zip(pattern).position(|(got, want)| got != want);
-        let place = wrong.unwrap_or(0);
-        let at = index * pattern.len() + place;
-        return Err(Mismatch::Pattern {
-            at,
-            got: part[place],
-            want: pattern[place],
-        });
-    }
-    Ok(())
-}
-
-/// Returns the greatest common divisor of the block lengths.
-fn interval_of(sizes: &SizeChoice) -> u32 {
-    match sizes {
-        SizeChoice::Fixed(size) => *size,
-        SizeChoice::Range { min, max } => {
-            // What is cut is a multiple of the smallest; the largest may be none.
-            let (mut a, mut b) = (*max, *min);
-            while b != 0 {
-                (a, b) = (b, a % b);
-            }
-            a
-        }
-        SizeChoice::Unaligned { .. } => 1,
-        // Rounded down to multiples of the smallest.
-        SizeChoice::Split(sizes) => sizes
-            .iter()
-            .filter(|&&(_, share)| share > 0)
-            .map(|&(size, _)| size)
-            .min()
-            .unwrap_or(0),
+/// Compares the bytes of a block from `start` on with a pattern, whose byte `phase` the block
+/// begins with.
+fn check_pattern(
+    block: &[u8],
+    start: usize,
+    (pattern, phase): (&[u8], usize),
+) -> Result<(), Mismatch> {
+    let data = &block[start..];
+    let want = |index: usize| pattern[(phase + start + index) % pattern.len()];
+    let period = pattern.len().min(data.len());
+    let differs = |&index: &usize| data[index] != want(index);
+    let wrong = (0..period).find(differs);
+    // Once the first period is right, the rest is if it repeats the bytes one period earlier: one
+    // comparison of memory instead of many short ones.
+    let repeats = || data[period..] == data[..data.len() - period];
+    let wrong = match wrong {
+        None if !repeats() => (period..data.len()).find(differs),
+        wrong => wrong,
+    };
+    match wrong {
+        None => Ok(()),
+        Some(index) => Err(Mismatch::Pattern {
+            at: start + index,
+            got: data[index],
+            want: want(index),
+        }),
     }
 }
-
-fn put(block: &mut [u8], at: usize, bytes: &[u8]) {
-    block[at..at + bytes.len()].copy_from_slice(bytes);
-}
-
-/// Reads a little-endian number of `count` bytes, at most 8.
-fn number(block: &[u8], at: usize, count: usize) -> u64 {
-    block[at..at + count]
-        .iter()
-        .rev()
-        .fold(0, |sum, &byte| sum << 8 | u64::from(byte))
-}
-
-const MAGIC: u16 = 0xacca;
-const VERSION: u8 = 0x81;

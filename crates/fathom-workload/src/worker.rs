@@ -22,7 +22,7 @@ use crate::syncs::SyncState;
 use crate::think::Thinking;
 use crate::timers::Timers;
 use crate::uniform_ops::UniformOp;
-use crate::verify::IntervalTooSmall;
+use crate::verify::HeaderUnfit;
 
 /// State machine of one job: decides which op to issue and when, and records the results.
 ///
@@ -104,8 +104,8 @@ pub enum ConfigError {
     NoDepth,
     /// A rate of 0 per second.
     NoPace,
-    /// Blocks too small to verify.
-    Verify(IntervalTooSmall),
+    /// Blocks without room for a header.
+    Verify(HeaderUnfit),
     /// Not enough memory for the lives of blocks.
     BlockLives(NoMemory),
     /// Not enough memory for the log of writes to read back.

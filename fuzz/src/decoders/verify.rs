@@ -1,6 +1,9 @@
 //! Headers of blocks written for verification (`verify=`).
 
-use fathom_workload::{CHECKSUMS, SizeChoice, Stamp, Verifier, VerifyConfig, VerifyMethod};
+use fathom_workload::{
+    CHECKSUMS, Expected, HeaderLayout, META, SizeChoice, Stamp, Verifier, VerifyConfig,
+    VerifyMethod,
+};
 
 use crate::target::Verdict;
 
@@ -16,34 +19,59 @@ pub(crate) fn decode(input: &[u8]) -> Result<Verdict, String> {
     // File offsets are signed in the kernel; an op ends below 2^63.
     let offset = u64::from_le_bytes(*offset) >> 2;
     let interval = 128 << (flags & 0x3);
-    let checksum = CHECKSUMS.iter().find(|row| row.header_id == method);
     let config = VerifyConfig {
-        method: checksum.map_or(VerifyMethod::Pattern, VerifyMethod::Checksum),
         pattern: (flags & 0x4 != 0).then(|| b"fathom\0\0\0\0\0\0\0\0".to_vec()),
         pattern_offsets: if flags & 0xc == 0xc {
             vec![6]
         } else {
             Vec::new()
         },
-        read_back: false,
-        thread: 1,
+        layout: match flags & 0x20 {
+            0 => HeaderLayout::Fio3_42,
+            _ => HeaderLayout::Fio3_33,
+        },
+        header_offset: u32::from(flags & 0x40) * 3,
+        ..VerifyConfig::new(method_of(method))
     };
-    let verifier = Verifier::new(&config, &SizeChoice::Fixed(interval), 1)
-        .map_err(|error| format!("a header does not fit into {interval} B: {error}"))?;
-    let sequence = (flags & 0x10 != 0).then_some(1);
-    let verdict = match verifier.check(block, offset, sequence) {
+    let verifier = match Verifier::new(&config, &SizeChoice::Fixed(interval), 1) {
+        Ok(verifier) => verifier,
+        Err(unfit) => return Ok(Verdict::Refused(unfit.to_string())),
+    };
+    let expected = match flags & 0x10 {
+        0 => Expected::Valid,
+        _ => Expected::Write(1),
+    };
+    let mut read = block.to_vec();
+    let verdict = match verifier.check(&mut read, offset, |_, _| expected) {
         Ok(()) => Verdict::Accepted,
         Err(error) => Verdict::Refused(error.describe("f")),
     };
-    let mut ours = block.to_vec();
+    if read != block {
+        return Err("the check changed the block".to_owned());
+    }
+    let mut ours = read;
     let stamp = Stamp {
         offset,
         sequence: 1,
         time_ns: 1,
     };
     verifier.stamp(&mut ours, &stamp);
-    match verifier.check(&ours, offset, Some(1)) {
+    match verifier.check(&mut ours, offset, |_, _| Expected::Write(1)) {
         Ok(()) => Ok(verdict),
         Err(error) => Err(format!("a block just stamped is refused: {error}")),
+    }
+}
+
+/// Returns the method with this number in a header; without headers for any other.
+fn method_of(number: u8) -> VerifyMethod {
+    let checksum = CHECKSUMS
+        .iter()
+        .chain([&META])
+        .find(|row| row.header_id == number);
+    match (checksum, number) {
+        (Some(checksum), _) => VerifyMethod::Checksum(checksum),
+        (None, 17) => VerifyMethod::PatternHeader,
+        (None, 19) => VerifyMethod::Null,
+        (None, _) => VerifyMethod::Pattern,
     }
 }

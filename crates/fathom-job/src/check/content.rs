@@ -39,16 +39,17 @@ impl JobCheck<'_> {
     }
 
     pub(super) fn verify(&mut self) {
+        let options = &mut self.layer.options;
+        let pattern = options.verify_pattern.is_some();
+        if pattern && options.verify == Verify::None {
+            options.verify = Verify::PatternHeader;
+        }
         let options = &self.layer.options;
         let block = smallest(&options.block_sizes.write).min(smallest(&options.block_sizes.read));
-        let header = match options.verify {
-            Verify::Checksum(checksum) => checksum.payload_start() as u64,
-            Verify::None | Verify::Pattern => 0,
-        };
+        let header = options.verify.payload_start(options.verification.layout) as u64;
         let writes = writes(options);
         let verifies = options.verify != Verify::None;
-        let by_pattern = options.verify == Verify::Pattern;
-        let pattern = options.verify_pattern.is_some();
+        let by_pattern = matches!(options.verify, Verify::Pattern | Verify::PatternHeader);
         let forever = options.time_based && options.do_verify && options.runtime.is_some();
         if header > 0 && header >= block {
             let why = format!(
@@ -61,17 +62,10 @@ impl JobCheck<'_> {
             );
         }
         if by_pattern && !pattern {
-            let problem = problem("no-pattern", "`verify=pattern` needs `verify_pattern`")
+            let problem = problem("no-pattern", "this `verify` needs `verify_pattern`")
                 .fio("would stop with a failed assertion")
                 .fix("add it, as in `verify_pattern=0xdeadbeef`");
             self.error_at(&["verify"], problem);
-        } else if pattern && !verifies {
-            let why = "`verify_pattern` alone implies `verify=pattern_hdr`, which exists in fio, \
-                       but not yet in Fathom";
-            self.error_at(
-                &["verify_pattern"],
-                problem("not-yet", why).fix("add `verify=pattern`"),
-            );
         } else if verifies && writes && forever {
             let why = "data is never verified: the write phase takes all of the runtime, as in fio";
             self.warn_at(

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use fathom_checksum::CHECKSUMS;
+use fathom_checksum::{CHECKSUMS, HeaderLayout, META};
 
-use super::row::{Row, UNUSED_IN_FIO, ValueKind};
+use super::row::{Choice, Row, UNUSED_IN_FIO, ValueKind};
 use crate::bytes_pattern;
 use crate::findings::Findings;
 use crate::plan::{Options, Verify};
@@ -51,24 +51,7 @@ pub(super) const ROWS: &[Row] = &[
         "Verification method",
         "verify=crc32c",
         ValueKind::Verify,
-    )
-    .later(&[
-        "crc64",
-        "crc32",
-        "crc16",
-        "crc7",
-        "sha1",
-        "sha256",
-        "sha512",
-        "sha3-224",
-        "sha3-256",
-        "sha3-384",
-        "sha3-512",
-        "xxhash",
-        "meta",
-        "pattern_hdr",
-        "null",
-    ]),
+    ),
     Row::new(
         "do_verify",
         "1",
@@ -77,9 +60,61 @@ pub(super) const ROWS: &[Row] = &[
         ValueKind::Bool(|o, v| o.do_verify = v),
     ),
     Row::new(
+        "verify_interval",
+        "block size",
+        "Bytes from one verification header to the next; if no divisor of the block size, that",
+        "verify_interval=512",
+        ValueKind::Int {
+            // As in fio 3.33; 3.42 has 96.
+            min: 80,
+            max: U32_MAX,
+            set: |o, v| o.verification.interval = u32::try_from(v).ok(),
+        },
+    ),
+    Row::new(
+        "verify_offset",
+        "0",
+        "Place of the verification header in each interval",
+        "verify_offset=128",
+        ValueKind::Int {
+            // As in fio 3.33; 3.42 has 48.
+            min: 40,
+            max: U32_MAX,
+            set: |o, v| o.verification.header_offset = u32::try_from(v).unwrap_or(u32::MAX),
+        },
+    )
+    .stricter("places without room for header and checksum, before them or after"),
+    Row::new(
+        "verify_pattern_interval",
+        "0",
+        "Begin `verify_pattern` anew with each verification interval, not with each block",
+        "verify_pattern_interval=1",
+        ValueKind::Bool(|o, v| o.verification.pattern_per_interval = v),
+    )
+    .fio(0, U32_MAX),
+    Row::new(
+        "verify_header",
+        "fio-3.42",
+        "Layout of written verification headers, by the version of fio that has it",
+        "verify_header=fio-3.33",
+        ValueKind::Choice(&[
+            Choice {
+                word: "fio-3.42",
+                help: "48 bytes",
+                set: |o| o.verification.layout = HeaderLayout::Fio3_42,
+            },
+            Choice {
+                word: "fio-3.33",
+                help: "40 bytes; fewer bits of the write's number",
+                set: |o| o.verification.layout = HeaderLayout::Fio3_33,
+            },
+        ]),
+    )
+    .different("Fathom extension; either layout is read"),
+    Row::new(
         "verify_pattern",
         "",
-        "Byte pattern that `verify=pattern` writes and expects",
+        "Byte pattern to write, which `verify=pattern` and `pattern_hdr` expect",
         "verify_pattern=0xdeadbeef",
         ValueKind::Special {
             form: PATTERN,
@@ -131,10 +166,18 @@ pub(super) fn methods() -> impl Iterator<Item = Method> {
         };
         std::iter::once(own).chain(row.aliases.iter().map(alias))
     });
+    let meta = "a header in every block, without a checksum of the payload";
+    let header = "a header in every block, and comparison with `verify_pattern`";
     let pattern = "comparison with `verify_pattern`, without a header";
+    let null = "none, but written data is read back";
     std::iter::once(fixed("0", "none", Verify::None))
         .chain(checksums)
-        .chain([fixed("pattern", pattern, Verify::Pattern)])
+        .chain([
+            fixed("meta", meta, Verify::Checksum(&META)),
+            fixed("pattern_hdr", header, Verify::PatternHeader),
+            fixed("pattern", pattern, Verify::Pattern),
+            fixed("null", null, Verify::Null),
+        ])
 }
 
 /// Returns the bytes of a pattern, and its text if it names a file, which is read when the job is
@@ -171,6 +214,9 @@ fn verify_pattern(options: &mut Options, text: &str, _: &mut Findings) -> Result
     options.verify_pattern_text = names_a_file;
     Ok(())
 }
+
+/// Largest value of fio's unsigned integers.
+const U32_MAX: u64 = u32::MAX as u64;
 
 const PATTERN: &str = "\"text\", 0xHEX, a decimal number, 'file', %o (block offset), or a \
                        sequence of these";

@@ -3,8 +3,8 @@
 use fathom_core::{Direction, Nanos, Storage};
 use fathom_job::{DedupeMode, Job, LogOptions, Options, Verify};
 use fathom_workload::{
-    BufferConfig, BufferFill, Compressible, Dedupe, Measure, Mix, PatternConfig, RangeSync,
-    Repeated, SyncRules, Verifier, VerifyConfig, VerifyMethod,
+    BufferConfig, BufferFill, Compressible, Dedupe, HeaderUnfit, Measure, Mix, PatternConfig,
+    RangeSync, Repeated, SyncRules, Verifier, VerifyConfig, VerifyMethod,
 };
 
 use super::pattern::{self, uses};
@@ -115,24 +115,33 @@ pub fn verify(options: &Options, number: u32) -> Result<Option<VerifyConfig>, Ru
     let method = match options.verify {
         Verify::None => return Ok(None),
         Verify::Checksum(checksum) => VerifyMethod::Checksum(checksum),
+        Verify::PatternHeader => VerifyMethod::PatternHeader,
         Verify::Pattern => VerifyMethod::Pattern,
+        Verify::Null => VerifyMethod::Null,
     };
     if options.bs_is_seq_rand {
         let message = "`verify` with `bs_is_seq_rand` exists in fio, but not yet in Fathom";
         return Err(RunProblem::new(ProblemKind::VerifyByOrder, message).hint("remove one of them"));
     }
     let pattern = options.verify_pattern.clone().filter(|p| !p.is_empty());
-    if method == VerifyMethod::Pattern && pattern.is_none() {
+    if method.compares_pattern() && pattern.is_none() {
         return Err(RunProblem::new(
             ProblemKind::NoVerifyPattern,
-            "verify=pattern needs a pattern",
+            "this `verify` needs a pattern",
         )
         .hint("add `verify_pattern=0xdeadbeef`"));
     }
+    let own = &options.verification;
     Ok(Some(VerifyConfig {
         method,
         pattern,
         pattern_offsets: options.verify_pattern_offsets.clone(),
+        pattern_per_interval: own.pattern_per_interval,
+        layout: own.layout,
+        interval: own.interval,
+        header_offset: own.header_offset,
+        checks_sequence: own.checks_sequence,
+        checks_seed: own.checks_seed,
         // What went to a peer cannot be read back; the peer verifies it.
         read_back: options.do_verify && options.engine.storage != Storage::Peer,
         // The block header stores 16 bits.
@@ -150,8 +159,13 @@ fn check_verify(verify: &VerifyConfig, pattern: &PatternConfig) -> Result<(), Ru
     };
     let verifier = Verifier::new(verify, sizes, pattern.seed);
     verifier.map(|_fits| ()).map_err(|error| {
-        RunProblem::new(ProblemKind::VerifyBlocksTooSmall, error.to_string())
-            .hint("use one block size, or sizes with a large common divisor")
+        let hint = match error {
+            HeaderUnfit::TooSmall { .. } => {
+                "use one block size, or sizes with a large common divisor"
+            }
+            HeaderUnfit::Offset { .. } => "change `verify_offset`, or leave it out",
+        };
+        RunProblem::new(ProblemKind::VerifyBlocksTooSmall, error.to_string()).hint(hint)
     })
 }
 

@@ -4,6 +4,8 @@ use std::fmt;
 
 use fathom_checksum::Checksum;
 
+use super::Header;
+
 /// Mismatch between data read and data written, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyError {
@@ -17,6 +19,8 @@ pub struct VerifyError {
     pub request_offset: u64,
     /// Length in bytes.
     pub request_length: u64,
+    /// Header of the block, if it has an intact one.
+    pub found: Option<Header>,
 }
 
 /// Kind of mismatch in a block.
@@ -81,6 +85,18 @@ impl fmt::Display for VerifyError {
             f,
             "{} at offset {}, length {} (requested block: offset={}, length={})",
             self.mismatch, self.offset, self.length, self.request_offset, self.request_length
+        )?;
+        let Some(found) = self.found else {
+            return Ok(());
+        };
+        write!(
+            f,
+            "; its header is intact: write {} of job {} at offset {}, {}.{:09} s on its clock",
+            found.sequence,
+            found.thread,
+            found.offset,
+            found.time_ns / 1_000_000_000,
+            found.time_ns % 1_000_000_000
         )
     }
 }
@@ -125,24 +141,3 @@ impl fmt::Display for Hex<'_> {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
-
-/// Error for blocks too small for a header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IntervalTooSmall {
-    /// Largest divisor of all block sizes, bytes.
-    pub interval: u32,
-    /// Bytes needed for the header, its checksum and one byte of payload.
-    pub needed: usize,
-}
-
-impl fmt::Display for IntervalTooSmall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { interval, needed } = self;
-        write!(
-            f,
-            "verify needs blocks of at least {needed} B, and these come in {interval} B"
-        )
-    }
-}
-
-impl std::error::Error for IntervalTooSmall {}

@@ -162,13 +162,9 @@ pub(crate) fn config(job: &Job, think: Option<Think>) -> WorkerConfig {
         time_based: job.runtime_ns.is_some() && job.loops == 1,
         ramp: Nanos::new(job.ramp_ns),
         rate: PerDirection::new(job.rates[0], job.rates[1], None),
-        verify: job.verify.then(|| VerifyConfig {
-            method: VerifyMethod::Checksum(&CHECKSUMS[0]),
-            pattern: None,
-            pattern_offsets: Vec::new(),
-            read_back: true,
-            thread: 1,
-        }),
+        verify: job
+            .verify
+            .then(|| VerifyConfig::new(VerifyMethod::Checksum(&CHECKSUMS[0]))),
         think,
         tolerate: Tolerate {
             read: true,

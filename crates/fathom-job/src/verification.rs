@@ -1,0 +1,36 @@
+//! Options on the verification of written data, beside its method.
+
+use fathom_checksum::HeaderLayout;
+
+/// Places of verification headers and extent of their checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VerificationOptions {
+    /// `verify_header`.
+    pub layout: HeaderLayout,
+    /// `verify_interval`, bytes; `None` if not given.
+    pub interval: Option<u32>,
+    /// `verify_offset`, bytes.
+    pub header_offset: u32,
+    /// `verify_pattern_interval`.
+    pub pattern_per_interval: bool,
+    /// `verify_write_sequence`.
+    pub checks_sequence: bool,
+    /// `verify_header_seed`.
+    pub checks_seed: bool,
+    /// `verify_fatal`.
+    pub is_fatal: bool,
+}
+
+impl Default for VerificationOptions {
+    fn default() -> Self {
+        Self {
+            layout: HeaderLayout::Fio3_42,
+            interval: None,
+            header_offset: 0,
+            pattern_per_interval: false,
+            checks_sequence: true,
+            checks_seed: true,
+            is_fatal: false,
+        }
+    }
+}
