@@ -258,6 +258,7 @@ fn setup(
         recreate_each_pass: options.files.unlink_each_loop && options.has_local_files(),
         tolerate: tolerate(options),
         verify,
+        generations: Vec::new(),
         buffers: content::buffers(options, seed, bytes_of(&files)),
         measure: content::measure(options),
         priorities: priority::of_ops(options),

@@ -93,16 +93,19 @@ impl Worker {
         if self.limits.is_some() {
             self.check_limits(direction, &state, now);
         }
+        if let Some(tracking) = &mut self.tracking {
+            tracking.end(&state, true);
+        }
         let Some(readback) = &mut self.readback else {
             return;
         };
+        let tracking = self.tracking.as_deref();
         match direction {
-            Direction::Write => readback.written(&state),
+            Direction::Write => readback.written(&state, tracking),
             Direction::Trim => {}
-            Direction::Read if !readback.checks_reads() => {}
             Direction::Read => {
                 let buffer = &mut engine.buffer(slot)[..state.total_length() as usize];
-                if let Err(mismatch) = readback.check(buffer, &state) {
+                if let Err(mismatch) = readback.check(buffer, &state, tracking) {
                     let completion = Completion {
                         slot,
                         // As in fio, for data that are not what was written.
@@ -139,7 +142,7 @@ impl Worker {
         state.op.buffer_offset += moved;
         self.recorder.short(direction);
         if self.recorder.has_failed() {
-            self.queue.slots.put_anew(completion.slot);
+            self.release_failed(completion.slot);
         } else {
             self.queue.retry.push(completion.slot);
         }
@@ -149,7 +152,7 @@ impl Worker {
     #[cold]
     fn on_error(&mut self, completion: Completion) {
         let state = *self.queue.slots.state(completion.slot);
-        self.queue.slots.put_anew(completion.slot);
+        self.release_failed(completion.slot);
         if let Some(lives) = &mut self.block_lives {
             lives.end(&state, false);
         }

@@ -3,12 +3,15 @@
 //! The setup of a run translates a plan into these types; the loop and the patterns read nothing
 //! else.
 
+use std::sync::Arc;
+
 use fathom_checksum::{Checksum, HeaderLayout};
 use fathom_core::{FileIndex, Nanos, PerDirection};
 
 use crate::limit_config::LimitConfig;
 use crate::replay::ReplayConfig;
 use crate::source::used_directions;
+use crate::verify::GenerationMap;
 
 /// Configuration of one worker.
 #[derive(Clone, Debug)]
@@ -57,6 +60,9 @@ pub struct WorkerConfig {
     pub tolerate: Tolerate,
     /// Verification of written data.
     pub verify: Option<VerifyConfig>,
+    /// Maps of the latest writes to the files that other jobs share, in the order of the files;
+    /// empty for a job whose files nobody else writes.
+    pub generations: Vec<Option<Arc<GenerationMap>>>,
     /// Contents of written buffers.
     pub buffers: BufferConfig,
     /// Measurements to take.
@@ -470,6 +476,10 @@ pub struct VerifyConfig {
     pub checks_seed: bool,
     /// Read back after the writes of each pass.
     pub read_back: bool,
+    /// Trimmed blocks read as zeros, and are checked for it.
+    pub zeros_after_trim: bool,
+    /// Read back while the job runs, too.
+    pub backlog: Option<VerifyBacklog>,
     /// Number of the job in the block header, from 1.
     pub thread: u16,
 }
@@ -490,9 +500,20 @@ impl VerifyConfig {
             checks_sequence: true,
             checks_seed: true,
             read_back: true,
+            zeros_after_trim: true,
+            backlog: None,
             thread: 1,
         }
     }
+}
+
+/// Readback in between: after a number of writes, a number of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VerifyBacklog {
+    /// Number of writes, ≥ 1.
+    pub writes: u64,
+    /// Number of reads that follow, ≥ 1.
+    pub reads: u64,
 }
 
 /// Checked content of a block.

@@ -13,7 +13,13 @@ use crate::worker::{After, Stage, Worker};
 impl Worker {
     /// Takes a slot for `target` and prepares it; there must be a free one.
     #[inline]
-    fn prepare_op<E: Engine>(&mut self, engine: &mut E, target: &OpTarget, due: Tick, now: Tick) {
+    pub(crate) fn prepare_op<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        target: &OpTarget,
+        due: Tick,
+        now: Tick,
+    ) {
         let Some(slot) = self.queue.slots.take() else {
             unreachable!("callers see to it that a slot is free");
         };
@@ -22,6 +28,7 @@ impl Worker {
         self.source.sequence += 1;
         engine.prepare(&state.op);
         self.queue.prepared.push(slot);
+        self.track(slot);
     }
 
     /// Issues up to one batch, applying every rule to each op.
@@ -115,6 +122,12 @@ impl Worker {
         if let Some(held) = self.held_back(now) {
             return self.hold(held);
         }
+        if let Some(written) = self.next_to_read_back() {
+            return self.issue_readback(engine, written, now);
+        }
+        if self.stage == Stage::ReadingBack {
+            return IssueStatus::EndOfPass;
+        }
         if self.source.replay.is_some() {
             return self.issue_replayed(engine, now);
         }
@@ -129,7 +142,7 @@ impl Worker {
             self.source.held = Some(target);
             return IssueStatus::NeedsDrain;
         }
-        // Readback has no schedule: its ops are due now.
+        // A direction without a rate has no schedule: its ops are due now.
         let due = self
             .source
             .schedules
@@ -164,9 +177,7 @@ impl Worker {
             self.queue.slots.state(slot).op.priority = priorities.choose(target);
         }
         self.prepare_op(engine, target, due, now);
-        if self.stage != Stage::ReadingBack {
-            self.source.pass.issue(u64::from(target.length));
-        }
+        self.source.pass.issue(u64::from(target.length));
         self.count_issue(target, now);
     }
 
@@ -174,9 +185,6 @@ impl Worker {
     fn next_target(&mut self, now: Tick) -> Result<OpTarget, IssueStatus> {
         let target = match self.source.held.take() {
             Some(target) => target,
-            None if self.stage == Stage::ReadingBack => {
-                return self.next_readback().ok_or(IssueStatus::EndOfPass);
-            }
             None if self.source.pass.remaining == 0 => return Err(IssueStatus::EndOfPass),
             None => self
                 .source
@@ -190,10 +198,6 @@ impl Worker {
             return Err(IssueStatus::NotDue(due));
         }
         Ok(target)
-    }
-
-    fn next_readback(&mut self) -> Option<OpTarget> {
-        self.readback.as_mut()?.next_target()
     }
 
     /// Fills the buffer of a write.
@@ -228,7 +232,7 @@ impl Worker {
         }
     }
 
-    fn count_issue(&mut self, target: &OpTarget, now: Tick) {
+    pub(crate) fn count_issue(&mut self, target: &OpTarget, now: Tick) {
         if let Some(limits) = self
             .limits
             .as_mut()
@@ -262,7 +266,7 @@ impl Worker {
     /// Abandons the rests of short transfers.
     pub(crate) fn abandon_retries(&mut self) {
         while let Some(slot) = self.queue.retry.pop() {
-            self.queue.slots.put_anew(slot);
+            self.release_failed(slot);
         }
     }
 

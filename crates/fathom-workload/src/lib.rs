@@ -25,6 +25,7 @@ mod pending;
 mod priorities;
 mod queue;
 mod readback;
+mod readback_ops;
 mod recorder;
 mod replay;
 mod replenish;
@@ -37,6 +38,7 @@ mod steady;
 mod syncs;
 mod think;
 mod timers;
+mod tracking;
 mod turn;
 mod uniform_ops;
 mod verify;
@@ -48,8 +50,8 @@ pub use config::{
     AccessShare, Batching, BlockSequence, BufferConfig, BufferFill, Compressible, Dedupe,
     Distribution, FileRange, FileService, MapMode, Measure, Mix, Pace, PartLength, PatternConfig,
     Preconditioning, PriorityChoice, PriorityShare, RandomGenerator, RangeSync, Rate, RateProcess,
-    Repeated, Sequencer, SizeChoice, SyncRules, Think, Tolerate, VerifyConfig, VerifyMethod,
-    WorkerConfig, Zones,
+    Repeated, Sequencer, SizeChoice, SyncRules, Think, Tolerate, VerifyBacklog, VerifyConfig,
+    VerifyMethod, WorkerConfig, Zones,
 };
 pub use depth_search::LatencyTarget;
 pub use fathom_checksum::{CHECKSUMS, Checksum, HeaderLayout, META};
@@ -66,5 +68,8 @@ pub use results::{
 };
 pub use steady::{Figure, SteadyGroup, SteadyRule, SteadySample, SteadyStatus};
 pub use turn::{Control, turn};
-pub use verify::{Expected, Header, HeaderUnfit, Mismatch, Stamp, Verifier, VerifyError};
+pub use verify::{
+    Expected, Generation, GenerationMap, Header, HeaderUnfit, MapLayout, Mismatch, Stamp, Verifier,
+    VerifyError, map_layout,
+};
 pub use worker::{ConfigError, Worker};

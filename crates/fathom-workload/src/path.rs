@@ -49,6 +49,7 @@ fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
         serialize_overlap,
         sync,
         verify,
+        generations,
         buffers,
         priorities,
         limits,
@@ -81,7 +82,7 @@ fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
     // Where both directions have rates, the one that is due first comes next.
     let races = matches!(pattern.mix, Mix::ReadWrite { .. } | Mix::TrimWrite)
         && rate.iter().any(|(_, rate)| rate.is_some());
-    let verifies = verify.is_some() && engine.moves_data;
+    let verifies = (verify.is_some() || !generations.is_empty()) && engine.moves_data;
     let fills = used.write && engine.moves_data && Filler::changes(buffers);
     let syncs = used.write && sync.watches_writes();
     let drains = used.trim && !engine.queued_trim;

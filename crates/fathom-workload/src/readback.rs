@@ -1,31 +1,46 @@
 //! Verification within the loop: stamping writes, reading them back, checking reads.
 //!
-//! A job that writes keeps a log of its writes and reads them back in order after each pass; the
-//! reads of a mix are not checked. A job that only reads checks every read.
+//! A job that writes keeps a log of its writes and reads them back after each pass, and before in
+//! batches if it has a backlog. Every read is judged by the generation map of its file, those of a
+//! mix too; a job that reads what earlier runs wrote checks that each block is valid by itself.
 
-use fathom_core::{Direction, NoMemory};
+use fathom_core::{NoMemory, Slot};
 
-use crate::config::{
-    Distribution, FileService, MapMode, PatternConfig, Sequencer, SizeChoice, VerifyConfig,
-    WorkerConfig,
-};
+use crate::config::{MapMode, Sequencer, VerifyBacklog, VerifyConfig, WorkerConfig};
 use crate::pattern::OpTarget;
 use crate::slots::SlotState;
-use crate::verify::{Expected, HeaderUnfit, LoggedWrite, Stamp, Verifier, WrittenLog};
+use crate::tracking::Tracking;
+use crate::verify::{
+    Expected, Generation, HeaderUnfit, LoggedWrite, ReadOrder, Stamp, Verifier, WrittenLog,
+};
 
 /// Verification state of a worker.
 #[derive(Debug)]
 pub(crate) struct Readback {
-    verifier: Verifier,
-    /// Writes of this pass; `None` without readback.
+    pub(crate) verifier: Verifier,
+    /// Writes to read back; `None` without readback.
     log: Option<WrittenLog>,
-    /// During readback: the sequence number of its first read.
-    reading_from: Option<u64>,
-    /// The job writes, so only readback is checked.
+    backlog: Option<Backlog>,
+    /// Each pass is followed by readback.
+    after_pass: bool,
+    /// The readback after a pass is in progress.
+    is_reading: bool,
+    /// The job writes: blocks from before the run are not expected to be valid.
     writes: bool,
-    /// Two writes of a block are never in flight together, so the later one determines its
-    /// contents.
-    ordered: bool,
+    /// Write that the read in each slot reads back.
+    reading: Box<[Option<LoggedWrite>]>,
+    /// Trimmed blocks read as zeros.
+    zeros_after_trim: bool,
+}
+
+/// Readback while the job runs.
+#[derive(Clone, Copy, Debug)]
+struct Backlog {
+    rule: VerifyBacklog,
+    /// Writes logged since the last batch.
+    writes: u64,
+    /// Reads left to issue in this batch.
+    reads: u64,
 }
 
 impl Readback {
@@ -35,63 +50,108 @@ impl Readback {
         verify: &VerifyConfig,
         config: &WorkerConfig,
         writes: bool,
+        depth: u32,
     ) -> Result<Self, ReadbackError> {
         let sizes = &config.pattern.sizes;
         let sizes = if writes { &sizes.write } else { &sizes.read };
         let verifier =
             Verifier::new(verify, sizes, config.pattern.seed).map_err(ReadbackError::Interval)?;
-        // As in fio, a time-based job is never read back.
-        let logs = writes && verify.read_back && !config.time_based;
+        let backlog = verify.backlog.filter(|_| writes && verify.read_back);
+        // As in fio, a time-based job is not read back but for its backlog.
+        let logs = writes && verify.read_back && (!config.time_based || backlog.is_some());
         let log = if logs {
             let capacity = capacity(config, verifier.smallest());
-            Some(WrittenLog::new(capacity).map_err(ReadbackError::Memory)?)
+            let log = WrittenLog::new(capacity, read_order(config));
+            Some(log.map_err(ReadbackError::Memory)?)
         } else {
             None
         };
         Ok(Self {
             verifier,
             log,
-            reading_from: None,
+            backlog: backlog.map(|rule| Backlog {
+                rule,
+                writes: 0,
+                reads: 0,
+            }),
+            after_pass: !config.time_based,
+            is_reading: false,
             writes,
-            ordered: config.depth == 1 || !may_repeat(&config.pattern),
+            reading: vec![None; depth as usize].into_boxed_slice(),
+            zeros_after_trim: verify.zeros_after_trim,
         })
     }
 
-    /// Returns whether readback is in progress.
+    /// Returns whether the readback after a pass is in progress.
     pub(crate) const fn is_reading(&self) -> bool {
-        self.reading_from.is_some()
+        self.is_reading
     }
 
-    /// Returns whether there are writes to read back.
+    /// Returns whether there are writes to read back after the pass.
     pub(crate) fn has_work(&self) -> bool {
-        !self.is_reading() && self.log.as_ref().is_some_and(|log| !log.is_empty())
+        let has_log = self.log.as_ref().is_some_and(|log| !log.is_empty());
+        self.after_pass && !self.is_reading && has_log
     }
 
-    /// Begins readback; `sequence` is the number of its first read.
-    pub(crate) fn begin(&mut self, sequence: u64) {
-        self.reading_from = Some(sequence);
+    /// Begins the readback after a pass.
+    pub(crate) fn begin(&mut self) {
+        self.is_reading = true;
         if let Some(log) = &mut self.log {
-            log.seal();
+            log.sort();
         }
     }
 
-    /// Forgets the writes of the pass.
+    /// Forgets the writes of the pass, which are read back.
     pub(crate) fn end(&mut self) {
-        self.reading_from = None;
-        if let Some(log) = &mut self.log {
+        if std::mem::take(&mut self.is_reading)
+            && let Some(log) = &mut self.log
+        {
             log.clear();
         }
+        if let Some(backlog) = &mut self.backlog {
+            (backlog.writes, backlog.reads) = (0, 0);
+        }
     }
 
-    /// Returns the next read of the readback.
-    pub(crate) fn next_target(&mut self) -> Option<OpTarget> {
-        let written = self.log.as_mut()?.next()?;
-        Some(OpTarget {
-            direction: Direction::Read,
-            file: written.file,
-            offset: written.offset,
-            length: written.length,
-        })
+    /// Takes the next write to read back now: after a pass, or in a batch of the backlog.
+    pub(crate) fn next_write(&mut self, tracking: &Tracking) -> Option<LoggedWrite> {
+        let log = self.log.as_mut()?;
+        if !self.is_reading {
+            let backlog = self.backlog.as_mut()?;
+            if backlog.reads == 0 {
+                if backlog.writes < backlog.rule.writes {
+                    return None;
+                }
+                (backlog.writes, backlog.reads) = (0, backlog.rule.reads);
+                log.sort();
+            }
+        }
+        let interval = self.verifier.interval();
+        let next = log.next(|written| is_live(written, interval, tracking));
+        if let Some(backlog) = self.backlog.as_mut().filter(|_| !self.is_reading) {
+            backlog.reads = if next.is_some() { backlog.reads - 1 } else { 0 };
+        }
+        next
+    }
+
+    /// Takes back a write that cannot be read back yet.
+    pub(crate) fn put_back(&mut self, written: LoggedWrite) {
+        if let Some(log) = &mut self.log {
+            log.put_back(written);
+        }
+        if let Some(backlog) = self.backlog.as_mut().filter(|_| !self.is_reading) {
+            backlog.reads += 1;
+        }
+    }
+
+    /// Notes that the read in this slot reads a write back.
+    pub(crate) fn read_issued(&mut self, slot: Slot, written: LoggedWrite) {
+        self.reading[slot.index()] = Some(written);
+    }
+
+    /// Forgets the op in this slot.
+    pub(crate) fn release(&mut self, slot: Slot) {
+        self.reading[slot.index()] = None;
     }
 
     /// Returns whether it fills the buffers of writes; otherwise they keep what they have.
@@ -109,42 +169,90 @@ impl Readback {
         self.verifier.stamp(buffer, &stamp);
     }
 
-    /// Logs a completed write.
-    pub(crate) fn written(&mut self, state: &SlotState) {
-        if let Some(log) = &mut self.log {
-            log.push(LoggedWrite {
-                file: state.op.file,
-                offset: start_of(state),
-                length: state.total_length(),
-                sequence: state.op.sequence,
-            });
-        }
+    /// Returns the generation and the interval of the blocks of a stamped write.
+    pub(crate) fn stamped(&self, state: &SlotState) -> (Generation, u32) {
+        let stamp = Stamp {
+            offset: state.op.offset,
+            sequence: state.op.sequence,
+            time_ns: state.start.get(),
+        };
+        (self.verifier.generation(&stamp), self.verifier.interval())
     }
 
-    /// Returns whether reads are checked at present.
-    pub(crate) const fn checks_reads(&self) -> bool {
-        self.is_reading() || !self.writes
+    /// Logs a completed write.
+    pub(crate) fn written(&mut self, state: &SlotState, tracking: Option<&Tracking>) {
+        let (Some(log), Some(tracking)) = (&mut self.log, tracking) else {
+            return;
+        };
+        let written = LoggedWrite {
+            file: state.op.file,
+            offset: state.start_offset(),
+            length: state.total_length(),
+            sequence: state.op.sequence,
+            generation: self.verifier.generation(&Stamp {
+                offset: state.start_offset(),
+                sequence: state.op.sequence,
+                time_ns: state.start.get(),
+            }),
+        };
+        let interval = self.verifier.interval();
+        log.push(written, |written| is_live(written, interval, tracking));
+        if let Some(backlog) = &mut self.backlog {
+            backlog.writes += 1;
+        }
     }
 
     /// Checks the buffer of a completed read.
     ///
     /// # Errors
     /// The mismatch, worded as by fio.
-    pub(crate) fn check(&self, buffer: &mut [u8], state: &SlotState) -> Result<(), String> {
-        // Readback issues only its own reads, so read n belongs to write n.
-        let write = self.reading_from.and_then(|first| {
-            self.log
-                .as_ref()?
-                .get(state.op.sequence.checked_sub(first)?)
-        });
-        let expected = match write {
-            Some(written) if self.ordered => Expected::Write(written.sequence),
-            _ => Expected::Valid,
-        };
+    pub(crate) fn check(
+        &mut self,
+        buffer: &mut [u8],
+        state: &SlotState,
+        tracking: Option<&Tracking>,
+    ) -> Result<(), String> {
+        let own = self.reading[state.op.slot.index()].take();
         let checked = self
             .verifier
-            .check(buffer, start_of(state), |_, _| expected);
+            .check(buffer, state.start_offset(), |offset, length| {
+                self.expected(state, (offset, length), own.as_ref(), tracking)
+            });
         checked.map_err(|error| error.to_string())
+    }
+
+    /// Returns what can be checked of a block; `own` is the write that is read back.
+    fn expected(
+        &self,
+        state: &SlotState,
+        (offset, length): (u64, u32),
+        own: Option<&LoggedWrite>,
+        tracking: Option<&Tracking>,
+    ) -> Expected {
+        let Some(tracking) = tracking else {
+            return Expected::Valid;
+        };
+        if length < self.verifier.interval() && own.is_none() {
+            // The end of a read, in the middle of a block.
+            return Expected::Anything;
+        }
+        let is_own = |generation| own.filter(|own| own.generation == generation);
+        let knows_all = tracking.is_uniform(state.op.file);
+        match tracking.expected(state, offset, length) {
+            // Blocks of before the run, in a job that writes.
+            Expected::Valid if self.writes => Expected::Anything,
+            Expected::Zeros if !self.zeros_after_trim => Expected::Anything,
+            Expected::Latest { generation, .. } => match is_own(generation) {
+                // Another job's block, in a format that this job does not know.
+                None if !knows_all => Expected::Anything,
+                own => Expected::Latest {
+                    generation,
+                    sequence: own.map(|own| own.sequence),
+                },
+            },
+            Expected::OneOf(_) if !knows_all => Expected::Anything,
+            expected => expected,
+        }
     }
 }
 
@@ -155,28 +263,29 @@ pub(crate) enum ReadbackError {
     Memory(NoMemory),
 }
 
-/// Returns the op's original offset in its file, before any short transfers.
-fn start_of(state: &SlotState) -> u64 {
-    state.op.offset - u64::from(state.op.buffer_offset)
+/// Returns whether a block of a write is still in the file.
+fn is_live(written: &LoggedWrite, interval: u32, tracking: &Tracking) -> bool {
+    let Some(map) = tracking.map(written.file) else {
+        return true;
+    };
+    let end = written.offset + u64::from(written.length);
+    let mut blocks = (written.offset..end).step_by(interval as usize);
+    blocks.any(|offset| {
+        let length = u32::try_from(end - offset).map_or(interval, |left| left.min(interval));
+        map.holds(offset, length, written.generation)
+    })
 }
 
-/// Returns whether a block may be written again while an earlier write of it is in flight. Passes
-/// do not count: a block is repeated only after all others.
-fn may_repeat(pattern: &PatternConfig) -> bool {
-    let aligned = match &pattern.sizes.write {
-        SizeChoice::Fixed(size) => pattern.align.write == u64::from(*size),
-        SizeChoice::Range { .. } | SizeChoice::Unaligned { .. } | SizeChoice::Split(_) => false,
-    };
-    let each_once = pattern.map != MapMode::Off
-        && pattern.distribution == Distribution::Uniform
-        && pattern.shares.is_none()
-        && pattern.sequence.is_none()
-        && !pattern.sizes_by_order
-        && pattern.sequencer == Sequencer::None
-        && pattern.percentage_random.write == 100
-        && aligned;
-    let goes_back = pattern.zones.is_some() || matches!(pattern.service, FileService::Spread(_));
-    pattern.random && !each_once || goes_back
+/// Returns the order of reading back: as in fio, by offset if a pass may write a block twice.
+fn read_order(config: &WorkerConfig) -> ReadOrder {
+    let pattern = &config.pattern;
+    let held: u64 = pattern.files.iter().map(|file| file.length).sum();
+    let beyond =
+        config.bytes_per_pass != WorkerConfig::WHOLE_PATTERN && config.bytes_per_pass > held;
+    match pattern.map != MapMode::On || pattern.sequencer != Sequencer::None || beyond {
+        true => ReadOrder::Offset,
+        false => ReadOrder::Written,
+    }
 }
 
 /// Returns the capacity of the log: the writes of a pass; for passes that repeat their files, twice

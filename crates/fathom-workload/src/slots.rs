@@ -73,6 +73,12 @@ impl SlotState {
         }
     }
 
+    /// Returns the file offset of the whole op, all its pieces included.
+    #[inline]
+    pub(crate) const fn start_offset(&self) -> u64 {
+        self.op.offset - self.op.buffer_offset as u64
+    }
+
     /// Returns the bytes of the whole op, all its pieces included.
     #[inline]
     pub(crate) const fn total_length(&self) -> u32 {

@@ -163,7 +163,7 @@ impl Worker {
             let _ = engine.invalidate(file);
         }
         if let Some(readback) = &mut self.readback {
-            readback.begin(self.source.sequence);
+            readback.begin();
         }
         self.timers.io_period_start = now;
         self.stage = Stage::ReadingBack;

@@ -165,6 +165,9 @@ impl Worker {
                 });
             }
         }
+        if let Some(tracking) = &self.tracking {
+            tracking.clear();
+        }
     }
 
     /// Prepares a sync of `file`; there must be a free slot.

@@ -13,9 +13,16 @@
 //! A pattern begins anew with each block (the smallest unit of the job's ops), not with each
 //! header, as in fio. `Pattern` has no header: every byte of a block is the pattern's.
 
+mod contended;
 mod error;
+mod expected;
+mod generation;
+mod generation_map;
 mod header;
 mod layout;
+mod map_layout;
+#[cfg(test)]
+mod map_tests;
 #[cfg(test)]
 mod tests;
 mod written;
@@ -30,9 +37,14 @@ use crate::config::{SizeChoice, VerifyConfig, VerifyMethod};
 use layout::Layout;
 
 pub use error::{Mismatch, VerifyError};
+pub use expected::Expected;
+pub use generation::Generation;
+pub use generation_map::GenerationMap;
+pub(crate) use generation_map::{Change, Content};
 pub use header::Header;
 pub use layout::HeaderUnfit;
-pub(crate) use written::{LoggedWrite, WrittenLog};
+pub use map_layout::{MapLayout, map_layout};
+pub(crate) use written::{LoggedWrite, ReadOrder, WrittenLog};
 
 /// Encoder and decoder of verified blocks: stamps the buffers of writes, checks those of reads.
 ///
@@ -63,15 +75,6 @@ pub struct Stamp {
     pub sequence: u64,
     /// Time of the write.
     pub time_ns: u64,
-}
-
-/// Knowledge of the write whose data a block must hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expected {
-    /// Nothing: any valid block of this offset passes.
-    Valid,
-    /// It is the job's own write of this number.
-    Write(u64),
 }
 
 impl Verifier {
@@ -107,6 +110,18 @@ impl Verifier {
     /// Returns a lower bound on the length of the job's ops.
     pub(crate) const fn smallest(&self) -> u32 {
         self.layout.unit
+    }
+
+    /// Returns the bytes from one header to the next.
+    #[must_use]
+    pub const fn interval(&self) -> u32 {
+        self.layout.interval
+    }
+
+    /// Returns the generation of the blocks of a write.
+    #[must_use]
+    pub const fn generation(&self, stamp: &Stamp) -> Generation {
+        Generation::new(stamp.time_ns, stamp.sequence, self.thread)
     }
 
     /// Returns whether it fills the buffers of writes; otherwise they keep what they have.
@@ -163,7 +178,7 @@ impl Verifier {
                 let phase = index * interval;
                 let offset = at + phase as u64;
                 let expected = expected(offset, length_of(block));
-                self.check_block(block, offset, (&pattern, phase), expected)
+                self.check_block(block, offset, (&pattern, phase), &expected)
                     .map_err(|mismatch| VerifyError {
                         found: self.layout.header_of(block),
                         mismatch,
@@ -183,8 +198,13 @@ impl Verifier {
         block: &mut [u8],
         offset: u64,
         pattern: (&[u8], usize),
-        expected: Expected,
+        expected: &Expected,
     ) -> Result<(), Mismatch> {
+        match expected {
+            Expected::Anything => return Ok(()),
+            Expected::Zeros => return check_zeros(block),
+            _ => {}
+        }
         let Some(checksum) = self.checksum else {
             return check_pattern(block, 0, pattern);
         };
@@ -199,7 +219,16 @@ impl Verifier {
             _ => check_payload(checksum, header.layout, block),
         };
         self.layout.swap(block, start);
-        checked
+        checked.and_then(
+            |()| match expected.allows(&header) || !self.checks_sequence {
+                true => Ok(()),
+                false => Err(Mismatch::Outdated {
+                    time_ns: header.time_ns,
+                    sequence: header.sequence,
+                    thread: header.thread,
+                }),
+            },
+        )
     }
 
     /// Returns the header of a block if it is the one expected.
@@ -208,7 +237,7 @@ impl Verifier {
         checksum: &Checksum,
         block: &[u8],
         offset: u64,
-        expected: Expected,
+        expected: &Expected,
     ) -> Result<Header, Mismatch> {
         let same = |what, got, want| match got == want {
             true => Ok(()),
@@ -222,14 +251,14 @@ impl Verifier {
         }
         same("length", u64::from(header.length), block.len() as u64)?;
         same("offset", header.offset, offset)?;
-        if let (Expected::Write(sequence), true) = (expected, self.checks_sequence) {
+        if let (Some(sequence), true) = (expected.sequence(), self.checks_sequence) {
             let want = match header.layout {
                 HeaderLayout::Fio3_42 => sequence,
                 HeaderLayout::Fio3_33 => sequence & 0xffff,
             };
             same("numberio", header.sequence, want)?;
         }
-        if let (Expected::Write(sequence), true) = (expected, self.checks_seed) {
+        if let (Some(sequence), true) = (expected.sequence(), self.checks_seed) {
             same("rand_seed", header.seed, self.seed_of(offset, sequence))?;
         }
         Header::check_crc(bytes, header.layout)?;
@@ -286,6 +315,13 @@ impl Verifier {
 /// Returns the length of a block; cannot be cut, for it is at most the interval.
 fn length_of(block: &[u8]) -> u32 {
     u32::try_from(block.len()).unwrap_or(u32::MAX)
+}
+
+fn check_zeros(block: &[u8]) -> Result<(), Mismatch> {
+    match block.iter().position(|&byte| byte != 0) {
+        None => Ok(()),
+        Some(at) => Err(Mismatch::NotZero { at, got: block[at] }),
+    }
 }
 
 fn check_payload(

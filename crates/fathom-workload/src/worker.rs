@@ -21,6 +21,7 @@ use crate::steady::SteadyWatch;
 use crate::syncs::SyncState;
 use crate::think::Thinking;
 use crate::timers::Timers;
+use crate::tracking::Tracking;
 use crate::uniform_ops::UniformOp;
 use crate::verify::HeaderUnfit;
 
@@ -55,6 +56,8 @@ pub struct Worker {
     pub(crate) sync: SyncState,
     pub(crate) thinking: Option<Thinking>,
     pub(crate) readback: Option<Readback>,
+    /// Generation maps of the files.
+    pub(crate) tracking: Option<Box<Tracking>>,
     pub(crate) priorities: Option<Box<Priorities>>,
     /// Limits that few jobs have.
     pub(crate) limits: Option<Box<JobLimits>>,
@@ -108,7 +111,7 @@ pub enum ConfigError {
     Verify(HeaderUnfit),
     /// Not enough memory for the lives of blocks.
     BlockLives(NoMemory),
-    /// Not enough memory for the log of writes to read back.
+    /// Not enough memory for the log of writes to read back, or for the map of the latest ones.
     NoMemory(NoMemory),
 }
 
@@ -126,7 +129,7 @@ impl std::fmt::Display for ConfigError {
             Self::NoMemory(error) => {
                 write!(
                     f,
-                    "no memory to log what is to be read back: {} bytes",
+                    "not enough memory to track what is to be verified: {} bytes",
                     error.bytes
                 )
             }
@@ -161,7 +164,8 @@ impl Worker {
         let pattern = Pattern::new(config.pattern.clone()).map_err(ConfigError::Pattern)?;
         let used = config.used_directions();
         let seed = config.pattern.seed;
-        let readback = readback(&config, engine, used.write)?;
+        let readback = readback(&config, engine, used.write, depth)?;
+        let tracking = tracking(&config, engine, readback.as_ref(), depth)?;
         let filler = Filler::new(config.buffers.clone(), seed);
         let limits = JobLimits::new(&config);
         let block_lives = config
@@ -200,6 +204,7 @@ impl Worker {
             },
             filler,
             readback,
+            tracking,
             limits,
             block_lives: block_lives.map(Box::new),
             config,
@@ -310,13 +315,27 @@ fn readback(
     config: &WorkerConfig,
     engine: Capabilities,
     writes: bool,
+    depth: u32,
 ) -> Result<Option<Readback>, ConfigError> {
     let verify = config.verify.as_ref().filter(|_| engine.moves_data);
-    let readback = verify.map(|verify| Readback::new(verify, config, writes));
+    let readback = verify.map(|verify| Readback::new(verify, config, writes, depth));
     readback.transpose().map_err(|error| match error {
         ReadbackError::Interval(error) => ConfigError::Verify(error),
         ReadbackError::Memory(error) => ConfigError::NoMemory(error),
     })
+}
+
+fn tracking(
+    config: &WorkerConfig,
+    engine: Capabilities,
+    readback: Option<&Readback>,
+    depth: u32,
+) -> Result<Option<Box<Tracking>>, ConfigError> {
+    if !engine.moves_data {
+        return Ok(None);
+    }
+    let verifier = readback.map(|readback| &readback.verifier);
+    Tracking::new(config, verifier, depth).map_err(ConfigError::NoMemory)
 }
 
 /// Creates the recorder of a job: histograms for its directions, those of verification included.

@@ -42,7 +42,7 @@ pub(crate) fn decode(input: &[u8]) -> Result<Verdict, String> {
         _ => Expected::Write(1),
     };
     let mut read = block.to_vec();
-    let verdict = match verifier.check(&mut read, offset, |_, _| expected) {
+    let verdict = match verifier.check(&mut read, offset, |_, _| expected.clone()) {
         Ok(()) => Verdict::Accepted,
         Err(error) => Verdict::Refused(error.describe("f")),
     };

@@ -144,6 +144,8 @@ pub fn verify(options: &Options, number: u32) -> Result<Option<VerifyConfig>, Ru
         checks_seed: own.checks_seed,
         // What went to a peer cannot be read back; the peer verifies it.
         read_back: options.do_verify && options.engine.storage != Storage::Peer,
+        zeros_after_trim: true,
+        backlog: None,
         // The block header stores 16 bits.
         thread: u16::try_from(number & 0xffff).unwrap_or(u16::MAX),
     }))

@@ -57,6 +57,22 @@ pub enum Mismatch {
         /// Checksum in the header.
         want: Box<[u8]>,
     },
+    /// The block is valid, but of a write that a later one has replaced.
+    Outdated {
+        /// Time in the header.
+        time_ns: u64,
+        /// Number of the write in its job.
+        sequence: u64,
+        /// Number of the job.
+        thread: u16,
+    },
+    /// A byte of a trimmed block is not zero.
+    NotZero {
+        /// Offset in the block.
+        at: usize,
+        /// Byte found.
+        got: u8,
+    },
     /// A byte differs from the pattern.
     Pattern {
         /// Offset in the block.
@@ -121,6 +137,17 @@ impl fmt::Display for Mismatch {
                 let (name, want, got) = (checksum.name, Hex(want), Hex(got));
                 write!(f, "{name}: verify failed (expected {want}, received {got})")
             }
+            Self::Outdated {
+                sequence, thread, ..
+            } => write!(
+                f,
+                "verify: outdated block: write {sequence} of job {thread}, which a later write \
+                 has replaced"
+            ),
+            Self::NotZero { at, got } => write!(
+                f,
+                "trim: verify failed (got '{got:02x}', wanted '00', block offset {at})"
+            ),
             Self::Pattern { at, got, want } => {
                 let bits = (got ^ want).count_ones();
                 write!(

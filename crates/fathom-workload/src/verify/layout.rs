@@ -103,7 +103,7 @@ impl Layout {
 }
 
 /// Returns the greatest common divisor of the block lengths.
-fn common_divisor(sizes: &SizeChoice) -> u32 {
+pub(super) fn common_divisor(sizes: &SizeChoice) -> u32 {
     match sizes {
         SizeChoice::Fixed(size) => *size,
         SizeChoice::Range { min, max } => {

@@ -54,6 +54,45 @@ fn written(verifier: &Verifier) -> Vec<u8> {
 }
 
 #[test]
+fn a_valid_block_of_another_write_is_outdated() {
+    let verifier = verifier(by("crc32c"), None);
+    let mut buffer = written(&verifier);
+    let stamp = |time_ns| Stamp {
+        offset: 12_288,
+        sequence: 7,
+        time_ns,
+    };
+    let [older, newer] = [9, 5_000_000_009].map(|time| verifier.generation(&stamp(time)));
+    let latest = |generation| Expected::Latest {
+        generation,
+        sequence: Some(7),
+    };
+    let mut check = |expected: &Expected| {
+        let checked = verifier.check(&mut buffer, 12_288, |_, _| expected.clone());
+        checked.map_err(|error| error.mismatch)
+    };
+    let outdated = Mismatch::Outdated {
+        time_ns: 5_000_000_009,
+        sequence: 7,
+        thread: 3,
+    };
+    assert_eq!(check(&latest(older)), Err(outdated));
+    assert_eq!(check(&latest(newer)), Ok(()));
+    assert_eq!(check(&Expected::OneOf(vec![older, newer])), Ok(()));
+}
+
+#[test]
+fn trimmed_blocks_are_zeros() {
+    let verifier = verifier(by("crc32c"), None);
+    let mut buffer = vec![0; 8192];
+    let zeros = |_, _| Expected::Zeros;
+    assert_eq!(verifier.check(&mut buffer, 12_288, zeros), Ok(()));
+    buffer[5000] = 7;
+    let error = verifier.check(&mut buffer, 12_288, zeros).unwrap_err();
+    assert_eq!(error.mismatch, Mismatch::NotZero { at: 904, got: 7 });
+}
+
+#[test]
 fn stamped_blocks_verify() {
     for pattern in [None, Some(&b"abc"[..])] {
         for method in methods() {

@@ -1,0 +1,364 @@
+//! Map of the latest write of each block of a file.
+//!
+//! ```text
+//!            begin(w)                 end(w)
+//!  settled ───────────► in flight ───────────► known (w), zeroed (w), or unknown if it failed
+//!                           │ begin(v), before end(w)
+//!                           ▼
+//!                       contended ───────────► as above, once one of the overlapping writes must
+//!                                  end(w), end(v)  be the last; else contended, either is right
+//! ```
+//!
+//! An entry is a word of 32 bits: three of state, the rest the [`Generation`] of the block, so that
+//! the map is a two-hundredth of a file of 1 KiB blocks, and less of larger ones. It is zeroed
+//! memory, and a page of it is used when its part of the file is.
+//!
+//! A read is judged by what the entries say when it is issued *and* when it has completed: only
+//! where both are the same was no write in flight beside it. So no read takes a lock, and no writer
+//! waits for a reader.
+//!
+//! # Rejected
+//! * *A log of writes alone*: other jobs' writes are not in it, and partial overlaps need a search.
+//! * *A list of writes in flight*: every read would search it, under a lock shared by all jobs.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use fathom_core::NoMemory;
+
+use super::contended::ContendedBlocks;
+use super::expected::Expected;
+use super::generation::Generation;
+use super::map_layout::MapLayout;
+
+/// Latest write of each block of a file, shared by the jobs that work on it.
+///
+/// Create it with the part of the file that jobs write; the first worker that uses it reserves its
+/// memory. Writes and trims are reported twice, before they are issued ([`begin`](Self::begin)) and
+/// when they have completed or failed ([`end`](Self::end)).
+///
+/// # What this costs
+/// [`BYTES_PER_BLOCK`](Self::BYTES_PER_BLOCK) bytes per block, two stores per block and write (two
+/// compare-and-swap operations if several jobs share it), and a load per block and read. Blocks
+/// with overlapping writes in flight take a lock.
+#[derive(Debug)]
+pub struct GenerationMap {
+    layout: MapLayout,
+    /// One job alone uses it.
+    exclusive: bool,
+    /// The blocks of all writers have the same format, so any job can check any of them.
+    uniform: bool,
+    entries: OnceLock<Box<[AtomicU32]>>,
+    contended: Mutex<ContendedBlocks>,
+}
+
+/// Write or trim, as the map is told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) offset: u64,
+    pub(crate) length: u32,
+    pub(crate) generation: Generation,
+    pub(crate) content: Content,
+}
+
+/// Content that a change leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Stamped blocks of this many bytes, counted from the op's offset.
+    Stamped(u32),
+    /// Zeros.
+    Zeros,
+    /// Data of a job that does not verify.
+    Untracked,
+}
+
+impl GenerationMap {
+    /// Bytes that an entry takes.
+    pub const BYTES_PER_BLOCK: u64 = size_of::<AtomicU32>() as u64;
+
+    /// Creates a map without memory, for one job.
+    #[must_use]
+    pub fn new(layout: MapLayout) -> Self {
+        Self {
+            layout,
+            exclusive: true,
+            uniform: true,
+            entries: OnceLock::new(),
+            contended: Mutex::default(),
+        }
+    }
+
+    /// Lets several jobs use the map; `uniform`: their verified blocks have the same format.
+    #[must_use]
+    pub fn shared(self, uniform: bool) -> Self {
+        Self {
+            exclusive: false,
+            uniform,
+            ..self
+        }
+    }
+
+    /// Returns whether the blocks of all writers have the same format.
+    pub(crate) const fn is_uniform(&self) -> bool {
+        self.uniform
+    }
+
+    /// Reserves the memory, unless another worker has done so.
+    ///
+    /// # Errors
+    /// There is not enough.
+    pub(crate) fn reserve(&self) -> Result<(), NoMemory> {
+        if self.entries.get().is_some() {
+            return Ok(());
+        }
+        let entries = zeroed(self.layout.blocks())?;
+        // Two workers may come here together: one of the maps is dropped unused.
+        let _ = self.entries.set(entries);
+        Ok(())
+    }
+
+    /// Notes a write or trim that is about to be issued.
+    pub(crate) fn begin(&self, change: &Change) {
+        let new = word(State::InFlight, change.generation);
+        self.each(change, |index, entry, _| {
+            let old = entry.load(Ordering::Relaxed);
+            let is_settled = !matches!(state(old), State::InFlight | State::Contended);
+            if !is_settled || !self.replace(entry, old, new) {
+                self.contended().begin(index, entry, change.generation);
+            }
+        });
+    }
+
+    /// Notes that a write or trim has completed; one that has not (`done` false) may have left
+    /// anything in its blocks.
+    pub(crate) fn end(&self, change: &Change, done: bool) {
+        let old = word(State::InFlight, change.generation);
+        self.each(change, |index, entry, settled| {
+            let new = if done { settled } else { UNKNOWN };
+            if !self.replace(entry, old, new) {
+                self.contended().end(index, entry, change.generation, new);
+            }
+        });
+    }
+
+    /// Forgets all writes: the file was created again.
+    pub(crate) fn clear(&self) {
+        let mut contended = self.contended();
+        for entry in self.entries() {
+            entry.store(UNTOUCHED, Ordering::Release);
+        }
+        contended.clear();
+    }
+
+    /// Copies the entries of a range into `out`, which must hold those that the range touches.
+    pub(crate) fn observe(&self, offset: u64, length: u32, out: &mut [u32]) {
+        let touched = self.touched(offset, length);
+        for (entry, out) in self.entries()[touched].iter().zip(out) {
+            // Acquire: pairs with the release of a writer in another thread, whose data this read
+            // then finds.
+            *out = entry.load(Ordering::Acquire);
+        }
+    }
+
+    /// Returns what the block at `offset` must hold after a read at whose issue its entries were
+    /// `seen`; the rest of `seen` belongs to later blocks.
+    pub(crate) fn expected(&self, offset: u64, length: u32, seen: &[u32]) -> Expected {
+        let touched = self.touched(offset, length);
+        let whole = self.layout.is_whole(offset, length) && !touched.is_empty();
+        let Some(seen) = seen.get(..touched.len()).filter(|_| whole) else {
+            return Expected::Anything;
+        };
+        let entries = &self.entries()[touched.clone()];
+        // Acquire: pairs with the release of a writer in another thread, some of whose data the
+        // read may have found.
+        let same = |(entry, seen): (&AtomicU32, &u32)| entry.load(Ordering::Acquire) == *seen;
+        if !entries.iter().zip(seen).all(same) {
+            return Expected::Anything;
+        }
+        let (first, rest) = (seen[0], &seen[1..]);
+        let generation = generation(first);
+        match state(first) {
+            State::Special if first == UNTOUCHED && rest.iter().all(|e| *e == UNTOUCHED) => {
+                Expected::Valid
+            }
+            State::Zeroed if rest.iter().all(|e| state(*e) == State::Zeroed) => Expected::Zeros,
+            State::First if rest.iter().all(|e| *e == word(State::Rest, generation)) => {
+                Expected::Latest {
+                    generation,
+                    sequence: None,
+                }
+            }
+            State::Contended if rest.iter().all(|e| state(*e) == State::Contended) => {
+                let candidates = self.contended().candidates(touched);
+                candidates.map_or(Expected::Anything, Expected::OneOf)
+            }
+            _ => Expected::Anything,
+        }
+    }
+
+    /// Returns whether the block at `offset` still holds, or may hold, this write of it.
+    pub(crate) fn holds(&self, offset: u64, length: u32, generation: Generation) -> bool {
+        let touched = self.touched(offset, length);
+        let Some((first, rest)) = self.entries()[touched.clone()].split_first() else {
+            return false;
+        };
+        match first.load(Ordering::Relaxed) {
+            entry if entry == word(State::First, generation) => rest
+                .iter()
+                .all(|e| e.load(Ordering::Relaxed) == word(State::Rest, generation)),
+            entry if state(entry) == State::Contended => {
+                self.contended().may_hold(touched.start, generation)
+            }
+            _ => false,
+        }
+    }
+
+    /// Calls `f` with each entry that a change touches, its index, and the entry that the change
+    /// leaves if all goes well.
+    #[inline]
+    fn each(&self, change: &Change, mut f: impl FnMut(usize, &AtomicU32, u32)) {
+        let touched = self.touched(change.offset, change.length);
+        let block = u64::from(self.layout.block_bytes);
+        let end = change.offset + u64::from(change.length);
+        let mut at = self.layout.start + touched.start as u64 * block;
+        for (index, entry) in (touched.start..).zip(&self.entries()[touched]) {
+            let is_whole = at >= change.offset && at + block <= end;
+            let within = at.saturating_sub(change.offset);
+            let settled = match is_whole {
+                true => change.settled(within, block),
+                false => UNKNOWN,
+            };
+            f(index, entry, settled);
+            at += block;
+        }
+    }
+
+    #[inline]
+    fn replace(&self, entry: &AtomicU32, old: u32, new: u32) -> bool {
+        if self.exclusive {
+            // Relaxed: only one thread uses the map.
+            let is_old = entry.load(Ordering::Relaxed) == old;
+            if is_old {
+                entry.store(new, Ordering::Relaxed);
+            }
+            return is_old;
+        }
+        // Release: pairs with the acquire of `observe`. Relaxed on failure: the lock follows.
+        entry
+            .compare_exchange(old, new, Ordering::Release, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Returns the indices of the entries that a range touches.
+    #[inline]
+    fn touched(&self, offset: u64, length: u32) -> std::ops::Range<usize> {
+        let block = u64::from(self.layout.block_bytes);
+        let count = self.entries().len();
+        let index = |blocks: u64| usize::try_from(blocks).map_or(count, |at| at.min(count));
+        let from = offset.saturating_sub(self.layout.start);
+        let to = (offset + u64::from(length)).saturating_sub(self.layout.start);
+        index(from / block)..index(to.div_ceil(block))
+    }
+
+    fn entries(&self) -> &[AtomicU32] {
+        self.entries.get().map_or(&[], |entries| entries)
+    }
+
+    /// Returns the number of entries that a range of this length can touch.
+    pub(crate) fn entries_touched_max(&self, length: u32) -> usize {
+        // Cannot be cut: at most 2³² + 1.
+        length.div_ceil(self.layout.block_bytes) as usize + 1
+    }
+
+    /// Returns the number of entries between two offsets.
+    pub(crate) fn entries_between(&self, from: u64, to: u64) -> usize {
+        self.touched(to, 0).start - self.touched(from, 0).start
+    }
+
+    #[cold]
+    fn contended(&self) -> MutexGuard<'_, ContendedBlocks> {
+        // A poisoned lock belongs to a job that panicked, and so failed.
+        self.contended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Change {
+    /// Returns what it leaves in the entry of `block` bytes at `within` bytes from its start.
+    #[inline]
+    fn settled(&self, within: u64, block: u64) -> u32 {
+        match self.content {
+            Content::Stamped(interval) => {
+                let interval = u64::from(interval);
+                match within % interval {
+                    0 if block <= interval => word(State::First, self.generation),
+                    at if at + block <= interval => word(State::Rest, self.generation),
+                    _ => UNKNOWN,
+                }
+            }
+            Content::Zeros => word(State::Zeroed, self.generation),
+            Content::Untracked => UNKNOWN,
+        }
+    }
+}
+
+/// State of an entry: its upper three bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// [`UNTOUCHED`] or [`UNKNOWN`].
+    Special,
+    /// First part of a stamped block.
+    First,
+    /// Another part of a stamped block.
+    Rest,
+    /// Trimmed, or zeros were written.
+    Zeroed,
+    /// One write is in flight.
+    InFlight,
+    /// Several writes were in flight together; see [`ContendedBlocks`]. In place of a generation
+    /// the entry has a version, so that a reader notices each change.
+    Contended,
+}
+
+/// Returns an entry.
+#[inline]
+pub(super) const fn word(state: State, generation: Generation) -> u32 {
+    (state as u32) << Generation::BITS | generation.get()
+}
+
+/// Returns the state of an entry.
+#[inline]
+pub(super) const fn state(entry: u32) -> State {
+    match entry >> Generation::BITS {
+        1 => State::First,
+        2 => State::Rest,
+        3 => State::Zeroed,
+        4 => State::InFlight,
+        5 => State::Contended,
+        _ => State::Special,
+    }
+}
+
+/// Returns the generation in an entry.
+#[inline]
+pub(super) const fn generation(entry: u32) -> Generation {
+    Generation::from_low_bits(entry)
+}
+
+/// Entry of a block that was not written in this run.
+pub(super) const UNTOUCHED: u32 = 0;
+/// Entry of a block that may hold anything.
+pub(super) const UNKNOWN: u32 = 1;
+
+fn zeroed(blocks: u64) -> Result<Box<[AtomicU32]>, NoMemory> {
+    let refused = NoMemory {
+        bytes: blocks.saturating_mul(GenerationMap::BYTES_PER_BLOCK),
+    };
+    let count = usize::try_from(blocks).map_err(|_| refused)?;
+    Vec::<u32>::new()
+        .try_reserve_exact(count)
+        .map_err(|_| refused)?;
+    // Zeroed by the system and converted in place, so that unused pages stay unused.
+    Ok(vec![0; count].into_iter().map(AtomicU32::new).collect())
+}
