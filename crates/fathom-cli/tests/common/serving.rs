@@ -146,6 +146,14 @@ impl Serving {
         self.word_after("trsvcid").parse().unwrap()
     }
 
+    /// Returns the port of one of several addresses, or that of any.
+    fn port_of(&self, address: &str) -> u16 {
+        let key = format!("traddr {address} trsvcid ");
+        let after = self.announced.split_once(&key).map(|(_, after)| after);
+        let port = after.and_then(|after| after.split_whitespace().next());
+        port.map_or_else(|| self.port(), |port| port.parse().unwrap())
+    }
+
     fn word_after(&self, key: &str) -> &str {
         let mut words = self.announced.split_whitespace();
         words.find(|word| *word == key).unwrap();
@@ -177,10 +185,14 @@ impl Serving {
     ) -> Command {
         let words = format!("run --name=t --ioengine=nvme_tcp --size=1m {words}");
         let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), &words);
-        let port = self.port();
-        command.arg(format!(
-            "--filename=trtype=tcp adrfam=ipv4 traddr={address} trsvcid={port} subnqn={nqn} ns={ns}"
-        ));
+        let port = self.port_of(address);
+        let family = if address.contains(':') {
+            "ipv6"
+        } else {
+            "ipv4"
+        };
+        let at = format!("adrfam={family} traddr={address} trsvcid={port}");
+        command.arg(format!("--filename=trtype=tcp {at} subnqn={nqn} ns={ns}"));
         command
     }
 

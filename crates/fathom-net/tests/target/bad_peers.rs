@@ -120,6 +120,23 @@ fn a_wrong_data_digest_fails_its_command_only() {
     assert_eq!(read, [0; 4096], "nothing was written");
 }
 
+/// Behind a wrong header nothing can be found: not even its length is certain.
+#[test]
+fn a_wrong_header_digest_ends_the_connection() {
+    let (target, address, _) = start(config(memory(1 << 20), 1));
+    let admin = BareHost::admin(address, BOTH);
+    let framing = fathom_nvme::Framing::new(BOTH, 0).unwrap();
+    let pdu = Pdu::Command(transfer(Opcode::READ, 7, 0, 4096));
+    for (qid, place) in [(1, 8), (2, 71), (3, 72), (4, 75)] {
+        let mut queue = admin.io(address, qid, BOTH);
+        let mut bytes = pdu.encode(framing, 0).as_bytes().to_vec();
+        bytes[place] ^= 1;
+        queue.send_bytes(&bytes);
+        expect_termination(queue, FatalStatus::HEADER_DIGEST);
+    }
+    wait_for(&target, |statistics| connections(statistics) == 1);
+}
+
 #[test]
 fn a_host_that_terminates_is_closed() {
     let (target, address, log) = start(config(null(), 1));
