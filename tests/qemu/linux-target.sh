@@ -30,6 +30,22 @@ for digests in '' '--hdgst=1 --ddgst=1'; do
         --queues=2 --time_based --runtime=3s $digests
 done
 
+step 'restart of the target under the job'
+restart() {
+    within 60 nvmet_is_connected
+    # In the midst of the writes, which take 8 s.
+    sleep 2
+    nvmet_stop "$nqn"
+    sleep 2
+    nvmet_start "$nqn" 10.0.2.15
+    touch /tmp/restarted
+}
+restart &
+job 1 --rw=randwrite --bs=16k --size=32m --iodepth=8 --rate_iops=250 --verify=crc32c \
+    --reconnect=60 --keep_alive=5
+[ -e /tmp/restarted ] || fail 'the job had ended before the restart'
+wait
+
 step 'what was written is in the guest'
 job 1 --rw=write --bs=64k --size=1m --buffer_pattern=0x5a
 dd if=/dev/ram0 bs=64k count=16 2>/dev/null | tr -d Z | wc -c | grep -qx 0 || fail 'other data'
