@@ -1,5 +1,5 @@
-//! The engine `nvme_tcp` against a target of its own: the guarantees of the engine contract, and
-//! faults of connections.
+//! The engine `nvme_tcp` against a target of its own: the conformance suite, limits of controllers,
+//! and faults of connections.
 #![expect(
     clippy::unwrap_used,
     reason = "the whole file is a test, its helpers too"
@@ -8,8 +8,9 @@
 mod bench;
 mod peer;
 
-use bench::{BLOCK, Bench, block_of};
-use fathom_core::{Direction, Errno, OpKind, SyncKind, Tick};
+use bench::Bench;
+use fathom_conformance::{BLOCK, Subject as _, conformance, content};
+use fathom_core::{Direction, Errno, OpKind};
 use fathom_nvme::{ControllerLimits, OptionalCommands};
 use peer::{Peer, PeerConfig};
 
@@ -55,100 +56,7 @@ fn each(case: impl Fn(&mut Bench)) {
     }
 }
 
-#[test]
-fn what_was_written_is_read_back() {
-    each(|bench| {
-        for block in 0..64 {
-            bench.fill(0, block + 1);
-            bench.run_one(bench.write(0, block));
-        }
-        for block in (0..64).rev() {
-            assert_eq!(
-                bench.content(block),
-                block_of(block + 1),
-                "{}",
-                bench.title()
-            );
-            bench.run_one(bench.read(0, block));
-            bench.check(0, block + 1);
-        }
-    });
-}
-
-#[test]
-fn every_op_of_a_full_queue_completes_once() {
-    each(|bench| {
-        for round in 0..20 {
-            for slot in 0..bench.depth() {
-                let block = (round * 7 + slot * 5) % 64;
-                bench.fill(slot, block);
-                bench.prepare(bench.write(slot, block));
-            }
-            bench.submit(0);
-            bench.finish_all();
-        }
-        for slot in 0..bench.depth() {
-            bench.prepare(bench.read(slot, slot));
-        }
-        bench.submit(bench.depth());
-        assert_eq!(bench.reap(bench.depth()).len(), bench.depth() as usize);
-    });
-}
-
-#[test]
-fn a_queue_is_refilled_while_it_drains() {
-    each(|bench| {
-        let mut issued = 0;
-        let mut free: Vec<u32> = (0..bench.depth()).collect();
-        let mut block_of = vec![0; free.len()];
-        while issued < 500 || bench.in_flight() > 0 {
-            while let Some(slot) = free.pop().filter(|_| issued < 500) {
-                let block = issued * 13 % 64;
-                block_of[slot as usize] = block;
-                bench.prepare(bench.read(slot, block));
-                issued += 1;
-                if issued % 3 > 0 {
-                    bench.submit(0);
-                }
-            }
-            bench.submit(1);
-            for completion in bench.reap(2) {
-                assert_eq!(completion.result, BLOCK.cast_signed());
-                let slot = completion.slot.get();
-                bench.check(slot, block_of[slot as usize]);
-                free.push(slot);
-            }
-        }
-    });
-}
-
-#[test]
-fn wait_comes_back_with_completions_or_when_its_time_is_up() {
-    each(|bench| {
-        bench.prepare(bench.read(0, 3));
-        bench.submit(0);
-        bench.wait(1, Some(Tick::MAX));
-        assert_eq!(bench.reap(1).len(), 1);
-        bench.prepare(bench.read(0, 2));
-        bench.submit(0);
-        bench.wait(1, Some(Tick::ZERO));
-        bench.finish_all();
-        bench.wait(0, None);
-    });
-}
-
-#[test]
-fn completions_come_without_waiting_for_them() {
-    each(|bench| {
-        for slot in 0..bench.depth() {
-            bench.prepare(bench.read(slot, slot));
-        }
-        bench.submit(0);
-        while bench.in_flight() > 0 {
-            bench.reap(3);
-        }
-    });
-}
+conformance!(each);
 
 #[test]
 fn the_end_of_a_namespace_is_that_of_a_block_device() {
@@ -168,22 +76,7 @@ fn the_end_of_a_namespace_is_that_of_a_block_device() {
 }
 
 #[test]
-fn the_rest_of_a_short_transfer_goes_where_it_belongs() {
-    each(|bench| {
-        bench.fill(0, 9);
-        let mut op = bench.write(0, 1);
-        op.buffer_offset = 1024;
-        op.offset += 1024;
-        op.length -= 1024;
-        assert_eq!(bench.run(op).result, BLOCK.cast_signed() - 1024);
-        let content = bench.content(1);
-        assert_eq!(content[..1024], block_of(1)[..1024]);
-        assert_eq!(content[1024..], block_of(9)[1024..]);
-    });
-}
-
-#[test]
-fn one_bad_op_leaves_its_neighbours_alone() {
+fn an_op_of_half_a_block_fails_alone() {
     each(|bench| {
         if bench.depth() < 4 {
             return;
@@ -207,37 +100,23 @@ fn one_bad_op_leaves_its_neighbours_alone() {
 }
 
 #[test]
-fn syncs_and_trims_complete_like_any_op() {
+fn a_trim_leaves_zeros() {
     each(|bench| {
-        bench.fill(0, 1);
-        bench.run_one(bench.write(0, 1));
-        for kind in [
-            SyncKind::Full,
-            SyncKind::Data,
-            SyncKind::Range(7),
-            SyncKind::FileSystem,
-        ] {
-            assert_eq!(bench.run(bench.sync(0, kind)).result, 0);
-        }
         let mut trim = bench.read(0, 1);
         trim.kind = OpKind::Data(Direction::Trim);
-        assert_eq!(bench.run(trim).result, BLOCK.cast_signed());
-        assert!(bench.content(1).iter().all(|&byte| byte == 0));
-        assert_eq!(bench.content(2), block_of(2));
-        bench.check(0, 1);
+        bench.run_one(trim);
+        assert!(bench.stored(1).iter().all(|&byte| byte == 0));
+        bench.check_stored(2, 2);
     });
 }
 
 #[test]
-fn a_file_can_be_closed_and_opened_again() {
+fn closing_a_file_shuts_its_controller_down() {
     each(|bench| {
         for count in 1..=3 {
             bench.close();
             assert_eq!(bench.peer().shutdowns(), count);
-            assert_eq!(bench.run(bench.read(0, 0)).result, Errno::EBADF.result());
             bench.open();
-            bench.run_one(bench.read(0, 3));
-            bench.check(0, 3);
         }
     });
 }
@@ -302,13 +181,10 @@ fn namespaces_of_a_subsystem_share_a_connection() {
     let mut write = bench.write(0, 1);
     write.file = bench::SECOND;
     bench.run_one(write);
-    assert_eq!(
-        bench.content(1),
-        block_of(1),
-        "the first namespace is as it was"
-    );
+    // The first namespace is as it was.
+    bench.check_stored(1, 1);
     let second = bench.peer().content(2);
-    assert_eq!(second[BLOCK as usize..][..BLOCK as usize], block_of(5));
+    assert_eq!(second[BLOCK as usize..][..BLOCK as usize], content(5));
     bench.finish();
 }
 

@@ -123,9 +123,10 @@ fn allows(below: &[&str], to: &str) -> bool {
 }
 
 /// Each crate with its permitted dependencies, without `fathom-`; `*` permits all.
-const ALLOWED: [(&str, &[&str]); 28] = [
+const ALLOWED: [(&str, &[&str]); 29] = [
     ("fathom-core", &[]),
     ("fathom-checksum", &[]),
+    ("fathom-conformance", &["core"]),
     ("fathom-stats", &["core"]),
     ("fathom-job", &["core", "checksum"]),
     ("fathom-workload", &["core", "checksum", "stats"]),
@@ -210,7 +211,10 @@ const UNREACHABLE: [(&str, &str, &str); 2] = [
 ];
 
 /// Additional dependencies permitted to tests.
-const TEST_EDGES: [(&str, &str); 10] = [
+const TEST_EDGES: [(&str, &str); 12] = [
+    // Every engine is held to the contract.
+    ("fathom-engine", "fathom-conformance"),
+    ("fathom-net", "fathom-conformance"),
     // The engine of another crate is tested from a job file to the record.
     ("fathom-engine-example", "fathom-job"),
     ("fathom-engine-example", "fathom-record"),

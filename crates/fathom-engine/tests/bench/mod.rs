@@ -1,16 +1,15 @@
 //! Test bench of one engine: a file with known content, and an account of every op.
 
-use std::collections::HashSet;
 use std::fs;
-use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use fathom_conformance::{Account, BLOCK, BLOCKS, Subject, content};
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineOption, EngineValues, Errno, FileIndex,
-    Nanos, Op, OpKind, Slot, Storage, Submitted, SyncKind, Tick,
+    Capabilities, Direction, Engine, EngineOption, EngineValues, Errno, FileIndex, Op, OpKind,
+    Slot, Storage, Tick,
 };
 use fathom_engine::options::{
     FIXEDBUFS, FORCE_ASYNC, HIPRI, LIBAIO_VECTORED, NONVECTORED, REGISTERFILES, SQTHREAD_POLL,
@@ -20,9 +19,6 @@ use fathom_engine::{
     AnyEngine, EngineConfig, EngineFile, FileLock, Kick, Registry, built_in, start,
 };
 use fathom_sys::clock::Clock;
-
-/// Bytes of an op.
-const BLOCK: u32 = 4096;
 
 /// Engine under test, and its configuration.
 #[derive(Clone, Debug)]
@@ -148,22 +144,15 @@ pub(crate) struct Bench {
     engine: AnyEngine,
     path: PathBuf,
     depth: u32,
-    in_flight: HashSet<Slot>,
+    account: Account,
     clock: Clock,
-    sequence: u64,
     data: bool,
-    latest: Tick,
 }
 
 impl Drop for Bench {
     fn drop(&mut self) {
         let _already_gone = fs::remove_file(&self.path);
     }
-}
-
-/// Returns the content of a block, different for each.
-fn content(block: u32) -> impl Iterator<Item = u8> {
-    (0..BLOCK).map(move |at| ((block + 1) * 37 + at / 8 + at % 8 * 3).to_le_bytes()[0])
 }
 
 fn config(setup: &Setup, path: &str, clock: Clock) -> EngineConfig {
@@ -214,11 +203,11 @@ pub(crate) fn missing_file(setup: &Setup, path: &str) {
 }
 
 impl Bench {
-    /// Creates a bench over a file of 64 blocks of known content; prints why if the kernel lacks
+    /// Creates a bench over a file of known content; prints why if the kernel lacks
     /// something.
     pub(crate) fn new(setup: &Setup) -> Option<Self> {
         // The file is there from the start: some engines map it when it is opened.
-        let blocks: Vec<u8> = (0..64).flat_map(content).collect();
+        let blocks: Vec<u8> = (0..BLOCKS).flat_map(content).collect();
         Self::over(setup, |path| fs::write(path, blocks).unwrap())
     }
 
@@ -259,11 +248,9 @@ impl Bench {
             engine,
             path,
             depth: setup.depth,
-            in_flight: HashSet::new(),
+            account: Account::default(),
             clock,
-            sequence: 0,
             data,
-            latest: Tick::ZERO,
         };
         let uncached = setup.options.flag(&UNCACHED);
         if uncached && bench.run(bench.read(0, 0)).result == Errno::EOPNOTSUPP.result() {
@@ -273,37 +260,12 @@ impl Bench {
         Some(bench)
     }
 
-    pub(crate) fn title(&self) -> &str {
-        &self.title
-    }
-
-    pub(crate) fn depth(&self) -> u32 {
-        self.depth
-    }
-
     pub(crate) fn block(&self) -> u32 {
         BLOCK
     }
 
-    /// Returns the result of a complete op.
-    pub(crate) fn block_bytes(&self) -> i32 {
-        BLOCK.cast_signed()
-    }
-
-    pub(crate) fn moves_data(&self) -> bool {
-        self.data
-    }
-
-    pub(crate) fn in_flight(&self) -> usize {
-        self.in_flight.len()
-    }
-
     pub(crate) fn capabilities(&mut self) -> Capabilities {
         self.engine.as_dyn().capabilities()
-    }
-
-    pub(crate) fn buffer(&mut self, slot: u32) -> &mut [u8] {
-        self.engine.as_dyn().buffer(Slot::new(slot))
     }
 
     pub(crate) fn truncate(&self, bytes: u64) {
@@ -313,28 +275,6 @@ impl Bench {
 
     pub(crate) fn write_to_pipe(&self, data: &[u8]) {
         fs::write(&self.path, data).unwrap();
-    }
-
-    /// Returns the time five milliseconds from now.
-    pub(crate) fn in_a_moment(&self) -> Tick {
-        self.clock.now() + Nanos::from_millis(5)
-    }
-
-    /// Returns a time late enough for anything to complete.
-    pub(crate) fn in_a_while(&self) -> Tick {
-        self.clock.now() + Nanos::from_secs(20)
-    }
-
-    pub(crate) fn has_passed(&self, moment: Tick) -> bool {
-        self.clock.now() > moment
-    }
-
-    pub(crate) fn open(&mut self) {
-        self.engine.as_dyn().open(FileIndex::new(0)).unwrap();
-    }
-
-    pub(crate) fn close(&mut self) {
-        self.engine.as_dyn().close(FileIndex::new(0)).unwrap();
     }
 
     pub(crate) fn invalidate(&mut self) {
@@ -354,67 +294,12 @@ impl Bench {
         }
     }
 
-    pub(crate) fn write(&self, slot: u32, block: u32) -> Op {
-        Op {
-            kind: OpKind::Data(Direction::Write),
-            ..self.read(slot, block)
-        }
-    }
-
-    pub(crate) fn sync(&self, slot: u32, kind: SyncKind) -> Op {
-        Op {
-            kind: OpKind::Sync(kind),
-            length: 0,
-            offset: 0,
-            ..self.read(slot, 0)
-        }
-    }
-
-    /// Copies a block's content into a slot's buffer.
-    pub(crate) fn fill(&mut self, slot: u32, block: u32) {
-        for (byte, value) in self.buffer(slot).iter_mut().zip(content(block)) {
-            *byte = value;
-        }
-    }
-
-    /// Checks that the slot's buffer holds the block's content.
-    #[track_caller]
-    pub(crate) fn check(&mut self, slot: u32, block: u32) {
-        self.check_part(slot, block, 0..BLOCK as usize);
-    }
-
-    #[track_caller]
-    pub(crate) fn check_part(&mut self, slot: u32, block: u32, part: Range<usize>) {
-        if self.data {
-            let want: Vec<u8> = content(block).collect();
-            let title = self.title.clone();
-            let same = self.buffer(slot)[part.clone()] == want[part];
-            assert!(same, "{title}: slot {slot} does not hold block {block}");
-        }
-    }
-
-    /// Checks that the file itself holds the content of block `want` at `block`.
-    #[track_caller]
-    pub(crate) fn check_file_holds(&self, block: u32, want: u32) {
-        if self.data {
-            let mut bytes = vec![0; BLOCK as usize];
-            let file = fs::File::open(&self.path).unwrap();
-            let offset = u64::from(block) * u64::from(BLOCK);
-            file.read_exact_at(&mut bytes, offset).unwrap();
-            assert!(
-                bytes.into_iter().eq(content(want)),
-                "{}: block {block}",
-                self.title
-            );
-        }
-    }
-
     /// Prepares reads of these blocks, one for each slot from 0.
     pub(crate) fn prepare_reads(&mut self, blocks: &[u32]) {
         let op = self.read(0, 0);
         let slots: Vec<Slot> = (0..).map(Slot::new).take(blocks.len()).collect();
-        for slot in &slots {
-            assert!(self.in_flight.insert(*slot), "the test uses a slot twice");
+        for &slot in &slots {
+            self.account.prepare(Op { slot, ..op });
         }
         let mut next = blocks.iter();
         let offset = || u64::from(*next.next().unwrap()) * u64::from(BLOCK);
@@ -430,82 +315,48 @@ impl Bench {
         }
     }
 
-    #[track_caller]
-    pub(crate) fn prepare(&mut self, op: Op) {
-        assert!(self.in_flight.insert(op.slot), "the test uses a slot twice");
-        let sequence = self.sequence;
-        self.sequence += 1;
-        self.engine.as_dyn().prepare(&Op { sequence, ..op });
-    }
-
-    #[track_caller]
-    pub(crate) fn submit(&mut self, want: u32) {
-        match self.engine.as_dyn().submit(want) {
-            Submitted::Issued { issue, now } => {
-                assert!(self.latest <= issue && issue <= now, "{}", self.title);
-                self.latest = now;
-            }
-            Submitted::Blocked => panic!("{}: blocked", self.title),
-        }
-    }
-
-    pub(crate) fn wait(&mut self, min: u32, until: Option<Tick>) {
-        self.engine.as_dyn().wait(min, until).unwrap();
-    }
-
-    /// Reaps up to a number of completions, each of which must be of an op in flight.
-    #[track_caller]
-    pub(crate) fn reap(&mut self, most: u32) -> Vec<Completion> {
-        let mut out = vec![Completion::default(); most as usize];
-        let count = self.engine.as_dyn().reap(&mut out);
-        out.truncate(count);
-        for completion in &out {
-            let known = self.in_flight.remove(&completion.slot);
-            assert!(known, "{}: {completion:?} was not in flight", self.title);
-        }
-        out
-    }
-
-    /// Collects the completions of all ops in flight.
-    #[track_caller]
-    pub(crate) fn collect(&mut self) -> Vec<Completion> {
-        let mut all = Vec::new();
-        while !self.in_flight.is_empty() {
-            self.wait(1, None);
-            all.extend(self.reap(self.depth));
-        }
-        assert_eq!(self.reap(1), [], "{}: one too many", self.title);
-        all
-    }
-
-    /// Collects as `collect`; each op must have moved all its bytes.
-    #[track_caller]
-    pub(crate) fn finish_all(&mut self) {
-        for completion in self.collect() {
-            let whole = [0, self.block_bytes()].contains(&completion.result);
-            assert!(whole, "{}: {completion:?}", self.title);
-        }
-    }
-
-    /// Runs a single op.
-    #[track_caller]
-    pub(crate) fn run(&mut self, op: Op) -> Completion {
-        self.prepare(op);
-        self.submit(0);
-        self.collect().remove(0)
-    }
-
-    /// Runs a single op, which must move all its bytes.
-    #[track_caller]
-    pub(crate) fn run_one(&mut self, op: Op) {
-        let completion = self.run(op);
-        assert_eq!(completion.result, self.block_bytes(), "{}", self.title);
-    }
-
     /// Ends a case and checks that nothing is left in flight.
     #[track_caller]
     pub(crate) fn finish(mut self) {
-        assert!(self.in_flight.is_empty(), "{}: ops left over", self.title);
+        assert_eq!(self.account.in_flight(), 0, "{}: ops left over", self.title);
         self.close();
+    }
+}
+
+impl Subject for Bench {
+    fn engine(&mut self) -> &mut dyn Engine {
+        self.engine.as_dyn()
+    }
+
+    fn account(&mut self) -> &mut Account {
+        &mut self.account
+    }
+
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    fn moves_data(&self) -> bool {
+        self.data
+    }
+
+    fn stored(&mut self, block: u32) -> Vec<u8> {
+        let mut bytes = vec![0; BLOCK as usize];
+        let file = fs::File::open(&self.path).unwrap();
+        let offset = u64::from(block) * u64::from(BLOCK);
+        file.read_exact_at(&mut bytes, offset).unwrap();
+        bytes
+    }
+
+    fn now(&self) -> Tick {
+        self.clock.now()
+    }
+
+    fn read(&self, slot: u32, block: u32) -> Op {
+        Self::read(self, slot, block)
     }
 }

@@ -1,18 +1,13 @@
 //! Bench of the engine: a peer with known content, and an account of every op.
 
-use std::collections::HashSet;
-
-use fathom_core::{
-    Completion, Direction, Engine, EngineError, EngineValues, FileIndex, Nanos, Op, OpKind,
-    OptionKind, OptionValue, Slot, Submitted, SyncKind, Tick,
-};
+use fathom_conformance::{Account, BLOCK, BLOCKS, Subject, content};
+use fathom_core::{Engine, EngineError, EngineValues, FileIndex, OptionKind, OptionValue, Tick};
 use fathom_engine::{AnyEngine, EngineConfig, EngineFile, start};
 use fathom_net::NVME_TCP;
 use fathom_sys::clock::Clock;
 
 use crate::peer::Peer;
 
-pub(crate) const BLOCK: u32 = 4096;
 pub(crate) const FIRST: FileIndex = FileIndex::new(0);
 pub(crate) const SECOND: FileIndex = FileIndex::new(1);
 
@@ -22,7 +17,7 @@ pub(crate) struct Bench {
     peer: Option<Peer>,
     clock: Clock,
     depth: u32,
-    in_flight: HashSet<u32>,
+    account: Account,
 }
 
 impl Bench {
@@ -45,12 +40,8 @@ impl Bench {
     }
 
     fn start(peer: Peer, (depth, bytes): (u32, u32), options: &str, files: &[String]) -> Self {
-        for block in 0..64 {
-            let at = block as usize * BLOCK as usize;
-            let mut content = peer.content(1);
-            content[at..at + BLOCK as usize].copy_from_slice(&block_of(block));
-            peer.set_content(1, &content);
-        }
+        let blocks: Vec<u8> = (0..BLOCKS).flat_map(content).collect();
+        peer.set_content(1, &blocks);
         let clock = Clock::monotonic();
         let file = |path: &String| EngineFile {
             path: path.clone(),
@@ -71,16 +62,8 @@ impl Bench {
             peer: Some(peer),
             clock,
             depth,
-            in_flight: HashSet::new(),
+            account: Account::default(),
         }
-    }
-
-    pub(crate) fn title(&self) -> &str {
-        &self.title
-    }
-
-    pub(crate) const fn depth(&self) -> u32 {
-        self.depth
     }
 
     pub(crate) fn peer(&self) -> &Peer {
@@ -92,158 +75,51 @@ impl Bench {
         self.peer = None;
     }
 
-    pub(crate) fn in_flight(&self) -> usize {
-        self.in_flight.len()
-    }
-
-    fn engine(&mut self) -> &mut dyn Engine {
-        self.engine.as_dyn()
-    }
-
-    pub(crate) fn open(&mut self) {
-        self.try_open().unwrap();
-    }
-
     pub(crate) fn try_open(&mut self) -> Result<(), EngineError> {
-        self.engine().open(FIRST)
+        self.engine.as_dyn().open(FIRST)
     }
 
     pub(crate) fn open_second(&mut self) {
-        self.engine().open(SECOND).unwrap();
-    }
-
-    pub(crate) fn close(&mut self) {
-        self.engine().close(FIRST).unwrap();
-    }
-
-    pub(crate) fn buffer(&mut self, slot: u32) -> &mut [u8] {
-        self.engine().buffer(Slot::new(slot))
-    }
-
-    /// Fills the buffer of a slot with the content of a block.
-    pub(crate) fn fill(&mut self, slot: u32, block: u32) {
-        self.buffer(slot).copy_from_slice(&block_of(block));
-    }
-
-    /// Checks that the buffer of a slot has the content of a block.
-    #[track_caller]
-    pub(crate) fn check(&mut self, slot: u32, block: u32) {
-        let is_same = *self.buffer(slot) == *block_of(block);
-        assert!(is_same, "{}: slot {slot} is not block {block}", self.title);
-    }
-
-    /// Returns a block as the target has it.
-    pub(crate) fn content(&self, block: u32) -> Vec<u8> {
-        let at = block as usize * BLOCK as usize;
-        self.peer().content(1)[at..at + BLOCK as usize].to_vec()
-    }
-
-    pub(crate) const fn read(&self, slot: u32, block: u32) -> Op {
-        op(slot, block, Direction::Read)
-    }
-
-    pub(crate) const fn write(&self, slot: u32, block: u32) -> Op {
-        op(slot, block, Direction::Write)
-    }
-
-    pub(crate) const fn sync(&self, slot: u32, kind: SyncKind) -> Op {
-        Op {
-            kind: OpKind::Sync(kind),
-            length: 0,
-            offset: 0,
-            ..op(slot, 0, Direction::Read)
-        }
-    }
-
-    pub(crate) fn prepare(&mut self, op: Op) {
-        assert!(self.in_flight.insert(op.slot.get()), "slot in flight");
-        self.engine().prepare(&op);
-    }
-
-    pub(crate) fn submit(&mut self, want: u32) {
-        let submitted = self.engine().submit(want);
-        assert!(matches!(submitted, Submitted::Issued { .. }));
-    }
-
-    pub(crate) fn wait(&mut self, min: u32, until: Option<Tick>) {
-        self.engine().wait(min, until).unwrap();
-    }
-
-    #[track_caller]
-    pub(crate) fn reap(&mut self, most: u32) -> Vec<Completion> {
-        let mut out = vec![Completion::default(); most as usize];
-        let count = self.engine().reap(&mut out);
-        out.truncate(count);
-        for done in &out {
-            assert!(self.in_flight.remove(&done.slot.get()), "completed twice");
-        }
-        out
-    }
-
-    /// Waits for all ops in flight.
-    #[track_caller]
-    pub(crate) fn collect(&mut self) -> Vec<Completion> {
-        let mut all = Vec::new();
-        while !self.in_flight.is_empty() {
-            self.wait(1, None);
-            all.extend(self.reap(self.depth));
-        }
-        all
-    }
-
-    /// Waits for all ops in flight, which must move whole blocks.
-    #[track_caller]
-    pub(crate) fn finish_all(&mut self) {
-        for done in self.collect() {
-            assert_eq!(done.result, BLOCK.cast_signed(), "{}", self.title);
-        }
-    }
-
-    #[track_caller]
-    pub(crate) fn run(&mut self, op: Op) -> Completion {
-        self.prepare(op);
-        self.submit(0);
-        let done = self.collect();
-        assert_eq!(done.len(), 1);
-        done[0]
-    }
-
-    #[track_caller]
-    pub(crate) fn run_one(&mut self, op: Op) {
-        let done = self.run(op);
-        assert_eq!(done.result, BLOCK.cast_signed(), "{}", self.title);
-    }
-
-    pub(crate) fn in_a_moment(&self) -> Tick {
-        self.clock.now() + Nanos::from_millis(20)
+        self.engine.as_dyn().open(SECOND).unwrap();
     }
 
     /// Checks that nothing is left.
     #[track_caller]
     pub(crate) fn finish(&mut self) {
-        assert_eq!(self.in_flight.len(), 0);
+        assert_eq!(self.in_flight(), 0);
         assert_eq!(self.reap(4), []);
     }
 }
 
-const fn op(slot: u32, block: u32, direction: Direction) -> Op {
-    Op {
-        slot: Slot::new(slot),
-        kind: OpKind::Data(direction),
-        priority: 0,
-        file: FIRST,
-        length: BLOCK,
-        buffer_offset: 0,
-        offset: block as u64 * BLOCK as u64,
-        sequence: 0,
+impl Subject for Bench {
+    fn engine(&mut self) -> &mut dyn Engine {
+        self.engine.as_dyn()
     }
-}
 
-/// Returns content that differs between blocks and within one.
-pub(crate) fn block_of(block: u32) -> Vec<u8> {
-    let word =
-        |at: u32| (block.wrapping_mul(0x9e37_79b9) ^ at.wrapping_mul(0x85eb_ca6b)).to_le_bytes();
-    (0..BLOCK / 4).flat_map(word).collect()
+    fn account(&mut self) -> &mut Account {
+        &mut self.account
+    }
+
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    fn moves_data(&self) -> bool {
+        true
+    }
+
+    fn stored(&mut self, block: u32) -> Vec<u8> {
+        let at = block as usize * BLOCK as usize;
+        self.peer().content(1)[at..at + BLOCK as usize].to_vec()
+    }
+
+    fn now(&self) -> Tick {
+        self.clock.now()
+    }
 }
 
 /// Reads options as in a job file, separated by blanks.
