@@ -1,6 +1,9 @@
 use super::receive::fault;
 use super::*;
+use crate::command::{Command, Opcode};
 use crate::completion::Status;
+use crate::digest::Digest;
+use crate::pdu::{DataPdu, ReadyToTransfer};
 use crate::pdu::{FatalStatus, IcResp, PduType};
 use crate::send_queue::Piece;
 use crate::wire::u32_at;
