@@ -15,6 +15,7 @@
 mod admin;
 mod config;
 mod connection;
+mod connections;
 mod devices;
 mod error;
 mod flight;
@@ -29,6 +30,7 @@ mod send_queue;
 mod statistics;
 mod subsystem;
 mod timers;
+mod work;
 
 // Public items, listed once.
 pub use config::{

@@ -11,9 +11,9 @@ use super::connection::{AdminRole, Connection, IoRole, Role, State};
 use super::flight::{FlightState, Payload};
 use super::log::{Ended, Refusal, TargetEvent};
 use super::mailbox::{ConnectionId, Message};
-use super::poll_group::Work;
 use super::send_queue::Source;
 use super::subsystem::Served;
+use super::work::Work;
 
 impl Connection {
     /// Starts a command of the admin queue, or the Connect of any queue.

@@ -10,7 +10,7 @@ use fathom_sys::sockets;
 use super::config::TargetLimits;
 use super::log::{Refusal, TargetEvent};
 use super::mailbox::Message;
-use super::poll_group::Work;
+use super::work::Work;
 
 /// Listening sockets. The first thread accepts for all and hands each socket to the thread with the
 /// least load.

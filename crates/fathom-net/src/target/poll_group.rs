@@ -5,19 +5,18 @@ use std::sync::Arc;
 
 use fathom_block::Admission;
 use fathom_core::{Nanos, Tick};
-use fathom_nvme::{Digest, TargetQueueConfig};
 use fathom_sys::clock::Clock;
-use fathom_sys::epoll::{Epoll, Events, Interest, Readiness};
+use fathom_sys::epoll::{Epoll, Events, Interest};
 
-use super::connection::Connection;
+use super::connections::Connections;
 use super::devices::Devices;
-use super::flight::Payload;
 use super::listener::Listener;
 use super::log::Ended;
-use super::mailbox::{ConnectionId, Message};
+use super::mailbox::Message;
 use super::running::Shared;
-use super::statistics::{IoCounters, ThreadStatistics};
+use super::statistics::ThreadStatistics;
 use super::timers::Timers;
+use super::work::Work;
 
 /// One thread of a target.
 ///
@@ -40,62 +39,6 @@ pub(crate) struct PollGroup {
     /// Buffers came back in the last round, for which requests may wait.
     has_grants: bool,
     stops_at: Option<Tick>,
-}
-
-/// Connections by index.
-#[derive(Debug, Default)]
-struct Connections {
-    list: Vec<Option<Box<Connection>>>,
-    free: Vec<u32>,
-    serial: u64,
-    /// Connections and those that are over but for commands of devices.
-    count: usize,
-}
-
-/// Parts of a thread that its connections share.
-#[derive(Debug)]
-pub(crate) struct Work {
-    pub(crate) thread: u32,
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) devices: Devices,
-    pub(crate) admission: Admission,
-    /// Receive buffer.
-    pub(crate) scratch: Box<[u8]>,
-    /// Data of devices that have none. Never written: the pages of all threads are the kernel's
-    /// one page of zeros.
-    pub(crate) zeros: Box<[u8]>,
-    /// Digest of so many zeros.
-    zeros_digest: (u32, [u8; 4]),
-    /// Bytes of a buffer.
-    pub(crate) buffer_bytes: u32,
-    /// Bytes of in-capsule data that wait without a buffer.
-    pub(crate) aside_bytes: u64,
-    /// Bytes of admin commands' data.
-    pub(crate) page_bytes: u64,
-    pub(crate) now: Tick,
-    /// Connections with input.
-    active: Vec<u32>,
-    /// Connections with output.
-    pub(crate) dirty: Vec<u32>,
-    /// Connections that have closed, or that their devices have left then.
-    pub(crate) ended: Vec<u32>,
-    pub(crate) counters: Counters,
-    /// By device.
-    pub(crate) namespaces: Vec<IoCounters>,
-}
-
-/// Counters of a thread.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) turns: u64,
-    pub(crate) idle_turns: u64,
-    pub(crate) receives: u64,
-    pub(crate) sends: u64,
-    pub(crate) received_bytes: u64,
-    pub(crate) sent_bytes: u64,
-    pub(crate) accepted: u64,
-    pub(crate) turned_away: u64,
-    pub(crate) refused_connects: u64,
 }
 
 impl PollGroup {
@@ -121,7 +64,6 @@ impl PollGroup {
         failed?;
         let limits = &shared.config.limits;
         let clock = shared.clock;
-        let namespaces = shared.device_count();
         Ok(Self {
             epoll,
             events: Events::new(EVENTS),
@@ -129,24 +71,7 @@ impl PollGroup {
             listener,
             connections: Connections::default(),
             timers: Timers::new(limits),
-            work: Work {
-                thread,
-                shared: Arc::clone(shared),
-                devices,
-                admission,
-                scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
-                zeros: vec![0; limits.io_bytes_max as usize].into_boxed_slice(),
-                zeros_digest: (0, [0; 4]),
-                buffer_bytes: shared.config.buffers.bytes,
-                aside_bytes: 0,
-                page_bytes: 0,
-                now: clock.now(),
-                active: Vec::new(),
-                dirty: Vec::new(),
-                ended: Vec::new(),
-                counters: Counters::default(),
-                namespaces: vec![IoCounters::default(); namespaces],
-            },
+            work: Work::new(thread, shared, (devices, admission), clock.now()),
             served: Vec::new(),
             has_grants: false,
             stops_at: None,
@@ -386,99 +311,6 @@ impl PollGroup {
     }
 }
 
-impl Connections {
-    fn add(
-        &mut self,
-        (stream, peer): (std::net::TcpStream, std::net::SocketAddr),
-        epoll: &Epoll,
-        work: &mut Work,
-    ) -> io::Result<()> {
-        let index = match self.free.last() {
-            Some(&index) => index,
-            None => u32::try_from(self.list.len()).unwrap_or(u32::MAX),
-        };
-        epoll.add(&stream, u64::from(index), Interest::Changes)?;
-        if self.free.pop().is_none() {
-            self.list.push(None);
-        }
-        self.serial += 1;
-        self.count += 1;
-        let id = ConnectionId {
-            thread: work.thread,
-            index,
-            serial: self.serial,
-        };
-        let config = &work.shared.config;
-        let queue = TargetQueueConfig {
-            in_capsule_bytes: config.limits.in_capsule_bytes,
-            h2c_data_bytes_max: config.limits.io_bytes_max,
-            digests: config.digests,
-        };
-        let mut connection = Box::new(Connection::new(id, (stream, peer), queue, work.now));
-        work.activate(&mut connection);
-        self.list[index as usize] = Some(connection);
-        Ok(())
-    }
-
-    fn remove(&mut self, index: u32) -> std::net::SocketAddr {
-        let removed = self.list[index as usize].take();
-        self.free.push(index);
-        self.count -= 1;
-        removed.map_or_else(|| panic!("removed once"), |connection| connection.peer)
-    }
-
-    #[inline]
-    fn get(&mut self, index: u32) -> Option<&mut Connection> {
-        self.list.get_mut(index as usize)?.as_deref_mut()
-    }
-
-    fn find(&mut self, id: ConnectionId) -> Option<&mut Connection> {
-        self.get(id.index).filter(|connection| connection.id == id)
-    }
-
-    #[inline]
-    fn set_ready(&mut self, event: Readiness, work: &mut Work) {
-        let index = u32::try_from(event.token).unwrap_or(u32::MAX);
-        // An event may outlive its connection by a turn.
-        let Some(connection) = self.get(index) else {
-            return;
-        };
-        connection.set_ready(event.is_readable, event.is_writable, event.is_closed);
-        if connection.has_input() {
-            work.activate(connection);
-        }
-        if event.is_writable && !connection.out.is_empty() {
-            connection.mark_dirty(work);
-        }
-    }
-}
-
-impl Work {
-    /// Notes that a connection has input.
-    #[inline]
-    pub(crate) fn activate(&mut self, connection: &mut Connection) {
-        if !connection.is_active {
-            connection.is_active = true;
-            self.active.push(connection.id.index);
-        }
-    }
-
-    /// Takes data of an admin command into account.
-    pub(crate) fn page(&mut self, data: Vec<u8>) -> Payload {
-        self.page_bytes += data.len() as u64;
-        Payload::Page(data)
-    }
-
-    /// Returns the digest of zeros: the same lengths recur.
-    pub(crate) fn zeros_digest(&mut self, length: u32) -> [u8; 4] {
-        if self.zeros_digest.0 != length {
-            let digest = Digest::of(&self.zeros[..length as usize]);
-            self.zeros_digest = (length, digest.to_bytes());
-        }
-        self.zeros_digest.1
-    }
-}
-
 /// Returns how long to sleep before something that is due in `wait`: less by the time that a
 /// wake-up may take, which is spent polling. A delay of 1 ms would become one of 1.1 ms.
 fn before_wake_up(wait: Nanos) -> Nanos {
@@ -499,8 +331,6 @@ const DEVICE: u64 = u64::MAX - 2;
 
 /// Events of one wait: some more than are ready at a time.
 const EVENTS: u16 = 256;
-/// Receive buffer: the commands of a deep queue with their data, and within a second-level cache.
-const SCRATCH_BYTES: usize = 256 << 10;
 /// Rounds of sending and passing buffers on before sockets have their turn again.
 const ROUNDS: u32 = 4;
 /// Time that the kernel may take to wake a thread: it is below this on common machines, virtual
