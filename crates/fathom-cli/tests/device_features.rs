@@ -1,5 +1,5 @@
-//! Features of storage that few devices have: atomic writes. Mounts end with the mount namespace of
-//! each run, loop devices with the last process that has them open.
+//! Features of storage that few devices have: atomic writes, write streams. Mounts end with the
+//! mount namespace of each run, loop devices with the last process that has them open.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::print_stdout, reason = "a test says what it skips")]
@@ -97,4 +97,17 @@ fn storage_without_atomic_writes_is_named() {
     let run = run.expect(1);
     let hint = "hint: remove `atomic`: the file's storage has no atomic writes";
     assert!(run.err.contains(hint), "{run:?}");
+}
+
+#[test]
+fn a_device_without_write_streams_is_named() {
+    let folder = Folder::new();
+    folder.write("file", [0; 4096]);
+    let words = "run --name=t --filename=file --rw=write --direct=1 --ioengine=io_uring --fdp=1";
+    let run = folder.fathom(words).expect(2);
+    assert!(
+        run.err
+            .contains("no write streams: file: the kernel offers none"),
+        "{run:?}"
+    );
 }

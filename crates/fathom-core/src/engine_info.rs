@@ -53,6 +53,8 @@ pub struct EngineInfo {
     pub op_priorities: bool,
     /// Marks writes that must be stored whole or not at all (`RWF_ATOMIC`).
     pub atomic_writes: bool,
+    /// Marks writes with the number of a stream of the device.
+    pub write_streams: bool,
     /// Kernel resource of which every slot takes one.
     pub slot_limit: Option<SlotLimit>,
     /// Has the kernel start threads on its behalf, whose CPU time is the job's.
@@ -165,6 +167,7 @@ impl EngineInfo {
             blocks_when_buffered: false,
             op_priorities: false,
             atomic_writes: false,
+            write_streams: false,
             slot_limit: None,
             kernel_threads: false,
             exit_waits_for_ops: false,

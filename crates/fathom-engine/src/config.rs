@@ -42,6 +42,10 @@ pub struct EngineConfig {
     pub atomic_write_bytes: u32,
     /// Facts about the job for engines whose options refer to it.
     pub job: JobFacts,
+    /// Numbers of the streams that writes take in turn; empty for none.
+    pub write_streams: Box<[u8]>,
+    /// Draw the stream of a write instead.
+    pub random_streams: bool,
     /// Clock that issue times are read from.
     pub clock: Clock,
 }
@@ -77,6 +81,8 @@ impl EngineConfig {
             write_hint: 0,
             atomic_write_bytes: 0,
             job: JobFacts::default(),
+            write_streams: Box::default(),
+            random_streams: false,
             clock,
         }
     }

@@ -30,6 +30,7 @@ pub(crate) static INFO: EngineInfo = EngineInfo {
     synchronous: Synchronous::Never,
     op_priorities: true,
     atomic_writes: true,
+    write_streams: true,
     kernel_threads: true,
     shares_buffers: true,
     options: &[
@@ -186,6 +187,8 @@ impl Uring {
             pollable: options.pollable,
             flags: RwFlags::new(false, options.nowait, options.uncached),
             atomic_writes: config.atomic_write_bytes > 0,
+            write_streams: config.write_streams.clone(),
+            random_streams: config.random_streams,
         });
         Ok(Self {
             ring: ring.map_err(|error| start_error(config, options, &error))?,

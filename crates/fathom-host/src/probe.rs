@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use fathom_sys::files::{self, Access, AtomicWriteUnits};
 use fathom_sys::{clock, numa, system};
 
+use crate::block_tree::BlockTree;
+use crate::storage::number_under;
+
 /// Returns the number of processors that are online.
 pub fn cpus_online() -> u32 {
     system::cpus_online()
@@ -49,6 +52,19 @@ pub fn try_open(path: &Path, read_write: bool) -> io::Result<()> {
 /// The reason why it cannot be opened or queried.
 pub fn atomic_writes(path: &Path) -> io::Result<Option<AtomicWriteUnits>> {
     AtomicWriteUnits::of(files::open(path, Access::READING)?)
+}
+
+/// Returns the number of write streams that the kernel offers for a block device; 0 for anything
+/// else, and before Linux 6.16.
+pub fn write_streams(path: &Path) -> u8 {
+    let Some((true, number)) = number_under(path) else {
+        return 0;
+    };
+    let disk = BlockTree::default().device(number);
+    let streams = disk.and_then(|disk| disk.whole_disk().attribute("queue/max_write_streams"));
+    let streams: u32 = streams.and_then(|text| text.parse().ok()).unwrap_or(0);
+    // An entry of the ring has 8 bits for it.
+    u8::try_from(streams).unwrap_or(u8::MAX)
 }
 
 /// Returns whether this process may create files in a directory.

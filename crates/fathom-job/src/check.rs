@@ -47,6 +47,7 @@ impl JobCheck<'_> {
         self.sizes();
         self.queue();
         self.atomic();
+        self.streams();
         self.preconditioning();
         self.rates();
         self.runtime();

@@ -1,10 +1,17 @@
-//! Options on features of the device: atomic writes, preconditioning, errors of blocks.
+//! Options on features of the device: atomic writes, write streams, preconditioning, errors of
+//! blocks.
 
 /// Features of the device that a job uses or watches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceOptions {
     /// `atomic`: each write is stored whole or not at all.
     pub atomic: bool,
+    /// `dataplacement`, `fdp`: writes have streams.
+    pub streams: bool,
+    /// `plids`: identifiers of the streams, from 0; empty for all.
+    pub placement: Vec<u8>,
+    /// `plid_select=random`.
+    pub random_streams: bool,
     /// `block_error_percentiles`: follow the blocks until a write or trim fails.
     pub block_errors: bool,
     /// `sprandom`: write as in the steady state of random writes.
@@ -21,6 +28,9 @@ impl Default for DeviceOptions {
     fn default() -> Self {
         Self {
             atomic: false,
+            streams: false,
+            placement: Vec::new(),
+            random_streams: false,
             block_errors: false,
             sprandom: false,
             spr_num_regions: 100,

@@ -90,9 +90,6 @@ pub(crate) fn reason(known: &Known) -> Reason {
 /// Returns the device that an engine-independent option needs.
 fn needs(name: &str) -> Option<&'static str> {
     match name {
-        "fdp" | "dataplacement" | "plid_select" | "plids" | "dp_scheme" => {
-            Some("a drive with flexible data placement")
-        }
         "gpu_dev_id" => Some("a GPU"),
         _ => None,
     }
@@ -107,6 +104,8 @@ fn part(name: &str) -> &'static str {
         "trimming of written blocks"
     } else if begins("write_iolog") || begins("read_iolog") || begins("replay") || begins("merge") {
         "I/O recording and replay"
+    } else if begins("dp_scheme") {
+        "placement of data by a file"
     } else if begins("profile") {
         "built-in workloads"
     } else {

@@ -61,3 +61,25 @@ fn preconditioning() {
     }
     refuse("--spr_num_regions=1", "out-of-range");
 }
+
+#[test]
+fn write_streams() {
+    let base = "--ioengine=io_uring --direct=1 --rw=write --dataplacement=fdp";
+    check(base, |o| o.device.streams && o.device.placement.is_empty());
+    check(&format!("{base} --plids=0-2,5 --plid_select=random"), |o| {
+        o.device.placement == [0, 1, 2, 5] && o.device.random_streams
+    });
+    check("--ioengine=io_uring --fdp=1 --fdp_pli=3 --rw=read", |o| {
+        o.device.streams && o.device.placement == [3]
+    });
+    check(&format!("{base} --dataplacement=none"), |o| {
+        !o.device.streams
+    });
+    refuse(&format!("{base} --direct=0"), "no-streams");
+    refuse("--ioengine=psync --fdp=1", "other-engine");
+    for list in ["x", "3-1", "255", "1,,2", "-1"] {
+        refuse(&format!("{base} --plids={list}"), "bad-value");
+    }
+    refuse(&format!("{base} --plid_select=scheme"), "not-yet");
+    refuse(&format!("{base} --dp_scheme=file"), "not-yet");
+}

@@ -3,7 +3,7 @@
 use fathom_core::Direction;
 use fathom_engine::{EngineConfig, EngineFile, FileAdvice, JobFacts, Kick, Registration};
 use fathom_job::{FadviseHint, Job, MemoryKind, OffloadKick, Options};
-use fathom_setup::check::write_bytes;
+use fathom_setup::check::{write_bytes, write_streams};
 use fathom_setup::translate::JobSetup;
 use fathom_setup::translate::pattern::{uses, writes};
 use fathom_sys::clock::Clock;
@@ -53,6 +53,8 @@ pub(crate) fn engine_config(
             clone: setup.place.clone,
             runtime: setup.worker.runtime,
         },
+        write_streams: write_streams(setup).into_boxed_slice(),
+        random_streams: options.device.random_streams,
         offload: options.offload.then(|| kick(options.offload_kick)),
         ..EngineConfig::new(engine, clock)
     }

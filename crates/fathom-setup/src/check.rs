@@ -5,6 +5,7 @@ mod atomic;
 pub mod pollers;
 mod process;
 pub mod scheduler;
+mod streams;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ use crate::translate::pattern::{bounds, smallest, uses, writes};
 use crate::translate::{FileSetup, JobSetup};
 
 pub use self::atomic::write_bytes;
+pub use self::streams::write_streams;
 
 /// Returns every problem that prevents the plan from running.
 pub fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Vec<RunProblem> {
@@ -185,6 +187,9 @@ impl Checker {
             self.add(job, "filename", problem);
         } else if job.options.direct {
             self.alignment(job, file);
+            if let Some(problem) = streams::check(&job.options, file) {
+                self.add(job, "dataplacement", problem);
+            }
             if let Some((option, problem)) = atomic::check(&job.options, file) {
                 self.add(job, option, problem);
             }

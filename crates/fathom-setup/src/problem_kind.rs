@@ -53,6 +53,8 @@ problem_kinds! {
     UnalignedBlockSize = "unaligned_block_size",
     /// The offset of direct ops is not a multiple of the logical block.
     UnalignedOffset = "unaligned_offset",
+    /// A device has no write streams, or not those that a job names.
+    NoWriteStreams = "no_write_streams",
     /// The storage of a file does not store a job's writes whole.
     NotAtomic = "not_atomic",
     /// A bandwidth and an IOPS rate for one direction.

@@ -11,6 +11,7 @@ mod entry;
 mod ops;
 mod rings;
 mod setup;
+mod streams;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +30,7 @@ use enter::{RETRIES, no_room};
 use entry::Fields;
 use ops::{Mode, buffer_number};
 use rings::Rings;
+use streams::Streams;
 
 pub use setup::{RING_ENTRIES_MAX, RingConfig, RingError};
 
@@ -58,6 +60,8 @@ pub struct Ring {
     ready: Ready,
     /// Ops until the next one with `IOSQE_ASYNC`.
     until_async: u32,
+    /// Streams of writes.
+    streams: Option<Streams>,
     /// Submissions for which task work is still run in the same call; see `submit`.
     asks_for_events: u32,
     /// Number of calls of `io_uring_enter`.

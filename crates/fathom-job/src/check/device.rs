@@ -18,6 +18,17 @@ impl JobCheck<'_> {
         }
     }
 
+    /// Only direct writes carry the number of a stream to the device.
+    pub(super) fn streams(&mut self) {
+        let options = &self.layer.options;
+        let writes = !matches!(options.rw, ReadWrite::Read | ReadWrite::Trim);
+        if options.device.streams && writes && !options.direct {
+            let found = problem("no-streams", "write streams bypass the page cache");
+            let names = ["direct", "dataplacement", "fdp"];
+            self.error_at(&names, found.fix("write `direct=1`"));
+        }
+    }
+
     /// `sprandom` excludes other orders of blocks.
     pub(super) fn preconditioning(&mut self) {
         let options = &self.layer.options;

@@ -1,10 +1,11 @@
-//! Options on features of the device: atomic writes, preconditioning.
+//! Options on features of the device: atomic writes, write streams, preconditioning.
 
+use super::general::choice;
 use super::read::narrow;
 use super::row::{Row, ValueKind};
 use crate::findings::Findings;
 use crate::plan::Options;
-use crate::problem::Problem;
+use crate::problem::{Piece, Problem};
 use crate::reading;
 
 pub(super) const ROWS: &[Row] = &[
@@ -19,6 +20,58 @@ pub(super) const ROWS: &[Row] = &[
         "flags a job whose engine, `direct`, block size or alignment excludes atomic writes, and \
          a file whose storage has none or not of this size",
     ),
+    Row::new(
+        "dataplacement",
+        "none",
+        "Mark writes with streams of the device (Linux 6.16, block devices)",
+        "dataplacement=fdp",
+        ValueKind::Choice(&[
+            choice("none", "no", |o| o.device.streams = false),
+            choice("fdp", "flexible data placement of NVMe", |o| {
+                o.device.streams = true;
+            }),
+            choice("streams", "same as `fdp`", |o| o.device.streams = true),
+        ]),
+    )
+    .aliases(&["data_placement"])
+    .only_with(|engine| engine.write_streams)
+    .stricter("flags buffered writes, and a device without write streams"),
+    Row::new(
+        "fdp",
+        "0",
+        "Same as `dataplacement=fdp`",
+        "fdp=1",
+        ValueKind::Bool(|o, v| o.device.streams = v),
+    )
+    .only_with(|engine| engine.write_streams)
+    .stricter("as `dataplacement`"),
+    Row::new(
+        "plids",
+        "all",
+        "Placement identifiers of the streams, from 0",
+        "plids=0-2,5",
+        ValueKind::Special {
+            form: "comma-separated numbers and ranges from 0 to 254",
+            read: placement,
+        },
+    )
+    .aliases(&["fdp_pli"])
+    .only_with(|engine| engine.write_streams),
+    Row::new(
+        "plid_select",
+        "roundrobin",
+        "Stream of the next write",
+        "plid_select=random",
+        ValueKind::Choice(&[
+            choice("roundrobin", "the next one", |o| {
+                o.device.random_streams = false;
+            }),
+            choice("random", "drawn", |o| o.device.random_streams = true),
+        ]),
+    )
+    .aliases(&["fdp_pli_select"])
+    .only_with(|engine| engine.write_streams)
+    .later(&["scheme"]),
     Row::new(
         "block_error_percentiles",
         "0",
@@ -79,6 +132,27 @@ pub(super) const ROWS: &[Row] = &[
     )
     .stricter("flags regions smaller than twice the cache"),
 ];
+
+/// Reads `plids`.
+fn placement(options: &mut Options, text: &str, _findings: &mut Findings) -> Result<(), Problem> {
+    let mut ids = Vec::new();
+    for piece in Piece::new(text).split(&[',']) {
+        let (low, high) = piece
+            .text
+            .split_once('-')
+            .unwrap_or((piece.text, piece.text));
+        match (low.trim().parse::<u8>(), high.trim().parse::<u8>()) {
+            (Ok(low), Ok(high)) if low <= high && high < u8::MAX => ids.extend(low..=high),
+            _ => {
+                let why = format!("`{}` is no placement identifier or range", piece.text);
+                let problem = Problem::new("bad-value", piece.range(), why);
+                return Err(problem.fix("write numbers from 0 to 254, as in `plids=0-2,5`"));
+            }
+        }
+    }
+    options.device.placement = ids;
+    Ok(())
+}
 
 /// Reads `spr_op`.
 fn over_provisioning(

@@ -23,6 +23,8 @@ pub(super) struct Fields {
     pub(super) user_data: u64,
     /// An index in the table of registered buffers.
     pub(super) buffer: u16,
+    /// `write_stream`.
+    pub(super) stream: u8,
 }
 
 impl Fields {
@@ -37,7 +39,10 @@ impl Fields {
             self.address,
             pair_u32(self.length, self.op_flags),
             self.user_data,
-            pair_u32(pair_u16(self.buffer, 0), 0),
+            pair_u32(
+                pair_u16(self.buffer, 0),
+                u32::from_ne_bytes([self.stream, 0, 0, 0]),
+            ),
         ]
     }
 }
@@ -174,5 +179,20 @@ mod tests {
             ..Fields::default()
         };
         check(nop, opcode::Nop::new().build().user_data(6));
+    }
+    #[test]
+    fn the_stream_is_byte_44() {
+        let fields = Fields {
+            stream: 9,
+            buffer: 0x0102,
+            ..Fields::default()
+        };
+        let bytes: Vec<u8> = fields
+            .entry()
+            .iter()
+            .flat_map(|word| word.to_ne_bytes())
+            .collect();
+        let set: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at] != 0).collect();
+        assert_eq!((set, bytes[44]), (vec![40, 41, 44], 9));
     }
 }

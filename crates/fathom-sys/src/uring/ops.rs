@@ -9,6 +9,7 @@ use super::abi::{
     OP_WRITE, OP_WRITE_FIXED, OP_WRITEV, SQE_ASYNC, SQE_FIXED_FILE,
 };
 use super::entry::{Fields, head};
+use super::streams::Streams;
 use super::{Ring, RingConfig};
 
 /// Encoding and completion mode of a ring, constant over its lifetime.
@@ -53,7 +54,10 @@ impl Mode {
         };
         let flags = file_flags(config.fixed_files);
         Self {
-            plain: !vectored && config.force_async == 0 && !config.atomic_writes,
+            plain: !vectored
+                && config.force_async == 0
+                && !config.atomic_writes
+                && config.write_streams.is_empty(),
             heads: [head(opcodes[0], flags), head(opcodes[1], flags)],
             op_flags: if config.nops {
                 0
@@ -121,6 +125,7 @@ impl Ring {
                 let mut fields = self.data_fields(op, write, || file);
                 if write {
                     fields.op_flags |= self.mode.write_flags;
+                    fields.stream = self.streams.as_mut().map_or(0, Streams::next);
                 }
                 if self.mode.vectored {
                     self.with_vector(op, write, fields)

@@ -12,6 +12,7 @@ use super::abi::{
     SETUP_TASKRUN_FLAG, UNREGISTER_RING_FDS, Update,
 };
 use super::rings::Rings;
+use super::streams::Streams;
 use super::{Memory, Mode, Ring};
 use crate::file_io::RwFlags;
 use crate::in_flight::{InFlight, Ready};
@@ -54,6 +55,10 @@ pub struct RingConfig {
     pub flags: RwFlags,
     /// Writes carry `RWF_ATOMIC`.
     pub atomic_writes: bool,
+    /// Streams of writes, 1–255 (Linux 6.16); empty for none.
+    pub write_streams: Box<[u8]>,
+    /// Draw a write's stream, instead of taking the streams in turn.
+    pub random_streams: bool,
 }
 
 /// Failed step of creating a ring.
@@ -99,6 +104,7 @@ impl Ring {
             in_flight: InFlight::new(config.slots),
             ready: Ready::new(config.slots),
             until_async: config.force_async,
+            streams: Streams::new(&config.write_streams, config.random_streams),
             asks_for_events: 0,
             calls: 0,
         };
@@ -127,6 +133,9 @@ impl Ring {
             false => config.flags,
         };
         ring.features.extend(writes.names());
+        if ring.streams.is_some() {
+            ring.features.push("write streams");
+        }
         Ok(ring)
     }
 
