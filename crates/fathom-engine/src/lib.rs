@@ -1,5 +1,5 @@
-//! The engines (null, the sync family, mmap, libaio, io_uring, cpuio, exec) and the registry that
-//! starts them.
+//! The engines (null, the sync family, mmap, libaio, io_uring, net, cpuio, exec) and the registry
+//! that starts them.
 //!
 //! Each engine is a thin translation of the contract in `fathom-core` into calls of `fathom-sys`,
 //! which has the unsafe code and the kernel's structures. Workers and file locks wrap any engine;
@@ -16,6 +16,8 @@ mod files;
 mod libaio;
 mod locking;
 mod mmap;
+mod net;
+mod netsplice;
 mod null;
 mod offload;
 pub mod options;

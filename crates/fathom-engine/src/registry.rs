@@ -20,11 +20,12 @@ use crate::exec::{self, Exec};
 use crate::libaio::{self, Libaio};
 use crate::locking::Locking;
 use crate::mmap::{self, Mmap};
+use crate::net::{self, Net};
 use crate::null::{self, Null};
 use crate::offload::{Offload, SharedStats};
 use crate::sync::{self, SyncCall, SyncEngine};
 use crate::uring::{self, Uring};
-use crate::{AnyEngine, EngineConfig};
+use crate::{AnyEngine, EngineConfig, netsplice};
 
 /// A registered engine: facts that hold before it starts, and its constructor.
 #[derive(Clone, Copy, Debug)]
@@ -175,7 +176,7 @@ pub fn start_with_stats(
 }
 
 /// Engines of this crate, in the order of help texts.
-const BUILT_IN: [Registration; 11] = [
+const BUILT_IN: [Registration; 13] = [
     Registration::new(&sync::PSYNC, |config| sync_engine(SyncCall::Psync, config)),
     Registration::new(&sync::SYNC, |config| sync_engine(SyncCall::Sync, config)),
     Registration::new(&sync::VSYNC, |config| sync_engine(SyncCall::Vsync, config)),
@@ -205,6 +206,13 @@ const BUILT_IN: [Registration; 11] = [
     }),
     Registration::new(&cpuio::INFO, |config| {
         Ok(AnyEngine::Boxed(Box::new(Cpuio::start(config)?)))
+    }),
+    Registration::new(&net::INFO, |config| {
+        let engine = Net::start(config, &net::INFO, false)?;
+        Ok(AnyEngine::Boxed(Box::new(engine)))
+    }),
+    Registration::new(&netsplice::INFO, |config| {
+        Ok(AnyEngine::Boxed(Box::new(netsplice::start(config)?)))
     }),
     Registration::new(&exec::INFO, |config| {
         Ok(AnyEngine::Boxed(Box::new(Exec::start(config)?)))

@@ -1,11 +1,9 @@
 //! Engines that only fio has.
 
 /// Engines of fio that need only Linux and are not implemented yet.
-pub(crate) const LATER: [&str; 18] = [
+pub(crate) const LATER: [&str; 16] = [
     "posixaio",
     "splice",
-    "net",
-    "netsplice",
     "filecreate",
     "filestat",
     "filedelete",

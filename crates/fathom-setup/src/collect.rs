@@ -1,6 +1,6 @@
 //! Conversion of the workers' measurements into the record that all reports render.
 
-use fathom_core::{Errno, IoPriority, Nanos, PerDirection, Tick};
+use fathom_core::{Errno, IoPriority, Nanos, PerDirection, Storage, Tick};
 use fathom_job::Options;
 use fathom_record::{
     BlockLivesRecord, DirectionRecord, Display, JobRecord, LatencyTargetRecord, PriorityRecord,
@@ -323,7 +323,11 @@ fn display(options: &Options) -> Display {
     let tolerate = options.continue_on_error;
     Display {
         kb_base: options.kb_base,
-        unit_base: options.unit_base,
+        // As in fio, networks are measured in bits.
+        unit_base: match (options.unit_base, options.engine.storage) {
+            (0, Storage::Peer) => 1,
+            (given, _) => given,
+        },
         percentiles: options.percentile_list.clone(),
         percentile_precision: options.percentile_precision,
         slat_percentiles: on(options.slat_percentiles, options.disable_slat),

@@ -22,6 +22,7 @@ pub mod numa;
 pub mod peak_allocation;
 pub mod pinned;
 pub mod signals;
+pub mod socket_pipe;
 pub mod sockets;
 pub mod system;
 pub mod thread;

@@ -1,7 +1,123 @@
-//! Options of sockets that the standard library does not set.
+//! Sockets with options that the standard library does not set, or sets too late.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+/// Kind of an internet socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketKind {
+    /// TCP.
+    Stream,
+    /// UDP.
+    Datagram,
+}
+
+/// Creates an internet socket of the family of `address`, neither bound nor connected, so that
+/// options that only count before can be set.
+///
+/// # Errors
+/// The error of `socket(2)`.
+pub fn create(address: &SocketAddr, kind: SocketKind) -> io::Result<OwnedFd> {
+    let family = match address {
+        SocketAddr::V4(_) => libc::AF_INET,
+        SocketAddr::V6(_) => libc::AF_INET6,
+    };
+    let kind = match kind {
+        SocketKind::Stream => libc::SOCK_STREAM,
+        SocketKind::Datagram => libc::SOCK_DGRAM,
+    };
+    // SAFETY: plain integers.
+    let socket = unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, 0) };
+    if socket < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new, and nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(socket) })
+}
+
+/// Binds a socket to an address.
+///
+/// # Errors
+/// The error of `bind(2)`.
+pub fn bind(socket: impl AsFd, address: &SocketAddr) -> io::Result<()> {
+    let socket = socket.as_fd().as_raw_fd();
+    with_raw(address, |raw, length| {
+        // SAFETY: the descriptor is open, and the address alive and of this length.
+        check(unsafe { libc::bind(socket, raw, length) })
+    })
+}
+
+/// Makes a bound TCP socket listen.
+///
+/// # Errors
+/// The error of `listen(2)`.
+pub fn listen(socket: impl AsFd) -> io::Result<()> {
+    // SAFETY: the descriptor is open; plain integers.
+    check(unsafe { libc::listen(socket.as_fd().as_raw_fd(), BACKLOG) })
+}
+
+/// Connects a socket, within its send time-out if it has one.
+///
+/// # Errors
+/// The error of `connect(2)`; [`TimedOut`](io::ErrorKind::TimedOut) after the time-out.
+pub fn connect(socket: impl AsFd, address: &SocketAddr) -> io::Result<()> {
+    let socket = socket.as_fd().as_raw_fd();
+    let connected = with_raw(address, |raw, length| {
+        // SAFETY: the descriptor is open, and the address alive and of this length.
+        check(unsafe { libc::connect(socket, raw, length) })
+    });
+    connected.map_err(|error| match error.raw_os_error() {
+        Some(libc::EINPROGRESS | libc::EAGAIN) => io::ErrorKind::TimedOut.into(),
+        _ => error,
+    })
+}
+
+/// Calls `call` with an address in the kernel's form.
+fn with_raw<T>(
+    address: &SocketAddr,
+    call: impl FnOnce(*const libc::sockaddr, libc::socklen_t) -> T,
+) -> T {
+    match address {
+        SocketAddr::V4(address) => {
+            let raw = libc::sockaddr_in {
+                sin_family: family(libc::AF_INET),
+                sin_port: address.port().to_be(),
+                sin_addr: in_addr(*address.ip()),
+                sin_zero: [0; 8],
+            };
+            call((&raw const raw).cast(), length_of(&raw))
+        }
+        SocketAddr::V6(address) => {
+            let raw = libc::sockaddr_in6 {
+                sin6_family: family(libc::AF_INET6),
+                sin6_port: address.port().to_be(),
+                sin6_flowinfo: address.flowinfo(),
+                sin6_addr: libc::in6_addr {
+                    s6_addr: address.ip().octets(),
+                },
+                sin6_scope_id: address.scope_id(),
+            };
+            call((&raw const raw).cast(), length_of(&raw))
+        }
+    }
+}
+
+fn family(family: libc::c_int) -> libc::sa_family_t {
+    // Cannot truncate: 2 and 10.
+    libc::sa_family_t::try_from(family).unwrap_or_default()
+}
+
+const fn in_addr(address: Ipv4Addr) -> libc::in_addr {
+    libc::in_addr {
+        s_addr: u32::from_ne_bytes(address.octets()),
+    }
+}
+
+fn length_of<T>(value: &T) -> libc::socklen_t {
+    // Cannot truncate: some tens of bytes.
+    libc::socklen_t::try_from(size_of_val(value)).unwrap_or_default()
+}
 
 /// Sets the size of a socket's send buffer (`SO_SNDBUF`), which the kernel doubles for its own use
 /// and no longer adapts.
@@ -9,24 +125,80 @@ use std::os::fd::{AsFd, AsRawFd};
 /// # Errors
 /// The error of `setsockopt(2)`.
 pub fn set_send_buffer(socket: impl AsFd, bytes: u32) -> io::Result<()> {
-    let value = i32::try_from(bytes).unwrap_or(i32::MAX);
-    // Cannot truncate: four bytes.
-    let length = libc::socklen_t::try_from(size_of_val(&value)).unwrap_or_default();
-    // SAFETY: the descriptor is open, and the kernel reads four bytes of a live integer.
-    let failed = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_SNDBUF,
-            (&raw const value).cast(),
-            length,
-        )
-    };
-    match failed {
+    set_number(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, bytes)
+}
+
+/// Sets the size of a socket's receive buffer (`SO_RCVBUF`), as [`set_send_buffer`] that of the
+/// other. It bounds the TCP window if it is set before the connection.
+///
+/// # Errors
+/// The error of `setsockopt(2)`.
+pub fn set_receive_buffer(socket: impl AsFd, bytes: u32) -> io::Result<()> {
+    set_number(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes)
+}
+
+/// Limits the size of a TCP connection's segments (`TCP_MAXSEG`), before it is made.
+///
+/// # Errors
+/// The error of `setsockopt(2)`.
+pub fn set_segment_size(socket: impl AsFd, bytes: u32) -> io::Result<()> {
+    set_number(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, bytes)
+}
+
+/// Lets a socket bind to an address that connections just ended still hold, and to that of other
+/// multicast receivers (`SO_REUSEADDR`).
+///
+/// # Errors
+/// The error of `setsockopt(2)`.
+pub fn reuse_address(socket: impl AsFd) -> io::Result<()> {
+    set_number(socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)
+}
+
+/// Sends the multicast datagrams of a socket through the interface with this address
+/// (`IP_MULTICAST_IF`).
+///
+/// # Errors
+/// The error of `setsockopt(2)`.
+pub fn set_multicast_interface(socket: impl AsFd, address: Ipv4Addr) -> io::Result<()> {
+    let value = in_addr(address);
+    set(socket, libc::IPPROTO_IP, libc::IP_MULTICAST_IF, &value)
+}
+
+/// Limits the hops of the multicast datagrams of an IPv6 socket (`IPV6_MULTICAST_HOPS`).
+///
+/// # Errors
+/// The error of `setsockopt(2)`.
+pub fn set_multicast_hops(socket: impl AsFd, hops: u32) -> io::Result<()> {
+    set_number(socket, libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_HOPS, hops)
+}
+
+fn set_number(
+    socket: impl AsFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: u32,
+) -> io::Result<()> {
+    let value = libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX);
+    set(socket, level, name, &value)
+}
+
+/// Sets an option whose value is a `T`, a C type without padding.
+fn set<T>(socket: impl AsFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
+    let (value, length) = ((&raw const *value).cast(), length_of(value));
+    // SAFETY: the descriptor is open, and the kernel reads the bytes of a live value.
+    check(unsafe { libc::setsockopt(socket.as_fd().as_raw_fd(), level, name, value, length) })
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    match result {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
+
+/// Connections that may wait to be accepted. A job accepts one; the rest is for peers that connect
+/// again.
+const BACKLOG: libc::c_int = 10;
 
 #[cfg(test)]
 mod tests {
@@ -55,5 +227,32 @@ mod tests {
             }
         };
         assert!(taken(16_384) < taken(2 << 20));
+    }
+
+    #[test]
+    fn sockets_connect_within_both_families() {
+        for host in ["127.0.0.1:0", "[::1]:0"] {
+            let address: SocketAddr = host.parse().unwrap();
+            let socket = create(&address, SocketKind::Stream).unwrap();
+            reuse_address(&socket).unwrap();
+            set_receive_buffer(&socket, 65_536).unwrap();
+            if let Err(error) = bind(&socket, &address) {
+                println!("skipped: {host}: {error}");
+                continue;
+            }
+            listen(&socket).unwrap();
+            let listener = TcpListener::from(socket);
+            let address = listener.local_addr().unwrap();
+            let socket = create(&address, SocketKind::Stream).unwrap();
+            set_segment_size(&socket, 1_000).unwrap();
+            connect(&socket, &address).unwrap();
+            let near = TcpStream::from(socket);
+            let (_far, from) = listener.accept().unwrap();
+            assert_eq!(near.local_addr().unwrap(), from);
+            drop(listener);
+            let late = create(&address, SocketKind::Stream).unwrap();
+            let refused = connect(&late, &address).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        }
     }
 }

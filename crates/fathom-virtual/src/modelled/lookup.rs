@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fathom_core::Direction;
+use fathom_core::{Direction, Storage};
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_record::{ModelledDevice, ModelledMachine};
 use fathom_setup::translate::{JobSetup, pattern};
@@ -70,8 +70,9 @@ impl MachineModel {
         let mut problems = Vec::new();
         for setup in setups {
             let job = &setup.job;
-            if !job.options.moves_data() {
-                let name = job.options.engine.name;
+            let engine = job.options.engine;
+            if !job.options.moves_data() || engine.storage == Storage::Peer {
+                let name = engine.name;
                 let message = format!("`ioengine={name}` has no device: there is nothing to model");
                 let problem = RunProblem::new(ProblemKind::NullHasNoModel, message);
                 let hint = "name an engine that does I/O, as `ioengine=libaio`";
