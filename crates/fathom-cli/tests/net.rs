@@ -6,6 +6,7 @@ mod common;
 
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use common::{Folder, Run};
 
@@ -37,12 +38,18 @@ fn start(mut command: Command) -> Child {
     command.spawn().unwrap()
 }
 
+/// Starts a reader, and returns once it listens or has ended.
+fn start_listener(command: Command, port: u16) -> Child {
+    let mut reader = start(command);
+    while !is_listened_on(port) && reader.try_wait().unwrap().is_none() {
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    reader
+}
+
 /// Starts a reader, and a writer once the reader listens; returns both results.
 fn both(reader: Command, writer: Command, port: u16) -> [Run; 2] {
-    let mut reader = start(reader);
-    while !is_listened_on(port) && reader.try_wait().unwrap().is_none() {
-        std::thread::yield_now();
-    }
+    let reader = start_listener(reader, port);
     let writer = Run::of(writer);
     [Run::from(reader.wait_with_output().unwrap()), writer]
 }
@@ -72,7 +79,7 @@ fn check(reader: &str, writer: &str, options: &str, read: &str, write: &str) {
             fio => (fio, ""),
         };
         let words = format!(
-            "{}--name=t --size=32k --bs=1k --port={port} --output-format=json {options} {words}",
+            "{}--name=t {options} --size=32k --bs=1k --port={port} --output-format=json {words}",
             program.1
         );
         folder.command(program.0, &words)
@@ -171,15 +178,13 @@ fn clones_take_a_range_of_ports() {
 
 #[test]
 fn listeners_are_reached_from_this_machine_alone_unless_told_otherwise() {
-    let address = |words: &str| {
+    let address = |words: &str, host: &str| {
         let (folder, port) = (Folder::new(), port());
         let words = format!(
             "run --name=t --ioengine=net --rw=read --size=4k --port={port} --listen {words}"
         );
-        let mut reader = start(folder.command(env!("CARGO_BIN_EXE_fathom"), &words));
-        while !is_listened_on(port) && reader.try_wait().unwrap().is_none() {
-            std::thread::yield_now();
-        }
+        let command = folder.command(env!("CARGO_BIN_EXE_fathom"), &words);
+        let reader = start_listener(command, port);
         let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
         let local = format!(":{port:04X}");
         let line = table
@@ -187,7 +192,7 @@ fn listeners_are_reached_from_this_machine_alone_unless_told_otherwise() {
             .find(|line| line.contains(&local))
             .map(str::to_owned);
         // Ends the wait, and is no peer of fio's protocol.
-        drop(TcpStream::connect(("127.0.0.1", port)));
+        drop(TcpStream::connect((host, port)));
         let run = Run::from(reader.wait_with_output().unwrap()).expect(1);
         assert!(
             run.err.contains("the peer closed the connection"),
@@ -197,11 +202,14 @@ fn listeners_are_reached_from_this_machine_alone_unless_told_otherwise() {
     };
     // In network order, as an integer of this machine.
     let text = |bytes| format!("{:08X}", u32::from_ne_bytes(bytes));
-    assert_eq!(address(""), text([127, 0, 0, 1]));
-    assert_eq!(address("--hostname=0.0.0.0"), text([0, 0, 0, 0]));
+    assert_eq!(address("", "127.0.0.1"), text([127, 0, 0, 1]));
     assert_eq!(
-        address("--interface=127.0.0.2 --hostname=127.0.0.1"),
-        text([127, 0, 0, 1])
+        address("--hostname=0.0.0.0", "127.0.0.3"),
+        text([0, 0, 0, 0])
+    );
+    assert_eq!(
+        address("--interface=127.0.0.2", "127.0.0.2"),
+        text([127, 0, 0, 2])
     );
 }
 
@@ -210,10 +218,7 @@ fn a_stop_request_ends_the_wait_for_a_peer() {
     let (folder, port) = (Folder::new(), port());
     let words =
         format!("run --name=t --ioengine=net --rw=read --size=4k --port={port} --listen --bs=4k");
-    let mut reader = start(folder.command(env!("CARGO_BIN_EXE_fathom"), &words));
-    while !is_listened_on(port) && reader.try_wait().unwrap().is_none() {
-        std::thread::yield_now();
-    }
+    let reader = start_listener(folder.command(env!("CARGO_BIN_EXE_fathom"), &words), port);
     let kill = Command::new("kill")
         .args(["-INT", &reader.id().to_string()])
         .status();

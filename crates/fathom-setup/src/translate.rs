@@ -370,15 +370,15 @@ fn time_based(options: &Options) -> bool {
 
 /// Returns true if no number of bytes ends the job.
 fn is_endless(options: &Options) -> bool {
-    time_based(options) || !options.engine.performs_io()
+    let is_other_work = !options.engine.performs_io() && options.number_ios.is_none();
+    time_based(options) || is_other_work
 }
 
 /// Returns the limit of `number_ios` over all passes; as in fio, `time_based` overrides it. A
 /// single pass of ops of one size ends by its bytes instead, which costs no check per op.
 fn ops_limit(options: &Options) -> Option<u64> {
     let ops = options.number_ios.filter(|_| !time_based(options))?;
-    let sized = options.engine.performs_io() && only_size(options).is_some();
-    let by_bytes = options.loops <= 1 && sized;
+    let by_bytes = options.loops <= 1 && only_size(options).is_some();
     (!by_bytes).then(|| ops.saturating_mul(options.loops.max(1).into()))
 }
 

@@ -44,11 +44,7 @@ pub(super) fn files(
     let found = found.collect::<Result<Vec<_>, _>>()?;
     let existing: Vec<Existing> = found.iter().map(|found| existing(*found)).collect();
     let request = SizeRequest {
-        // Ops without bytes need no range: the smallest one does.
-        size: match options.engine.performs_io() {
-            true => options.size,
-            false => Some(Size::Bytes(pattern::smallest(options))),
-        },
+        size: size(options),
         io_size: options.io_size,
         loops: options.loops,
         time_based: super::is_endless(options),
@@ -76,6 +72,15 @@ pub(super) fn files(
     let files: Vec<_> = files.collect();
     refuse_zones(options, &files).map_err(|problem| problem.at(job, "zonemode"))?;
     Ok((files, sizes))
+}
+
+/// Returns the size of the job. Ops without bytes need no range: the smallest one does.
+fn size(options: &Options) -> Option<Size> {
+    if options.engine.performs_io() {
+        return options.size;
+    }
+    let ops = options.number_ios.unwrap_or(1).max(1);
+    Some(Size::Bytes(ops.saturating_mul(pattern::smallest(options))))
 }
 
 /// Returns the names of a clone's files, including those in the directory of `opendir`.
