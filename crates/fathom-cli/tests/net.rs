@@ -1,6 +1,10 @@
 //! Jobs with a peer: between two jobs, two runs, and a run and an installed fio.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "the whole file is a test, its helpers too"
+)]
 
 mod common;
 
