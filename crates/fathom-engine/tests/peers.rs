@@ -1,7 +1,6 @@
 //! Conformance of the engines that have a peer: what a worker relies on, between two engines.
 #![expect(
     clippy::unwrap_used,
-    clippy::print_stdout,
     reason = "the whole file is a test, its helpers too"
 )]
 
@@ -11,8 +10,8 @@ use std::path::PathBuf;
 use std::thread;
 
 use fathom_core::{
-    Completion, Direction, Engine, EngineError, EngineValues, FileIndex, Op, OpKind, OptionValue,
-    Slot, Submitted, Tick,
+    Completion, Direction, EngineError, EngineValues, FileIndex, Op, OpKind, OptionValue, Slot,
+    Submitted, Tick,
 };
 use fathom_engine::{AnyEngine, EngineConfig, EngineFile, built_in, start};
 use fathom_sys::clock::Clock;
