@@ -5,9 +5,9 @@ use std::os::fd::{AsFd, AsRawFd};
 
 /// A pipe between a socket and a buffer.
 ///
-/// Data are copied between buffer and pipe, and spliced between pipe and socket. `vmsplice(2)` would
-/// save the copy of a write, but the kernel would go on reading a buffer that the caller takes for
-/// sent.
+/// Data are copied between buffer and pipe, and spliced between pipe and socket. `vmsplice(2)`
+/// would save the copy of a write, but the kernel would go on reading a buffer that the caller
+/// takes for sent.
 #[derive(Debug)]
 pub struct SocketPipe {
     reader: PipeReader,
@@ -47,8 +47,8 @@ impl SocketPipe {
         Ok(count)
     }
 
-    /// Sends some bytes. After an error, or for the rest of a partial transfer, the caller continues
-    /// with the bytes not reported as sent, which may be in the pipe already.
+    /// Sends some bytes. After an error, or for the rest of a partial transfer, the caller
+    /// continues with the bytes not reported as sent, which may be in the pipe already.
     ///
     /// # Errors
     /// The error of `splice(2)` or `write(2)`.
