@@ -233,6 +233,11 @@ fn contradictions_and_missing_files_are_refused() {
     let folder = Folder::new();
     check_refused(
         &folder,
+        "--null 1G --threads 1 --cpus 1023 --listen 127.0.0.1:0",
+        &["cannot bind thread 0: CPU 1023: ", "hint: choose CPUs"],
+    );
+    check_refused(
+        &folder,
         "--null 1G --threads 2 --cpus 0",
         &[
             "--cpus: 1 CPUs for 2 threads",

@@ -296,7 +296,8 @@ impl StartError {
             Self::Net(NetError::Device { source, .. }) => {
                 source.downcast_ref().map_or("", DeviceError::hint)
             }
-            Self::Net(NetError::Thread { .. }) => "check `--cpus` and the limits of the process",
+            Self::Net(NetError::Cpu { .. }) => "choose CPUs that `taskset --pid $$` shows",
+            Self::Net(NetError::Thread { .. }) => "raise the limits of processes and memory",
             Self::Net(_) => "",
             Self::Wakers(_) => "raise the limit of open files with `ulimit -n`",
             Self::Stats(error) => error.hint(),

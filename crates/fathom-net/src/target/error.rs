@@ -26,7 +26,16 @@ pub enum NetError {
         /// Error of the device.
         source: DeviceError,
     },
-    /// A thread cannot be started or pinned to its CPU.
+    /// A thread cannot be bound to its CPU.
+    Cpu {
+        /// Number of the thread.
+        thread: u32,
+        /// Its CPU.
+        cpu: u32,
+        /// Error of the system call.
+        source: io::Error,
+    },
+    /// A thread cannot be started.
     Thread {
         /// Number of the thread.
         thread: u32,
@@ -72,6 +81,13 @@ impl fmt::Display for NetError {
             Self::Device { nqn, nsid, source } => {
                 write!(f, "cannot open device: {nqn}: namespace {nsid}: {source}")
             }
+            Self::Cpu {
+                thread,
+                cpu,
+                source,
+            } => {
+                write!(f, "cannot bind thread {thread}: CPU {cpu}: {source}")
+            }
             Self::Thread { thread, source } => {
                 write!(f, "cannot start thread: {thread}: {source}")
             }
@@ -102,7 +118,9 @@ impl fmt::Display for ConfigFault {
 impl std::error::Error for NetError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Listen { source, .. } | Self::Thread { source, .. } => Some(source),
+            Self::Listen { source, .. }
+            | Self::Cpu { source, .. }
+            | Self::Thread { source, .. } => Some(source),
             Self::Device { source, .. } => Some(source.as_ref()),
             Self::Config(_) => None,
         }

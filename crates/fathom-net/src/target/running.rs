@@ -250,8 +250,14 @@ fn prepare(
 ) -> Result<PollGroup, NetError> {
     let failed = |source| NetError::Thread { thread, source };
     signals::block_in_this_thread().map_err(failed)?;
-    if let Some(cpu) = (shared.config.cpus.as_ref()).and_then(|cpus| cpus.get(thread as usize)) {
-        this_thread::set_allowed_cpus(&[*cpu]).map_err(failed)?;
+    let cpus = shared.config.cpus.as_deref();
+    if let Some(&cpu) = cpus.and_then(|cpus| cpus.get(thread as usize)) {
+        let bound = this_thread::set_allowed_cpus(&[cpu]);
+        bound.map_err(|source| NetError::Cpu {
+            thread,
+            cpu,
+            source,
+        })?;
     }
     // A device's delay of a millisecond must not end 50 µs late.
     this_thread::set_timer_slack_ns(1).map_err(failed)?;
