@@ -24,7 +24,8 @@ pub fn target_state(record: &TargetRecord, earlier: Option<&TargetRecord>) -> St
             rates.of(thread.commands, was.map(|was| was.commands)),
         )
     });
-    table(&mut text, &THREAD_HEADS, threads.collect());
+    let rows = threads.map(|row| (None, row));
+    table(&mut text, &THREAD_HEADS, rows.collect());
     for thread in &record.threads {
         text.push_str(&pacer_line(thread));
     }
@@ -32,22 +33,41 @@ pub fn target_state(record: &TargetRecord, earlier: Option<&TargetRecord>) -> St
         let same =
             |was: &&NamespaceRecord| (&was.nqn, was.nsid) == (&namespace.nqn, namespace.nsid);
         let was = earlier.and_then(|earlier| earlier.namespaces.iter().find(same));
-        namespace_row(
-            namespace,
-            rates.of(namespace.commands, was.map(|was| was.commands)),
-        )
+        let rates = rates.of(namespace.commands, was.map(|was| was.commands));
+        let group = format!("subsystem {}", namespace.nqn);
+        (Some(group), namespace_row(namespace, rates))
     });
     table(&mut text, &NAMESPACE_HEADS, namespaces.collect());
-    let connections = record.connections.iter().map(|connection| {
+    connections(&mut text, record, earlier, rates);
+    text
+}
+
+/// Adds the connections by host, no more than fit a screen.
+fn connections(
+    text: &mut String,
+    record: &TargetRecord,
+    earlier: Option<&TargetRecord>,
+    rates: Rates,
+) {
+    let mut shown: Vec<_> = record.connections.iter().collect();
+    shown.truncate(CONNECTIONS_SHOWN);
+    shown.sort_by(|one, other| one.host_nqn.cmp(&other.host_nqn));
+    let rows = shown.iter().map(|connection| {
         let same = |was: &&ConnectionRecord| was.peer == connection.peer;
         let was = earlier.and_then(|earlier| earlier.connections.iter().find(same));
-        connection_row(
-            connection,
-            rates.of(connection.commands, was.map(|was| was.commands)),
-        )
+        let rates = rates.of(connection.commands, was.map(|was| was.commands));
+        let group = match (connection.host_nqn.as_str(), connection.qid) {
+            ("", None) => "not connected".to_owned(),
+            ("", Some(_)) => "host without a name".to_owned(),
+            (nqn, _) => format!("host {nqn}"),
+        };
+        (Some(group), connection_row(connection, rates))
     });
-    table(&mut text, &CONNECTION_HEADS, connections.collect());
-    text
+    table(text, &CONNECTION_HEADS, rows.collect());
+    let others = record.connections.len() - shown.len();
+    if others > 0 {
+        let _infallible = writeln!(text, "and {others} more; `--json` has all");
+    }
 }
 
 fn head(record: &TargetRecord, is_interval: bool, seconds: f64) -> String {
@@ -108,8 +128,8 @@ fn thread_row(thread: &ThreadRecord, [iops, bandwidth]: [String; 2]) -> Vec<Stri
         thread.buffers_in_use.to_string(),
         thread.buffers_cached.to_string(),
         from_cache,
-        thread.pending.to_string(),
-        thread.pending_total.to_string(),
+        count(thread.pending.into()),
+        count(thread.pending_total),
     ]
 }
 
@@ -136,7 +156,8 @@ fn pacer_line(thread: &ThreadRecord) -> String {
             Some(bytes) => format!("at most {:.2} MiB in flight", float(bytes) / MIB),
             None => "no limit".to_owned(),
         };
-        let _infallible = write!(text, " {limit}\n  {}", pacer.evidence);
+        let evidence = wrapped(&pacer.evidence);
+        let _infallible = write!(text, " {limit}\n{evidence}");
     }
     text.push('\n');
     text
@@ -145,24 +166,19 @@ fn pacer_line(thread: &ThreadRecord) -> String {
 fn namespace_row(namespace: &NamespaceRecord, [iops, bandwidth]: [String; 2]) -> Vec<String> {
     let commands = namespace.commands;
     vec![
-        namespace.nqn.clone(),
         namespace.nsid.to_string(),
-        namespace.device.clone(),
         iops,
         bandwidth,
-        commands.reads.to_string(),
-        commands.writes.to_string(),
-        commands.others.to_string(),
-        commands.errors.to_string(),
+        count(commands.reads),
+        count(commands.writes),
+        count(commands.others),
+        count(commands.errors),
+        namespace.device.clone(),
     ]
 }
 
 fn connection_row(connection: &ConnectionRecord, [iops, bandwidth]: [String; 2]) -> Vec<String> {
     let number = |found: Option<u16>| found.map_or_else(|| "-".to_owned(), |it| it.to_string());
-    let or_none = |text: &str| match text {
-        "" => "-".to_owned(),
-        text => text.to_owned(),
-    };
     vec![
         connection.peer.clone(),
         connection.thread.to_string(),
@@ -171,20 +187,61 @@ fn connection_row(connection: &ConnectionRecord, [iops, bandwidth]: [String; 2])
         connection.in_flight.to_string(),
         iops,
         bandwidth,
-        connection.commands.errors.to_string(),
-        or_none(&connection.host_nqn),
+        count(connection.commands.errors),
     ]
 }
 
-/// Adds a table below an empty line; nothing if it has no rows.
-fn table(text: &mut String, heads: &[&str], rows: Vec<Vec<String>>) {
+/// Adds a table below an empty line; nothing if it has no rows. A line with the name of a group
+/// stands before the first of its rows: names have up to 223 characters.
+fn table(text: &mut String, heads: &[&str], rows: Vec<(Option<String>, Vec<String>)>) {
     if rows.is_empty() {
         return;
     }
+    let (groups, rows): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
     let mut all = vec![heads.iter().map(ToString::to_string).collect()];
     all.extend(rows);
     text.push('\n');
-    text.push_str(&aligned(&all));
+    let mut before = &None;
+    for (line, group) in aligned(&all)
+        .lines()
+        .zip([&None].into_iter().chain(&groups))
+    {
+        if let Some(name) = group
+            && group != before
+        {
+            let _infallible = writeln!(text, "{name}");
+        }
+        before = group;
+        let _infallible = writeln!(text, "{line}");
+    }
+}
+
+/// Breaks a text into lines that are indented and fit a terminal.
+fn wrapped(text: &str) -> String {
+    let mut lines = String::new();
+    let mut length = 0;
+    for word in text.split(' ') {
+        let is_first = length == 0;
+        if is_first || length + 1 + word.chars().count() > COLUMNS {
+            lines.push_str(if is_first { "  " } else { "\n  " });
+            length = 2;
+        } else {
+            lines.push(' ');
+            length += 1;
+        }
+        lines.push_str(word);
+        length += word.chars().count();
+    }
+    lines
+}
+
+/// Formats a count that may grow for months.
+fn count(number: u64) -> String {
+    match number {
+        0..=99_999 => number.to_string(),
+        100_000..=999_999_999 => short(float(number)),
+        _ => format!("{:.1}G", float(number) / 1e9),
+    }
 }
 
 /// Rates of an interval.
@@ -227,18 +284,10 @@ const THREAD_HEADS: [&str; 10] = [
     "pending",
     "waited",
 ];
-const NAMESPACE_HEADS: [&str; 9] = [
-    "subsystem",
-    "ns",
-    "device",
-    "IOPS",
-    "MiB/s",
-    "reads",
-    "writes",
-    "others",
-    "errors",
+const NAMESPACE_HEADS: [&str; 8] = [
+    "ns", "IOPS", "MiB/s", "reads", "writes", "others", "errors", "device",
 ];
-const CONNECTION_HEADS: [&str; 9] = [
+const CONNECTION_HEADS: [&str; 8] = [
     "connection",
     "thread",
     "ctrl",
@@ -247,165 +296,13 @@ const CONNECTION_HEADS: [&str; 9] = [
     "IOPS",
     "MiB/s",
     "errors",
-    "host",
 ];
+/// Columns of a narrow terminal.
+const COLUMNS: usize = 80;
+/// Connections in a text: a screen of `--watch` has them below everything else.
+const CONNECTIONS_SHOWN: usize = 64;
 const NS_PER_S: u64 = 1_000_000_000;
 const MIB: f64 = 1_048_576.0;
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use fathom_record::{EventsRecord, PacerRecord, TARGET_VERSION};
-
-    use super::*;
-
-    /// Target of one thread with one connection, of which nothing is zero.
-    pub(crate) fn example() -> TargetRecord {
-        let commands = CommandsRecord {
-            reads: 4000,
-            read_bytes: 4000 << 12,
-            writes: 100,
-            written_bytes: 100 << 17,
-            others: 5,
-            errors: 2,
-            digest_errors: 1,
-        };
-        TargetRecord {
-            version: TARGET_VERSION,
-            timestamp_ms: 1_700_000_000_000,
-            uptime_ns: 2 * NS_PER_S,
-            pid: 4711,
-            listen: vec!["127.0.0.1:4420".into()],
-            received_bytes: 14 << 20,
-            sent_bytes: 17 << 20,
-            commands,
-            buffers: BuffersRecord {
-                count: Some(32),
-                buffer_bytes: 131_072,
-                in_use: 3,
-                pending: 2,
-                policy: "rate".into(),
-            },
-            events: EventsRecord {
-                accepted: 6,
-                turned_away: 1,
-                connected: 4,
-                refused: 2,
-                expired: 1,
-                terminated: 1,
-            },
-            threads: vec![ThreadRecord {
-                thread: 0,
-                cpu: Some(1),
-                connections: 1,
-                turns: 5000,
-                idle_turns: 100,
-                receives: 2000,
-                sends: 1900,
-                commands,
-                buffers_in_use: 3,
-                in_use_bytes: 3 << 12,
-                granted: 1 << 12,
-                in_use_bytes_sum: 3 << 24,
-                buffers_cached: 8,
-                pending: 2,
-                pending_total: 77,
-                cache_hits: 900,
-                pool_hits: 100,
-                pacer: Some(PacerRecord {
-                    polls: 10_000,
-                    periods: 500,
-                    grants: 400,
-                    granted_bytes: 3 << 20,
-                    period_ns: 23_000,
-                    period_measured_ns: 24_500,
-                    limit_bytes: None,
-                    evidence: String::new(),
-                }),
-            }],
-            namespaces: vec![NamespaceRecord {
-                nqn: "nqn.2026-01.org.example:a".into(),
-                nsid: 1,
-                device: "8 GiB null".into(),
-                commands,
-            }],
-            connections: vec![connection(commands)],
-        }
-    }
-
-    fn connection(commands: CommandsRecord) -> ConnectionRecord {
-        ConnectionRecord {
-            thread: 0,
-            peer: "127.0.0.1:50000".into(),
-            nqn: "nqn.2026-01.org.example:a".into(),
-            host_nqn: String::new(),
-            cntlid: Some(1),
-            qid: Some(2),
-            in_flight: 4,
-            commands,
-            admin_commands: 0,
-            received_bytes: 14 << 20,
-            sent_bytes: 17 << 20,
-        }
-    }
-
-    #[test]
-    fn state_is_shown_in_tables() {
-        let want = "\
-target 4711 on 127.0.0.1:4420, up 2 s
-buffers: 3 of 32 in use, 128 KiB each, pacing rate
-connections: 1 now, 6 accepted, 1 turned away at a limit
-Connect: 4 succeeded, 2 refused; ended: 1 by a timer, 1 by a protocol error
-rates: since the start
-
-thread  CPU  conns  IOPS  MiB/s  in use  cached  from cache  pending  waited
-     0    1      1  2052   14.1       3       8      90.0 %        2      77
-pacer of thread 0: 400 grants, 3.0 MiB, 500 periods in 10000 polls
-  period 23.00 us, measured 24.50 us
-
-                subsystem  ns      device  IOPS  MiB/s  reads  writes  others  errors
-nqn.2026-01.org.example:a   1  8 GiB null  2052   14.1   4000     100       5       2
-
-     connection  thread  ctrl  queue  in flight  IOPS  MiB/s  errors  host
-127.0.0.1:50000       0     1      2          4  2052   14.1       2     -
-";
-        assert_eq!(target_state(&example(), None), want);
-    }
-
-    #[test]
-    fn automatic_pacing_gives_its_evidence() {
-        let mut record = example();
-        let pacer = PacerRecord {
-            limit_bytes: Some(3 << 20),
-            evidence: "4000 MiB/s here, 3500 below".into(),
-            ..PacerRecord::default()
-        };
-        record.threads[0].pacer = Some(pacer);
-        let want = "pacer of thread 0: at most 3.00 MiB in flight\n  4000 MiB/s here, 3500 below\n";
-        let text = target_state(&record, None);
-        assert!(text.contains(want), "{text}");
-    }
-
-    #[test]
-    fn rates_are_those_of_the_interval() {
-        let earlier = example();
-        let mut record = example();
-        record.uptime_ns += NS_PER_S / 2;
-        record.threads[0].commands.reads += 1000;
-        record.threads[0].commands.read_bytes += 1000 << 12;
-        let text = target_state(&record, Some(&earlier));
-        assert!(text.contains("rates: over the last 0.5 s"), "{text}");
-        assert!(text.contains("     0    1      1  2000    7.8 "), "{text}");
-        // A target that was restarted meanwhile has nothing in common.
-        let text = target_state(&earlier, Some(&record));
-        assert!(text.contains("rates: since the start"), "{text}");
-    }
-
-    #[test]
-    fn json_survives() {
-        let record = example();
-        let text = record.to_json().unwrap();
-        assert_eq!(TargetRecord::from_json(&text).unwrap(), record);
-        let later = text.replace("\"version\":1", "\"version\":2");
-        assert!(TargetRecord::from_json(&later).is_err());
-    }
-}
+pub(crate) mod tests;
