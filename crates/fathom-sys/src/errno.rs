@@ -9,6 +9,14 @@ pub(crate) fn assert_not_misused(failed: i32, call: &str) {
     debug_assert!(failed == 0 || !misused(), "{call}: invalid argument");
 }
 
+/// Returns the error of a call that just failed, if it did.
+pub(crate) fn check(failed: i32) -> io::Result<()> {
+    match failed {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use fathom_core::Errno;

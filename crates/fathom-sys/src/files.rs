@@ -60,6 +60,9 @@ impl Access {
     };
 }
 
+/// Flag of `OpenOptions::custom_flags`: do not open the target of a link (`O_NOFOLLOW`).
+pub const NOFOLLOW: i32 = libc::O_NOFOLLOW;
+
 /// Opens `path`; a created file has mode 0644 less the umask, as fio's have.
 ///
 /// # Errors

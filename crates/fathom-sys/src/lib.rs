@@ -6,24 +6,28 @@
 // Public modules, listed once.
 pub mod aio;
 pub mod allocation_counter;
+pub mod anonymous;
 pub mod cache_counters;
 pub mod calendar;
 pub mod child;
 pub mod clock;
 pub mod epoll;
 mod errno;
+pub mod extents;
 pub mod file_io;
 pub mod files;
 pub mod in_flight;
 pub mod lease;
 pub mod map;
 pub mod memory;
+pub mod names;
 pub mod numa;
 pub mod peak_allocation;
 pub mod pinned;
 pub mod signals;
 pub mod socket_pipe;
 pub mod sockets;
+pub mod splice;
 pub mod system;
 pub mod thread;
 pub mod timer;
