@@ -4,7 +4,7 @@
 //! an [`EngineInfo`]; none of them links an engine. Ask for a property here instead of comparing
 //! names: an engine of another crate has a name that this workspace has never heard of.
 
-use crate::Nanos;
+use crate::{Direction, Nanos};
 
 /// Static description of an engine.
 ///
@@ -37,12 +37,20 @@ pub struct EngineInfo {
     pub gathers: bool,
     /// Place of the data it reads and writes.
     pub storage: Storage,
+    /// Effect of its ops on its files.
+    pub work: Work,
+    /// Directions of the ops that it performs; a job with others is refused.
+    pub directions: &'static [Direction],
+    /// Changes its files whatever the direction of its ops.
+    pub always_writes: bool,
     /// Noun phrase for help texts.
     pub help: &'static str,
     /// End of its jobs; tells engines that perform I/O from those that do other work.
     pub job_end: JobEnd,
     /// Pause after each op that the engine's own options ask for.
     pub pause: Option<fn(&EngineValues) -> Nanos>,
+    /// Difference from fio's engine of the same name; empty where there is none.
+    pub different: &'static str,
     /// Options that a job has with this engine only.
     pub options: &'static [EngineOption],
     /// Honours `direct=1`. False for an engine whose data always pass through the page cache.
@@ -94,6 +102,29 @@ pub enum JobEnd {
     Never,
 }
 
+/// Effect of an engine's ops on its files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Reads and writes their data.
+    Data,
+    /// Changes their size or the blocks allocated to them; moves no data.
+    Allocation,
+    /// Makes one system call on the name of a file, and opens none: an op is a file, whatever its
+    /// length.
+    Names(NameWork),
+}
+
+/// Work on the names of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NameWork {
+    /// The names are of directories.
+    pub directories: bool,
+    /// The files must exist before the run, which lays them out.
+    pub laid_out: bool,
+    /// A second op on the same name fails.
+    pub once: bool,
+}
+
 /// File of an engine whose storage is remote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoteFile {
@@ -103,7 +134,7 @@ pub struct RemoteFile {
     pub block_bytes: u32,
 }
 
-/// Effect of a flag or boolean on what a run may conclude from its numbers.
+/// Effect of an option that other parts of a run have to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionEffect {
     /// The job's thread spins for completions instead of sleeping.
@@ -114,6 +145,9 @@ pub enum OptionEffect {
     Uncached,
     /// The job ends with the last job that performs I/O.
     EndsWithIo,
+    /// The value, which must be given, names a file that the engine writes, below the job's
+    /// `directory`.
+    WrittenFile,
 }
 
 /// Depth up to which an engine performs one op after the other.
@@ -159,9 +193,13 @@ impl EngineInfo {
             synchronous: Synchronous::Always,
             gathers: false,
             storage: Storage::LocalFiles,
+            work: Work::Data,
+            directions: &Direction::ALL,
+            always_writes: false,
             help,
             job_end: JobEnd::Size,
             pause: None,
+            different: "",
             options: &[],
             bypasses_cache: true,
             blocks_when_buffered: false,
@@ -181,11 +219,42 @@ impl EngineInfo {
         matches!(self.job_end, JobEnd::Size)
     }
 
+    /// Returns whether its ops move data to or from storage, wherever it is.
+    #[must_use]
+    pub const fn moves_data(&self) -> bool {
+        !matches!(self.storage, Storage::None) && matches!(self.work, Work::Data)
+    }
+
+    /// Returns what it does to the names of files, if that is its work.
+    #[must_use]
+    pub const fn name_work(&self) -> Option<NameWork> {
+        match self.work {
+            Work::Names(names) => Some(names),
+            Work::Data | Work::Allocation => None,
+        }
+    }
+
+    /// Returns whether it opens the job's files on this machine.
+    #[must_use]
+    pub const fn opens_local_files(&self) -> bool {
+        matches!(self.storage, Storage::LocalFiles) && self.name_work().is_none()
+    }
+
     /// Returns whether an option with this effect is on.
     #[must_use]
     pub fn has_effect(&self, effect: OptionEffect, values: &EngineValues) -> bool {
         let mut options = self.options.iter();
         options.any(|option| option.effect == Some(effect) && values.flag(option))
+    }
+
+    /// Returns the options that name files which the engine writes, with the names given.
+    pub fn written_files(
+        &self,
+        values: &EngineValues,
+    ) -> impl Iterator<Item = (&'static EngineOption, String)> {
+        let named = self.options.iter();
+        let named = named.filter(|option| option.effect == Some(OptionEffect::WrittenFile));
+        named.filter_map(|option| Some((option, values.text(option)?.to_owned())))
     }
 
     /// Returns whether `name` means this engine.

@@ -33,8 +33,8 @@ pub use direction::{Direction, PerDirection, SyncKind};
 pub use engine::{Capabilities, Engine, Step, Submitted};
 pub use engine_error::{EngineError, EngineStep};
 pub use engine_info::{
-    EngineInfo, EngineOption, EngineValues, JobEnd, OptionEffect, OptionKind, OptionValue,
-    OptionWord, RemoteFile, SlotLimit, Storage, Synchronous,
+    EngineInfo, EngineOption, EngineValues, JobEnd, NameWork, OptionEffect, OptionKind,
+    OptionValue, OptionWord, RemoteFile, SlotLimit, Storage, Synchronous, Work,
 };
 pub use errno::Errno;
 pub use op::{Completion, FileIndex, Op, OpKind, Outcome, Slot};

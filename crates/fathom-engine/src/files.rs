@@ -213,7 +213,7 @@ fn is_device(path: &Path) -> bool {
 
 /// Returns true if a missing file may be created: not under /dev, where it would be a file in RAM
 /// with a device's name. /dev/shm and /dev/hugepages are meant for files.
-fn may_create(path: &Path) -> bool {
+pub(crate) fn may_create(path: &Path) -> bool {
     // Opening a dangling link creates its target, so check that.
     let path = &files::creation_path(path).unwrap_or_else(|_circle| path.into());
     let folder = match path.parent() {

@@ -1,5 +1,6 @@
-//! The engines (null, the sync family, mmap, libaio, io_uring, net, cpuio, exec) and the registry
-//! that starts them.
+//! The engines and the registry that starts them: those that read and write data (null, the sync
+//! family, splice, mmap, posixaio, libaio, io_uring), those that work on the blocks, the size or
+//! the name of a file, net and netsplice, page_fault, cpuio and exec.
 //!
 //! Each engine is a thin translation of the contract in `fathom-core` into calls of `fathom-sys`,
 //! which has the unsafe code and the kernel's structures. Workers and file locks wrap any engine;
@@ -9,19 +10,27 @@
 mod any;
 mod config;
 mod cpuio;
+mod e4defrag;
 mod engine_device;
 mod error;
 mod exec;
+mod falloc;
 mod files;
+mod ftruncate;
 mod libaio;
 mod locking;
 mod mmap;
+mod names;
 mod net;
 mod netsplice;
 mod null;
 mod offload;
 pub mod options;
+mod page_fault;
+mod posixaio;
 mod registry;
+mod serial;
+mod splice;
 mod sync;
 mod uring;
 

@@ -300,10 +300,10 @@ impl Engine for Offload {
         );
         if self.capabilities.moves_data {
             self.buffers.release(op.slot);
-            if !self.files.is_open(op.file) {
-                // The submitter has no such file open, so no worker may open it.
-                return self.ready.push(op.slot, Errno::EBADF.result());
-            }
+        }
+        if self.config.engine.info.storage != Storage::None && !self.files.is_open(op.file) {
+            // The submitter has no such file open, so no worker may open it.
+            return self.ready.push(op.slot, Errno::EBADF.result());
         }
         if self.pool.is_none()
             && let Err(error) = self.start_pool()
@@ -391,7 +391,7 @@ fn check_shares_buffers(config: &EngineConfig) -> Result<(), EngineError> {
     let info = config.engine.info;
     let hint = if !info.performs_io() || info.storage == Storage::Peer {
         "its ops come one after the other: leave out io_submit_mode"
-    } else if info.storage == Storage::None || info.shares_buffers {
+    } else if !info.moves_data() || info.shares_buffers {
         return Ok(());
     } else {
         "its buffers belong to one thread: leave out io_submit_mode"
@@ -409,7 +409,7 @@ fn capabilities(info: &EngineInfo) -> Capabilities {
     Capabilities {
         name: info.name,
         synchronous: false,
-        moves_data: info.storage != Storage::None,
+        moves_data: info.moves_data(),
         // Workers complete ops in any order, so the loop must drain before a sync or trim.
         queued_sync: false,
         queued_trim: false,

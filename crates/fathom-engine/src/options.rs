@@ -2,8 +2,10 @@
 
 use fathom_core::{EngineOption, OptionEffect};
 
+pub use crate::e4defrag::{DONORNAME, INPLACE};
 pub use crate::libaio::{LIBAIO_VECTORED, USERSPACE_REAP};
 pub use crate::mmap::THP;
+pub use crate::names::filestat::STAT_TYPE;
 pub use crate::sync::HIPRI_PERCENTAGE;
 pub use crate::uring::{
     FIXEDBUFS, FORCE_ASYNC, NONVECTORED, NOPS, PLAIN_DESCRIPTOR, POLLABLE, REGISTERFILES,

@@ -20,12 +20,15 @@ use crate::exec::{self, Exec};
 use crate::libaio::{self, Libaio};
 use crate::locking::Locking;
 use crate::mmap::{self, Mmap};
+use crate::names::{dircreate, dirdelete, dirstat, filecreate, filedelete, filestat};
 use crate::net::{self, Net};
 use crate::null::{self, Null};
 use crate::offload::{Offload, SharedStats};
 use crate::sync::{self, SyncCall, SyncEngine};
 use crate::uring::{self, Uring};
-use crate::{AnyEngine, EngineConfig, netsplice};
+use crate::{
+    AnyEngine, EngineConfig, e4defrag, falloc, ftruncate, netsplice, page_fault, posixaio, splice,
+};
 
 /// A registered engine: facts that hold before it starts, and its constructor.
 #[derive(Clone, Copy, Debug)]
@@ -148,7 +151,7 @@ pub fn start(config: EngineConfig) -> Result<AnyEngine, EngineError> {
     start_with_stats(config).map(|(engine, _stats)| engine)
 }
 
-/// Starts an engine as [`start`] does, and returns the statistics of its offload workers, if any.
+/// Starts an engine as [`start`] does, and returns the statistics of its workers, if it has any.
 ///
 /// # Errors
 /// As [`start`].
@@ -166,7 +169,15 @@ pub fn start_with_stats(
             let stats = engine.stats();
             (AnyEngine::Offload(Box::new(engine)), Some(stats))
         }
-        None => ((config.engine.start)(&config)?, None),
+        None => {
+            let engine = (config.engine.start)(&config)?;
+            // An engine may consist of workers itself.
+            let stats = match &engine {
+                AnyEngine::Offload(offload) => Some(offload.stats()),
+                _ => None,
+            };
+            (engine, stats)
+        }
     };
     if locks.is_empty() {
         return Ok((engine, stats));
@@ -176,7 +187,7 @@ pub fn start_with_stats(
 }
 
 /// Engines of this crate, in the order of help texts.
-const BUILT_IN: [Registration; 13] = [
+const BUILT_IN: &[Registration] = &[
     Registration::new(&sync::PSYNC, |config| sync_engine(SyncCall::Psync, config)),
     Registration::new(&sync::SYNC, |config| sync_engine(SyncCall::Sync, config)),
     Registration::new(&sync::VSYNC, |config| sync_engine(SyncCall::Vsync, config)),
@@ -198,9 +209,21 @@ const BUILT_IN: [Registration; 13] = [
             Uring::start(config).map(AnyEngine::Uring)
         })
     },
+    Registration::new(&posixaio::INFO, posixaio::start),
     Registration::new(&mmap::INFO, |config| {
         Ok(AnyEngine::Boxed(Box::new(Mmap::start(config)?)))
     }),
+    Registration::new(&splice::INFO, splice::start),
+    Registration::new(&falloc::INFO, falloc::start),
+    Registration::new(&ftruncate::INFO, ftruncate::start),
+    Registration::new(&e4defrag::INFO, e4defrag::start),
+    Registration::new(&filecreate::INFO, filecreate::start),
+    Registration::new(&filestat::INFO, filestat::start),
+    Registration::new(&filedelete::INFO, filedelete::start),
+    Registration::new(&dircreate::INFO, dircreate::start),
+    Registration::new(&dirstat::INFO, dirstat::start),
+    Registration::new(&dirdelete::INFO, dirdelete::start),
+    Registration::new(&page_fault::INFO, page_fault::start),
     Registration::new(&null::INFO, |config| {
         Ok(AnyEngine::Null(Null::start(config)))
     }),

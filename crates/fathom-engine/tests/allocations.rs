@@ -16,8 +16,15 @@ const BLOCK: u32 = 4096;
 fn ops_run_without_the_heap() {
     let name = format!("engine-allocations-{}", std::process::id());
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    std::fs::write(&path, [0; 64 * BLOCK as usize]).unwrap();
-    for info in Registry::built_in().infos() {
+    let infos = Registry::built_in();
+    let infos = infos.infos().iter();
+    // Directories are the same code with another system call.
+    let on_files = infos.filter(|info| {
+        info.performs_io() && info.name_work().is_none_or(|names| !names.directories)
+    });
+    for info in on_files {
+        // Each time: an engine may remove it.
+        std::fs::write(&path, [0; 64 * BLOCK as usize]).unwrap();
         let name = info.name;
         let config = EngineConfig {
             depth: DEPTH,
@@ -28,17 +35,19 @@ fn ops_run_without_the_heap() {
                 write: true,
                 create: false,
                 recreate: false,
-                bytes: 0,
+                bytes: 64 * u64::from(BLOCK),
                 random: true,
             }],
             ..EngineConfig::new(built_in(name), Clock::monotonic())
         };
         match start(config) {
+            // Starting a worker allocates, at a time of the pool's choice.
+            Ok(AnyEngine::Offload(_)) => {}
             Ok(mut engine) => run(name, &mut engine),
             Err(error) => println!("skipped: {name}: {error}"),
         }
     }
-    std::fs::remove_file(&path).unwrap();
+    let _removed = std::fs::remove_file(&path);
 }
 
 /// Runs 10,000 reads and writes at full depth, reaping in parts.

@@ -94,7 +94,11 @@ fn refused_row(known: &known::Known) -> String {
 fn push_engines(text: &mut String, vocabulary: Vocabulary<'_>) {
     text.push_str("\n## Engines\n\n| engine | compared with fio |\n|---|---|\n");
     for engine in vocabulary.engines() {
-        text.push_str(&format!("| `{}` | same: {} |\n", engine.name, engine.help));
+        let (verdict, note) = match engine.different {
+            "" => ("same", engine.help),
+            different => ("different", different),
+        };
+        text.push_str(&format!("| `{}` | {verdict}: {note} |\n", engine.name));
     }
     for name in LATER
         .iter()

@@ -182,7 +182,7 @@ impl Options {
     /// Returns whether the job's ops move data to or from storage, wherever it is.
     #[must_use]
     pub const fn moves_data(&self) -> bool {
-        !matches!(self.engine.storage, Storage::None)
+        self.engine.moves_data()
     }
 
     /// Returns whether an option of the engine with this effect is on.

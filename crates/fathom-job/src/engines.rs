@@ -1,24 +1,7 @@
 //! Engines that only fio has.
 
 /// Engines of fio that need only Linux and are not implemented yet.
-pub(crate) const LATER: [&str; 16] = [
-    "posixaio",
-    "splice",
-    "filecreate",
-    "filestat",
-    "filedelete",
-    "dircreate",
-    "dirstat",
-    "dirdelete",
-    "ftruncate",
-    "falloc",
-    "e4defrag",
-    "page_fault",
-    "nbd",
-    "libiscsi",
-    "nfs",
-    "http",
-];
+pub(crate) const LATER: &[&str] = &["nbd", "libiscsi", "nfs", "http"];
 
 /// Returns whether this is an SPDK plugin, by its name or by the path of its library.
 pub(crate) fn is_spdk(name: &str) -> bool {

@@ -65,7 +65,7 @@ pub use help::option_examples;
 pub use invocation::{Dialect, Invocation, RefusedInvocation, SelfTest};
 pub use lifecycle::{ExitWhat, LifecycleOptions, SteadyFigure, SteadyState, Unified};
 pub use logs::{LogFull, LogOptions, LogValue};
-pub use names::file_names;
+pub use names::{engine_files, file_names};
 pub use plan::{
     BlockSize, ClockSource, ContinueOnError, CpuPolicy, EtaMode, Fallocate, IdleProfile, Job,
     Options, Plan, PriorityShare, RandomDistribution, RandomGenerator, RateProcess, ReadWrite,

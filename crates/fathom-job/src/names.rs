@@ -1,5 +1,7 @@
 //! Names of the files of a job.
 
+use fathom_core::EngineOption;
+
 use crate::plan::Job;
 
 /// Returns the files of one clone of a job, in order. `job_number` is the number of the clone, 0
@@ -24,6 +26,18 @@ pub fn file_names(job: &Job, job_number: u32) -> Vec<String> {
     (0..options.nrfiles)
         .map(|file| format_name(&options.filename_format, &job.section, job_number, file))
         .map(|name| in_directory(directory, name))
+        .collect()
+}
+
+/// Returns the files that a job's engine writes beside those of `filename`, by the options that
+/// name them.
+#[must_use]
+pub fn engine_files(job: &Job, job_number: u32) -> Vec<(&'static EngineOption, String)> {
+    let (engine, values) = (job.options.engine, &job.options.engine_values);
+    let directory = directory(job, job_number);
+    let named = engine.written_files(values);
+    named
+        .map(|(option, name)| (option, in_directory(directory, name)))
         .collect()
 }
 

@@ -138,8 +138,9 @@ fn queues_and_engines() {
     check("--ioengine=io_uring --iodepth=32", |o| o.iodepth == 32);
     check("--ioengine=aio", |o| o.engine.name == "libaio");
     refuse("--ioengine=io_urin", "unknown-engine");
-    refuse("--ioengine=posixaio", "not-yet");
-    refuse("--ioengine=external:/x.so", "not-yet");
+    check("--ioengine=posixaio --iodepth=8", |o| o.iodepth == 8);
+    refuse("--ioengine=http", "not-yet");
+    refuse("--ioengine=external:/x.so", "not-in-fathom");
     refuse("--iodepth=0", "out-of-range");
     note("--iodepth=4", "depth-capped");
     note("--warnings-fatal --iodepth=4", "depth-capped");

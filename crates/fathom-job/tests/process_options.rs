@@ -119,5 +119,5 @@ fn what_needs_a_library_or_a_device_says_which() {
     refuse("--verify_fatal=1", "not-yet");
     refuse("--verify_state_save=1", "not-yet");
     refuse("--replay_time_scale=50", "not-yet");
-    refuse("--ioengine=splice", "not-yet");
+    refuse("--ioengine=nbd", "not-yet");
 }

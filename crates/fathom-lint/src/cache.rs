@@ -47,7 +47,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 fn files_in_memory(view: &JobView<'_>) -> Option<RuleMatch> {
-    if !view.setup.has_local_files() || !view.storage_facts.in_memory() {
+    if !view.setup.has_local_data() || !view.storage_facts.in_memory() {
         return None;
     }
     let mount = &view.storage_facts.storage.mount;

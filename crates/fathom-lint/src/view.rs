@@ -52,7 +52,7 @@ impl<'a> JobView<'a> {
 
     /// Returns true if the files are on storage other than memory.
     pub(super) fn has_storage(&self) -> bool {
-        self.setup.has_local_files() && !self.storage_facts.in_memory()
+        self.setup.has_local_data() && !self.storage_facts.in_memory()
     }
 
     /// Returns true if the option was given, in the job or in a section that it inherits.

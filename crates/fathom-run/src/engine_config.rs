@@ -1,8 +1,8 @@
 //! Engine configuration, derived from a job's options and setup.
 
-use fathom_core::Direction;
+use fathom_core::{Direction, OptionValue};
 use fathom_engine::{EngineConfig, EngineFile, FileAdvice, JobFacts, Kick, Registration};
-use fathom_job::{FadviseHint, Job, MemoryKind, OffloadKick, Options};
+use fathom_job::{FadviseHint, Job, MemoryKind, OffloadKick, Options, engine_files};
 use fathom_setup::check::{write_bytes, write_streams};
 use fathom_setup::translate::JobSetup;
 use fathom_setup::translate::pattern::{uses, writes};
@@ -34,6 +34,10 @@ pub(crate) fn engine_config(
         bytes: file.bytes,
         random: options.random,
     });
+    let mut values = options.engine_values.clone();
+    for (option, path) in engine_files(job, setup.place.clone) {
+        values.set(option.name, OptionValue::Text(path));
+    }
     EngineConfig {
         depth: setup.worker.depth,
         // At least 1: a job that only trims needs no buffer, but engines expect one.
@@ -41,7 +45,7 @@ pub(crate) fn engine_config(
         files: files.collect(),
         direct: options.direct,
         sync_flag: options.sync,
-        options: options.engine_values.clone(),
+        options: values,
         memory: memory(options),
         locks: locks.of(options, setup),
         advice: advice(options.files.fadvise_hint),

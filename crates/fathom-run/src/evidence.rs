@@ -212,7 +212,7 @@ fn paths(setups: &[JobSetup]) -> impl Iterator<Item = &Path> {
 fn buffered_files(setups: &[JobSetup]) -> HashSet<&str> {
     let buffered = setups.iter().filter(|setup| {
         let options = &setup.job.options;
-        setup.has_local_files() && (!options.direct || !options.engine.bypasses_cache)
+        setup.has_local_data() && (!options.direct || !options.engine.bypasses_cache)
     });
     buffered
         .flat_map(|setup| setup.files.iter().map(|file| file.path.as_str()))
@@ -221,7 +221,7 @@ fn buffered_files(setups: &[JobSetup]) -> HashSet<&str> {
 
 /// Returns true if the files of a clone are sampled.
 fn is_asked(setup: &JobSetup) -> bool {
-    setup.has_local_files() && setup.place.clone < CLONES_ASKED
+    setup.has_local_data() && setup.place.clone < CLONES_ASKED
 }
 
 /// Returns how many bytes of a job's files are in the page cache.

@@ -193,8 +193,10 @@ fn refused(launch: &Launch, guard: &Guard) -> Option<JobOutcome> {
         .files
         .iter()
         .filter(|file| file.write || file.recreate);
-    let mut changed = changed.map(|file| Path::new(&file.path));
-    let refusal = changed.find_map(|path| guard.check_free(path).err())?;
+    let named = engine.engine.info.written_files(&engine.options);
+    let named = named.map(|(_option, path)| path);
+    let mut changed = changed.map(|file| file.path.clone()).chain(named);
+    let refusal = changed.find_map(|path| guard.check_free(Path::new(&path)).err())?;
     Some(JobOutcome {
         failure: Some(JobFailure::new(Errno::EBUSY, refusal.to_string()).hint(refusal.hint())),
         ..JobOutcome::default()

@@ -47,6 +47,8 @@ pub struct LayoutJob {
     pub name: String,
     /// Files of the job.
     pub files: Vec<LayoutFile>,
+    /// Directories of the job, of an engine that works on directories.
+    pub directories: Vec<PathBuf>,
     /// Data to write into them.
     pub content: FileContent,
     /// `fallocate`.
@@ -212,6 +214,9 @@ struct Current<'a> {
 
 impl Layout<'_> {
     fn job(&mut self, job: &LayoutJob) -> Result<(), LayoutError> {
+        for directory in &job.directories {
+            self.directory(job, directory)?;
+        }
         let mut pending = Vec::new();
         for file in &job.files {
             let found = inspect(&file.path)?;
@@ -322,10 +327,31 @@ impl Layout<'_> {
         Err(LayoutError::new(&file.path, LayoutErrorKind::NotAFile))
     }
 
-    /// Creates missing directories with mode 0700, as fio does.
+    /// Creates a directory of the job, if it is missing.
+    fn directory(&mut self, job: &LayoutJob, path: &Path) -> Result<(), LayoutError> {
+        if (self.options.stop)() {
+            return Err(LayoutError::new(path, LayoutErrorKind::Interrupted));
+        }
+        if path.is_dir() {
+            return Ok(());
+        }
+        if !job.may_create {
+            return Err(LayoutError::new(path, LayoutErrorKind::CreationForbidden));
+        }
+        self.make_missing(path.ancestors())
+    }
+
+    /// Creates the missing directories above a file.
     fn make_folders(&mut self, path: &Path) -> Result<(), LayoutError> {
-        let parents = path.ancestors().skip(1);
-        let missing: Vec<&Path> = parents
+        self.make_missing(path.ancestors().skip(1))
+    }
+
+    /// Creates missing directories, given inner before outer, with mode 0700, as fio does.
+    fn make_missing<'p>(
+        &mut self,
+        folders: impl Iterator<Item = &'p Path>,
+    ) -> Result<(), LayoutError> {
+        let missing: Vec<&Path> = folders
             .take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists())
             .collect();
         for folder in missing.into_iter().rev() {

@@ -35,7 +35,9 @@ pub(crate) fn lay_out(
         let options = &job.options;
         let fails = !options.allow_file_create && failing.iter().any(|told| told.job == job.name);
         let needs = setup.early_end.is_none() && setup.has_local_files();
-        needs && !options.create_on_open && !options.fills() && !fails
+        let names = options.engine.name_work();
+        let made_by_ops = names.is_some_and(|names| !names.laid_out);
+        needs && !options.create_on_open && !options.fills() && !fails && !made_by_ops
     });
     let jobs: Vec<LayoutJob> = wanted.map(|(job, setup)| layout_job(job, setup)).collect();
     let stops = session.stops;
@@ -79,9 +81,15 @@ fn layout_job(job: &Job, setup: &JobSetup) -> LayoutJob {
         length: file.bytes,
         written,
     });
+    let names = options.engine.name_work();
+    let (files, directories) = match names.is_some_and(|names| names.directories) {
+        false => (files.collect(), Vec::new()),
+        true => (Vec::new(), files.map(|file| file.path).collect()),
+    };
     LayoutJob {
         name: setup.name.clone(),
-        files: files.collect(),
+        files,
+        directories,
         content,
         fallocate: options.fallocate,
         fsync: options.create_fsync,
@@ -139,6 +147,14 @@ pub(crate) fn clear(setups: &[JobSetup]) -> Vec<Warning> {
     for setup in setups {
         let options = &setup.job.options;
         if !setup.has_local_files() || !options.unlink {
+            continue;
+        }
+        let names = options.engine.name_work();
+        if names.is_some_and(|names| names.directories) {
+            for file in &setup.files {
+                // Not if it is gone, or has other content than the job's.
+                let _kept = std::fs::remove_dir(&file.path);
+            }
             continue;
         }
         let files = setup.files.iter();

@@ -70,6 +70,7 @@ pub(crate) fn judge_job(seen: &JobEvidence<'_>, run: &RunEvidence) -> Vec<Validi
         queue_depth(seen),
         working_set(seen, run),
         cpu_bound(seen),
+        bandwidth(seen),
         response_time(seen),
     ];
     let named = judgements.into_iter().flatten().map(|validity| Validity {
@@ -158,7 +159,7 @@ fn written(seen: &JobEvidence<'_>) -> Option<Validity> {
 /// Checks whether reads came from memory or writes stayed there.
 fn page_cache(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     let options = &seen.job.options;
-    if options.direct || !seen.setup.has_local_files() || moved(seen) == 0 {
+    if options.direct || !seen.setup.has_local_data() || moved(seen) == 0 {
         return None;
     }
     if seen.below.is_memory() {
@@ -236,7 +237,7 @@ fn cached_reads(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
 
 /// Checks that direct I/O did not fill the page cache.
 fn direct_io(seen: &JobEvidence<'_>) -> Option<Validity> {
-    if !seen.job.options.direct || !seen.setup.has_local_files() || moved(seen) == 0 {
+    if !seen.job.options.direct || !seen.setup.has_local_data() || moved(seen) == 0 {
         return None;
     }
     if !seen.job.options.engine.bypasses_cache {
@@ -305,7 +306,7 @@ fn queue_depth(seen: &JobEvidence<'_>) -> Option<Validity> {
 /// Checks whether the files fit into memory, which would soon serve their reads.
 fn working_set(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     let memory = run.memory;
-    if !seen.setup.has_local_files() || memory.bytes == 0 || moved(seen) == 0 {
+    if !seen.setup.has_local_data() || memory.bytes == 0 || moved(seen) == 0 {
         return None;
     }
     let bytes: u64 = seen.setup.files.iter().map(|file| file.length).sum();
@@ -324,8 +325,24 @@ fn working_set(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     Some(validity("working_set", ok, sentence, figures))
 }
 
+/// States that bytes are no amount of data where an engine moves none.
+fn bandwidth(seen: &JobEvidence<'_>) -> Option<Validity> {
+    let options = &seen.job.options;
+    if moved(seen) == 0 || options.moves_data() || !seen.setup.has_local_files() {
+        return None;
+    }
+    let name = options.engine.name;
+    let sentence = format!(
+        "the {name} engine moves no data: bytes and bandwidth are the ops times their block size"
+    );
+    Some(validity("bandwidth", true, sentence, Vec::new()))
+}
+
 /// Checks that the CPU was not the bottleneck.
 fn cpu_bound(seen: &JobEvidence<'_>) -> Option<Validity> {
+    if seen.setup.has_local_files() && !seen.setup.has_local_data() {
+        return None; // the kernel's work on files, which was to be measured, is work of the CPU
+    }
     let cpu = &seen.record.cpu;
     let busy = percent(cpu.user_us + cpu.system_us, cpu.wall_us)?.min(100.0);
     if moved(seen) == 0 {
@@ -344,7 +361,7 @@ fn cpu_bound(seen: &JobEvidence<'_>) -> Option<Validity> {
     let ok = !moves_data || polls || busy < BUSY_PERCENT;
     let sentence = if !moves_data {
         let name = seen.job.options.engine.name;
-        format!("the {name} engine moves no data: the numbers show only the cost of fathom itself")
+        format!("the {name} engine moves no data: no storage was measured")
     } else if ok {
         format!("the job's thread was busy {busy:.0} % of the time")
     } else {
@@ -405,7 +422,7 @@ fn moved(seen: &JobEvidence<'_>) -> u64 {
 
 /// Returns the bytes that a job read with direct or buffered I/O.
 pub(crate) fn read_bytes(seen: &JobEvidence<'_>, direct: bool) -> u64 {
-    let counts = seen.setup.has_local_files() && seen.job.options.direct == direct;
+    let counts = seen.setup.has_local_data() && seen.job.options.direct == direct;
     if counts {
         seen.record.directions.read.bytes
     } else {
@@ -415,7 +432,7 @@ pub(crate) fn read_bytes(seen: &JobEvidence<'_>, direct: bool) -> u64 {
 
 /// Returns the bytes that a job wrote to storage other than memory.
 pub(crate) fn written_bytes(seen: &JobEvidence<'_>) -> u64 {
-    if !seen.setup.has_local_files() || seen.below.is_memory() {
+    if !seen.setup.has_local_data() || seen.below.is_memory() {
         0
     } else {
         seen.record.directions.write.bytes

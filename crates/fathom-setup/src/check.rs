@@ -2,6 +2,7 @@
 //! cannot work, and sizes that make no sense. One pass reports every problem of every job.
 
 mod atomic;
+mod engine_fit;
 pub mod pollers;
 mod process;
 pub mod scheduler;
@@ -17,7 +18,7 @@ use fathom_host::probe;
 use fathom_host::safety::Guard;
 use fathom_host::storage::storage_under;
 use fathom_host::target_kind::TargetKind;
-use fathom_job::{BlockSize, Job, Plan, Settings};
+use fathom_job::{BlockSize, Job, Plan, Settings, engine_files};
 use fathom_workload::Worker;
 
 use crate::error::RunProblem;
@@ -67,7 +68,10 @@ impl Checker {
     fn job(&mut self, job: &Job, settings: &Settings) {
         let options = &job.options;
         if settings.read_only && writes(&job.options) {
-            let message = "the job writes or trims, which --readonly forbids";
+            let message = match options.engine.always_writes {
+                true => "the job's engine changes files, which --readonly forbids",
+                false => "the job writes or trims, which --readonly forbids",
+            };
             self.add(job, "rw", RunProblem::new(ProblemKind::ReadOnly, message));
         }
         let commands = ["exec_prerun", "exec_postrun"];
@@ -94,7 +98,8 @@ impl Checker {
             let problem = RunProblem::new(ProblemKind::NoSuchCpu, message).hint(hint);
             self.add(job, "cpus_allowed", problem);
         }
-        for (option, problem) in process::check(options) {
+        let fit = engine_fit::check(job);
+        for (option, problem) in process::check(options).into_iter().chain(fit) {
             self.add(job, option, problem);
         }
         if let Some(buffers) = &options.memory.file {
@@ -157,6 +162,15 @@ impl Checker {
         if !setup.has_local_files() {
             return;
         }
+        for (option, path) in engine_files(job, setup.place.clone) {
+            if self.looked_at.insert((path.clone(), true, false)) {
+                let allowed = job.options.allow_mounted_write;
+                let refused = self.guard.check(Path::new(&path), true, allowed).err();
+                if let Some(refusal) = refused {
+                    self.add(job, option.name, refusal.into());
+                }
+            }
+        }
         for file in &setup.files {
             let key = (file.path.clone(), changes(job, file), job.options.direct);
             if self.looked_at.insert(key) {
@@ -170,14 +184,19 @@ impl Checker {
         let path = Path::new(&file.path);
         let allowed = job.options.allow_mounted_write;
         let refused = self.guard.check(path, changes(job, file), allowed).err();
+        let names = job.options.engine.name_work();
+        let wrong =
+            names.and_then(|names| engine_fit::name_target(names, file, changes(job, file)));
         let problem = match (refused, file.found) {
             (Some(refusal), _) => Some(refusal.into()),
+            _ if wrong.is_some() => wrong,
+            (None, TargetKind::Missing) => missing(job, path),
+            _ if names.is_some() && path.exists() => None,
             (None, TargetKind::Directory) => {
                 let message = format!("{} is a directory", file.path);
                 let problem = RunProblem::new(ProblemKind::IsADirectory, message);
                 Some(problem.hint("name a file in it, or use `directory=`"))
             }
-            (None, TargetKind::Missing) => missing(job, path),
             // Planned by an earlier job, which will lay it out.
             (None, TargetKind::Regular(_)) if !path.exists() => missing(job, path),
             (None, TargetKind::Regular(_)) => closed(job, file),

@@ -109,6 +109,8 @@ problem_kinds! {
     FileClosedToUs = "file_closed_to_us",
 
     // This machine and its resources.
+    /// A job asks its engine for what the engine does not do.
+    EngineCannot = "engine_cannot",
     /// An engine cannot be started.
     EngineRefused = "engine_refused",
     /// A feature that this program was built without.
@@ -159,7 +161,7 @@ problem_kinds! {
     MachineBadValue = "machine_bad_value",
     /// Values of a machine file contradict each other.
     MachineMakesNoSense = "machine_makes_no_sense",
-    /// A modelled run of the null engine.
+    /// A modelled run of an engine without block I/O.
     NullHasNoModel = "null_has_no_model",
     /// A file without a modelled device.
     NoModel = "no_model",

@@ -65,6 +65,13 @@ impl JobSetup {
     pub fn has_local_files(&self) -> bool {
         self.job.options.has_local_files()
     }
+
+    /// Returns true if the job moves data of files or devices of this machine, through the page
+    /// cache or past it.
+    #[must_use]
+    pub fn has_local_data(&self) -> bool {
+        self.has_local_files() && self.job.options.moves_data()
+    }
 }
 
 /// Reason for which a job ends before its first op. Its setup has no files, and only a run in which
@@ -191,11 +198,17 @@ impl Planned<'_> {
         if !setup.has_local_files() {
             return;
         }
+        let names = setup.job.options.engine.name_work();
+        let directories = names.is_some_and(|names| names.directories);
         for file in setup
             .files
             .iter()
             .filter(|file| file.found.is_file_or_missing())
         {
+            if directories {
+                self.files.insert(file.path.clone(), TargetKind::Directory);
+                continue;
+            }
             let bytes = file.found.bytes().unwrap_or(0).max(file.bytes);
             self.files
                 .insert(file.path.clone(), TargetKind::Regular(bytes));

@@ -143,6 +143,10 @@ const UNTRIED: &[(&str, &str)] = &[
         "nvme_tcp",
         "fio has it as a plugin of SPDK's; tested beside our target and Linux's",
     ),
+    ("dircreate", "not in fio 3.33; tested by itself"),
+    ("dirstat", "not in fio 3.33; tested by itself"),
+    ("dirdelete", "not in fio 3.33; tested by itself"),
+    ("page_fault", "not in fio 3.33; tested by itself"),
     ("help", "each prints its own text"),
     ("crctest", "seconds of a processor's time; tested by itself"),
     (

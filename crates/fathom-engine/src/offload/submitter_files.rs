@@ -1,6 +1,6 @@
 //! Files of the thread that submits for an offloaded job, by index.
 
-use fathom_core::{EngineError, FileIndex, Storage};
+use fathom_core::{EngineError, FileIndex};
 
 use crate::EngineConfig;
 use crate::files::Files;
@@ -8,23 +8,20 @@ use crate::files::Files;
 /// The submitter's view of the job's files: which ones it has opened, so that workers may use them.
 ///
 /// A local file is opened here too, so that `open` reports its errors, creates it, and keeps it in
-/// use while no worker runs. A file of an engine without local files has a name that only the
-/// engine understands: the workers' engines open it, and a pool whose first worker cannot does not
-/// start.
+/// use while no worker runs. Any other engine does more, or less, with a name than open a file: the
+/// workers' engines do it, and a pool whose first worker cannot does not start.
 #[derive(Debug)]
 pub(super) enum SubmitterFiles {
     Local(Files),
-    /// Files of an engine without local files: true for those that are open.
+    /// Files of an engine that opens no local files: true for those that are open.
     Named(Vec<bool>),
 }
 
 impl SubmitterFiles {
     pub(super) fn new(config: &EngineConfig) -> Self {
-        match config.engine.info.storage {
-            Storage::LocalFiles => Self::Local(Files::new(config)),
-            Storage::Remote | Storage::Peer | Storage::None => {
-                Self::Named(vec![false; config.files.len()])
-            }
+        match config.engine.info.opens_local_files() {
+            true => Self::Local(Files::new(config)),
+            false => Self::Named(vec![false; config.files.len()]),
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 
 use fathom_core::{
     Completion, Direction, Engine, EngineError, EngineStep, Errno, FileIndex, Op, OpKind, Slot,
-    Storage, Submitted, Tick,
+    Submitted, Tick,
 };
 use fathom_sys::thread::{self, Usage};
 
@@ -259,7 +259,7 @@ impl<'a, E: Engine> PoolWorker<'a, E> {
     /// become errors of ops.
     fn open_all(&mut self) -> Result<(), EngineError> {
         let optional = self.number > 0;
-        let local = self.shared.config().engine.info.storage == Storage::LocalFiles;
+        let local = self.shared.config().engine.info.opens_local_files();
         for file in (0..).take(self.opened.len()).map(FileIndex::new) {
             match self.open(file) {
                 Err(error) if optional || !local || is_out_of_files(&error) => {

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use fathom_conformance::{Account, BLOCK, BLOCKS, Subject, content};
 use fathom_core::{
-    Capabilities, Direction, Engine, EngineOption, EngineValues, Errno, FileIndex, Op, OpKind,
-    Slot, Storage, Tick,
+    Capabilities, Direction, Engine, EngineInfo, EngineOption, EngineValues, Errno, FileIndex, Op,
+    OpKind, OptionEffect, OptionValue, Slot, Storage, Tick, Work,
 };
 use fathom_engine::options::{
     FIXEDBUFS, FORCE_ASYNC, HIPRI, LIBAIO_VECTORED, NONVECTORED, REGISTERFILES, SQTHREAD_POLL,
@@ -19,6 +19,10 @@ use fathom_engine::{
     AnyEngine, EngineConfig, EngineFile, FileLock, Kick, Registry, built_in, start,
 };
 use fathom_sys::clock::Clock;
+use fathom_sys::files::{self, Allocation};
+
+/// ENOTTY: the result of an ioctl that the file system does not have.
+const NOT_AN_IOCTL: i32 = -25;
 
 /// Engine under test, and its configuration.
 #[derive(Clone, Debug)]
@@ -47,7 +51,7 @@ impl Default for Setup {
 }
 
 impl Setup {
-    /// Returns every engine at depths 1 and 16, and with each option of its own.
+    /// Returns every engine of `names` at depths 1 and 16, and with each option of its own.
     pub(crate) fn all(base: &Self) -> Vec<Self> {
         let mut all = Vec::new();
         for name in names() {
@@ -147,15 +151,24 @@ pub(crate) struct Bench {
     account: Account,
     clock: Clock,
     data: bool,
+    info: &'static EngineInfo,
 }
 
 impl Drop for Bench {
     fn drop(&mut self) {
         let _already_gone = fs::remove_file(&self.path);
+        let _rarely_there = fs::remove_file(beside(&self.path));
     }
 }
 
 fn config(setup: &Setup, path: &str, clock: Clock) -> EngineConfig {
+    let info = built_in(setup.name).info;
+    let mut options = setup.options.clone();
+    let written = info.options.iter();
+    for option in written.filter(|option| option.effect == Some(OptionEffect::WrittenFile)) {
+        let beside = beside(Path::new(path)).to_string_lossy().into_owned();
+        options.set(option.name, OptionValue::Text(beside));
+    }
     EngineConfig {
         depth: setup.depth,
         buffer_bytes: BLOCK,
@@ -165,23 +178,43 @@ fn config(setup: &Setup, path: &str, clock: Clock) -> EngineConfig {
             write: true,
             create: true,
             recreate: false,
-            bytes: 0,
+            // A file that is mapped has its own size.
+            bytes: if info.moves_data() {
+                0
+            } else {
+                64 * u64::from(BLOCK)
+            },
             random: true,
         }],
         direct: setup.direct,
-        options: setup.options.clone(),
+        options,
         offload: setup.offload,
         locks: setup.locks.clone(),
         ..EngineConfig::new(built_in(setup.name), clock)
     }
 }
 
-/// Returns the names of all built-in engines that perform I/O without a peer. The others have tests
-/// of their own.
+/// Returns the name of the file that an engine may write beside its own.
+fn beside(path: &Path) -> PathBuf {
+    path.with_extension("beside")
+}
+
+/// Creates a file of blocks without data.
+fn allocate(path: &Path, bytes: u64) {
+    let file = fs::File::create(path).unwrap();
+    if files::allocate(&file, Allocation::Native, 0, bytes).is_err() {
+        file.set_len(bytes).unwrap();
+    }
+}
+
+/// Returns the names of the built-in engines that perform I/O on an open file, or on none. Those on
+/// names are tested in `conformance_names.rs`, those with a peer or without I/O by themselves.
 fn names() -> Vec<&'static str> {
     let registry = Registry::built_in();
     let infos = registry.infos().iter();
-    let with_files = infos.filter(|info| info.performs_io() && info.storage != Storage::Peer);
+    let with_files = infos.filter(|info| {
+        info.performs_io() && info.storage != Storage::Peer && info.name_work().is_none()
+    });
     with_files.map(|info| info.name).collect()
 }
 
@@ -190,7 +223,7 @@ pub(crate) fn missing_file(setup: &Setup, path: &str) {
     let Ok(mut engine) = start(config(setup, path, Clock::monotonic())) else {
         return;
     };
-    if setup.name == "null" {
+    if built_in(setup.name).info.storage == Storage::None {
         return;
     }
     let error = engine.as_dyn().open(FileIndex::new(0)).unwrap_err();
@@ -208,7 +241,13 @@ impl Bench {
     pub(crate) fn new(setup: &Setup) -> Option<Self> {
         // The file is there from the start: some engines map it when it is opened.
         let blocks: Vec<u8> = (0..BLOCKS).flat_map(content).collect();
-        Self::over(setup, |path| fs::write(path, blocks).unwrap())
+        Self::over(setup, |path| {
+            match built_in(setup.name).info.work {
+                // As a run lays it out. Data just written have no blocks yet, or busy ones.
+                Work::Allocation => allocate(path, blocks.len() as u64),
+                Work::Data | Work::Names(_) => fs::write(path, blocks).unwrap(),
+            }
+        })
     }
 
     /// Creates a bench over a named pipe.
@@ -251,9 +290,11 @@ impl Bench {
             account: Account::default(),
             clock,
             data,
+            info: built_in(setup.name).info,
         };
-        let uncached = setup.options.flag(&UNCACHED);
-        if uncached && bench.run(bench.read(0, 0)).result == Errno::EOPNOTSUPP.result() {
+        let needs_support = setup.options.flag(&UNCACHED) || bench.info.work == Work::Allocation;
+        let no_support = [Errno::EOPNOTSUPP.result(), NOT_AN_IOCTL];
+        if needs_support && no_support.contains(&bench.run(bench.read(0, 0)).result) {
             println!("skipped: {}: not on this filesystem", setup.title());
             return None;
         }
@@ -262,6 +303,10 @@ impl Bench {
 
     pub(crate) fn block(&self) -> u32 {
         BLOCK
+    }
+
+    pub(crate) fn performs(&self, direction: Direction) -> bool {
+        self.info.directions.contains(&direction)
     }
 
     pub(crate) fn capabilities(&mut self) -> Capabilities {
@@ -281,10 +326,15 @@ impl Bench {
         self.engine.as_dyn().invalidate(FileIndex::new(0)).unwrap();
     }
 
+    /// Returns a read, or an op of another direction if the engine performs no reads.
     pub(crate) fn read(&self, slot: u32, block: u32) -> Op {
+        let direction = match self.performs(Direction::Read) {
+            true => Direction::Read,
+            false => self.info.directions[0],
+        };
         Op {
             slot: Slot::new(slot),
-            kind: OpKind::Data(Direction::Read),
+            kind: OpKind::Data(direction),
             priority: 0,
             file: FileIndex::new(0),
             length: BLOCK,

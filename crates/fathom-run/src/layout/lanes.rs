@@ -175,6 +175,7 @@ mod tests {
         LayoutJob {
             name: name.to_owned(),
             files: files.split_whitespace().map(file).collect(),
+            directories: Vec::new(),
             content: FileContent::Zeros,
             fallocate: Fallocate::None,
             fsync: false,

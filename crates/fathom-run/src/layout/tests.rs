@@ -38,6 +38,7 @@ impl Scratch {
         LayoutJob {
             name: "t".into(),
             files: files.collect(),
+            directories: Vec::new(),
             content: FileContent::Random { seed: 1 },
             fallocate: Fallocate::Native,
             fsync: true,

@@ -58,6 +58,7 @@ pub(super) fn files(
         offset_align: u64::from(options.files.offset_align),
         append: options.files.append,
         fill: options.fills(),
+        op_per_file: options.engine.name_work().is_some(),
         files: &existing,
     };
     let mut drawn = 0;

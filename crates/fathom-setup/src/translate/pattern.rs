@@ -47,9 +47,11 @@ pub fn pattern(
     })
 }
 
-/// Returns true if the job writes or trims.
+/// Returns true if the job writes or trims, or its engine changes files whatever its ops are.
 pub fn writes(options: &Options) -> bool {
-    uses(options, Direction::Write) || uses(options, Direction::Trim)
+    uses(options, Direction::Write)
+        || uses(options, Direction::Trim)
+        || options.engine.always_writes
 }
 
 /// Returns true if the job issues ops of this direction, not counting verification.

@@ -42,6 +42,8 @@ pub(crate) struct SizeRequest<'a> {
     pub(crate) append: bool,
     /// `fill_device` of a job that only writes: without a size, until the disk is full.
     pub(crate) fill: bool,
+    /// An op is a file, whatever its length: the range in each is one op.
+    pub(crate) op_per_file: bool,
     /// Existing files in the job's order; at least one.
     pub(crate) files: &'a [Existing],
 }
@@ -140,7 +142,7 @@ pub(crate) fn sizes(
     }
     let total = sum(files.iter().map(|file| file.length))?;
     let asked = match request.size {
-        Some(Size::Bytes(size)) => size.min(total),
+        Some(Size::Bytes(size)) if !request.op_per_file => size.min(total),
         _ => total,
     };
     let bytes_per_pass = match request.io_size {
@@ -252,6 +254,9 @@ fn file_size(
         cut = bytes > there;
         length = length.min(there - offset);
         bytes = bytes.min(there);
+    }
+    if request.op_per_file {
+        (offset, length) = (0, request.smallest);
     }
     Ok(FileSize {
         offset,

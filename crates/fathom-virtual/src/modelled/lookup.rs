@@ -73,7 +73,14 @@ impl MachineModel {
             let engine = job.options.engine;
             if !job.options.moves_data() || engine.storage == Storage::Peer {
                 let name = engine.name;
-                let message = format!("`ioengine={name}` has no device: there is nothing to model");
+                let message = match job.options.has_local_files() {
+                    true => format!(
+                        "`ioengine={name}` does no block I/O: a modelled device has nothing to do"
+                    ),
+                    false => {
+                        format!("`ioengine={name}` has no device: there is nothing to model")
+                    }
+                };
                 let problem = RunProblem::new(ProblemKind::NullHasNoModel, message);
                 let hint = "name an engine that does I/O, as `ioengine=libaio`";
                 problems.push(problem.hint(hint).at(job, "ioengine"));

@@ -36,6 +36,7 @@ fn ask(files: &[Existing]) -> SizeRequest<'_> {
         offset_align: 0,
         append: false,
         fill: false,
+        op_per_file: false,
         files,
     }
 }
