@@ -36,7 +36,7 @@ restart() {
     # In the midst of the writes, which take 8 s.
     sleep 2
     nvmet_stop "$nqn"
-    sleep 2
+    within 10 nvmet_is_alone
     nvmet_start "$nqn" 10.0.2.15
     touch /tmp/restarted
 }

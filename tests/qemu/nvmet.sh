@@ -29,7 +29,11 @@ nvmet_stop() {
     rmdir "$subsystem/namespaces/1" "$subsystem"
 }
 
-# Tells whether a host has a connection to it: port 4420, established.
+# Returns success if a host has a connection to it: port 4420, established.
 nvmet_is_connected() {
     grep -q ':1144 [0-9A-F]*:[0-9A-F]* 01 ' /proc/net/tcp
+}
+
+nvmet_is_alone() {
+    ! nvmet_is_connected
 }
