@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use fathom_core::{BlockDevice, Command, CommandData, Finished, Geometry, Nanos, Tick};
-use fathom_net::target::{DeviceError, DeviceFactory, TargetConfig};
-use fathom_nvme::{Connect, Opcode, Pdu};
+use fathom_core::{BlockDevice, CommandData, Finished, Geometry, Nanos, Tick};
+use fathom_net::target::{DeviceError, DeviceFactory, TargetConfig, TargetStatistics};
+use fathom_nvme::{Command, Connect, Opcode, Pdu};
 
 use crate::bare_host::{BareHost, connect, inside, transfer};
 use crate::setup::{NO_DIGESTS, config, connections, memory, null, start, wait_for};
@@ -106,6 +106,42 @@ fn a_host_that_does_not_keep_alive_loses_its_controller() {
     wait_for(&target, |statistics| connections(statistics) == 0);
 }
 
+/// The most that a controller may have: 128 I/O queues of 1024 entries.
+#[test]
+fn the_largest_queues_work() {
+    let mut config = config(null(), 2);
+    config.limits.queue_entries = 1024;
+    config.limits.queues = 128;
+    let (target, address, _) = start(config);
+    let mut admin = BareHost::admin(address, NO_DIGESTS);
+    let features = Command::new(Opcode::SET_FEATURES, 9)
+        .with_dword(10, 7)
+        .with_dword(11, 0x03ff_03ff)
+        .with_data(inside(0));
+    assert_eq!(admin.run(features, &[]).0.result, 0x007f_007f);
+    let open = |qid| {
+        let mut queue = BareHost::open(address, NO_DIGESTS);
+        let largest = Connect {
+            sq_size: 1023,
+            ..connect(qid, admin.cntlid)
+        };
+        assert!(queue.connect(&largest).status.is_success(), "queue {qid}");
+        queue
+    };
+    let mut queues: Vec<_> = (1..=128).map(open).collect();
+    for queue in &mut queues {
+        queue.succeed(transfer(Opcode::READ, 1, 0, 512), &[]);
+    }
+    let queue = &mut queues[127];
+    for cid in 0..1023 {
+        queue.send(&Pdu::Command(transfer(Opcode::READ, cid, 0, 512)), &[]);
+    }
+    for _ in 0..1023 {
+        assert!(matches!(queue.receive().unwrap().pdu, Pdu::C2hData(_)));
+    }
+    assert_eq!(connections(&target.statistics()), 129);
+}
+
 #[test]
 fn connections_beyond_the_limits_are_turned_away_and_the_others_go_on() {
     for (total, of_address) in [(8, 100), (100, 8)] {
@@ -141,7 +177,7 @@ impl BlockDevice for Slow {
         }
     }
 
-    fn start(&mut self, command: &Command, _data: &mut CommandData, now: Tick) {
+    fn start(&mut self, command: &fathom_core::Command, _data: &mut CommandData, now: Tick) {
         let at = now + Nanos::from_millis(400);
         self.0
             .push_back(Finished::new(command.tag, at, command.whole()));
@@ -167,6 +203,34 @@ impl DeviceFactory for Slows {
 
     fn geometry(&self) -> Geometry {
         Slow::default().geometry()
+    }
+}
+
+/// Only commands that move data wait for buffers.
+#[test]
+fn hosts_connect_while_others_hold_all_buffers() {
+    for cache in [0, 8] {
+        let mut config = config(Arc::new(Slows), 1);
+        config.buffers.count = Some(1);
+        config.buffers.cache = cache;
+        let (target, address, _) = start(config);
+        let admin = BareHost::admin(address, NO_DIGESTS);
+        let mut queues: Vec<_> = (1..=5)
+            .map(|qid| admin.io(address, qid, NO_DIGESTS))
+            .collect();
+        // 155 commands, each of which keeps the device for 400 ms.
+        for queue in &mut queues {
+            for cid in 0..31 {
+                queue.send(&Pdu::Command(transfer(Opcode::READ, cid, 0, 4096)), &[]);
+            }
+        }
+        let pending = |statistics: &TargetStatistics| statistics.threads[0].admission.pending;
+        wait_for(&target, |statistics| pending(statistics) > 128);
+        let other = BareHost::admin(address, NO_DIGESTS);
+        let mut queue = other.io(address, 1, NO_DIGESTS);
+        let flush = Command::new(Opcode::FLUSH, 1).with_nsid(1);
+        queue.succeed(flush, &[]);
+        assert!(pending(&target.statistics()) > 0, "they waited, too");
     }
 }
 
