@@ -214,6 +214,40 @@ fn ops_in_flight_survive_a_lost_connection() {
     }
 }
 
+/// Data must not go to a namespace that only has the address of the one that was opened.
+#[test]
+fn a_target_that_is_replaced_by_another_is_not_written_to() {
+    let plain = PeerConfig::default;
+    for (other, is_same) in [
+        (plain(), true),
+        (
+            PeerConfig {
+                nguid: [8; 16],
+                ..plain()
+            },
+            false,
+        ),
+        (
+            PeerConfig {
+                bytes: 65 << 12,
+                ..plain()
+            },
+            false,
+        ),
+    ] {
+        let mut bench = Bench::new(Peer::start(plain()), 1, "reconnect=20");
+        bench.open();
+        bench.run_one(bench.read(0, 1));
+        bench.replace_peer(other);
+        let written = bench.run(bench.write(0, 1)).result;
+        match is_same {
+            true => assert_eq!(written, BLOCK.cast_signed()),
+            false => assert_eq!(written, Errno::ENOLINK.result()),
+        }
+        assert_eq!(bench.peer().io_commands(), u64::from(is_same));
+    }
+}
+
 #[test]
 fn ops_fail_when_reconnecting_is_given_up() {
     for options in ["reconnect=0", "reconnect=1 connect_timeout=1"] {

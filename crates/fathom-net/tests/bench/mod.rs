@@ -6,7 +6,7 @@ use fathom_engine::{AnyEngine, EngineConfig, EngineFile, start};
 use fathom_net::NVME_TCP;
 use fathom_sys::clock::Clock;
 
-use crate::peer::Peer;
+use crate::peer::{Peer, PeerConfig};
 
 pub(crate) const FIRST: FileIndex = FileIndex::new(0);
 pub(crate) const SECOND: FileIndex = FileIndex::new(1);
@@ -68,6 +68,13 @@ impl Bench {
 
     pub(crate) fn peer(&self) -> &Peer {
         self.peer.as_ref().unwrap()
+    }
+
+    /// Replaces the peer by another one at its address.
+    pub(crate) fn replace_peer(&mut self, config: PeerConfig) {
+        let address = self.peer().address.to_string();
+        self.peer = None;
+        self.peer = Some(Peer::start_at(config, &address));
     }
 
     /// Ends the peer: its port is closed.

@@ -25,6 +25,7 @@ pub(crate) struct PeerConfig {
     pub(crate) allowed_hosts: Option<Vec<String>>,
     pub(crate) block_shift: u8,
     pub(crate) bytes: usize,
+    pub(crate) nguid: [u8; 16],
     /// Leave out the completion of reads that succeed.
     pub(crate) success_in_data: bool,
 }
@@ -50,6 +51,7 @@ impl Default for PeerConfig {
             allowed_hosts: None,
             block_shift: 9,
             bytes: 64 << 12,
+            nguid: [7; 16],
             success_in_data: true,
         }
     }
@@ -92,7 +94,7 @@ impl Peer {
         let namespace = NamespaceIdentity {
             blocks: (config.bytes >> config.block_shift) as u64,
             block_shift: config.block_shift,
-            nguid: [7; 16],
+            nguid: config.nguid,
         };
         let subsystem = Subsystem {
             nqn: NQN.into(),
