@@ -49,6 +49,7 @@ impl JobCheck<'_> {
         self.atomic();
         self.streams();
         self.preconditioning();
+        self.trims();
         self.rates();
         self.runtime();
         self.logs();

@@ -143,6 +143,7 @@ impl Default for Options {
             ioscheduler: None,
             process: crate::process::ProcessOptions::default(),
             device: crate::device::DeviceOptions::default(),
+            trims: crate::device::TrimOptions::default(),
             cmdprio_percentage: PerDirection::all(0),
             cmdprio_class: PerDirection::all(1),
             cmdprio: PerDirection::all(0),

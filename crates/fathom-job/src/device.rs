@@ -1,5 +1,5 @@
 //! Options on features of the device: atomic writes, write streams, preconditioning, errors of
-//! blocks.
+//! blocks, trims.
 
 /// Features of the device that a job uses or watches.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +22,30 @@ pub struct DeviceOptions {
     pub spr_op: f64,
     /// `spr_cs`: bytes in the device's write cache.
     pub spr_cs: u64,
+}
+
+/// Trims of blocks that the job has written and verifies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrimOptions {
+    /// `trim_percentage`.
+    pub percentage: u8,
+    /// `trim_verify_zero`.
+    pub verify_zero: bool,
+    /// `trim_backlog`, writes; 0: none.
+    pub backlog: u64,
+    /// `trim_backlog_batch`; 0: as `trim_backlog`.
+    pub batch: u32,
+}
+
+impl Default for TrimOptions {
+    fn default() -> Self {
+        Self {
+            percentage: 0,
+            verify_zero: true,
+            backlog: 0,
+            batch: 0,
+        }
+    }
 }
 
 impl Default for DeviceOptions {

@@ -509,6 +509,8 @@ pub struct Options {
     pub process: crate::process::ProcessOptions,
     /// Features of the device.
     pub device: crate::device::DeviceOptions,
+    /// `trim_percentage` and its family.
+    pub trims: crate::device::TrimOptions,
     // Engine-specific.
     pub cmdprio_percentage: PerDirection<u8>,
     pub cmdprio_class: PerDirection<u8>,

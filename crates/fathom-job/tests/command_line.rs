@@ -143,8 +143,8 @@ fn what_cannot_be_meant_is_refused_at_its_argument() {
     refuse("--direct=1--ioengine=null --name=x", &["0:1 glued"]);
     refuse("--filename=a--direct=1 --name=x", &["0:1 glued"]);
     refuse(
-        "--name=x --trim_backlog=1 --profile tiobench",
-        &["0:2 not-yet", "0:3 not-yet"],
+        "--name=x --gpu_dev_id=1 --profile tiobench",
+        &["0:2 not-in-fathom", "0:3 not-here"],
     );
     refuse("--name=x --readonly=1", &["0:2 needless-value"]);
     refuse("--name=x --status-interval=0", &["0:2 out-of-range"]);

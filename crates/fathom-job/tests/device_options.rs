@@ -83,3 +83,27 @@ fn write_streams() {
     refuse(&format!("{base} --plid_select=scheme"), "not-yet");
     refuse(&format!("{base} --dp_scheme=file"), "not-yet");
 }
+
+#[test]
+fn trims_of_written_blocks() {
+    let base = "--rw=randwrite --verify=crc32c --trim_percentage=30";
+    check(base, |o| {
+        let trims = o.trims;
+        (
+            trims.percentage,
+            trims.verify_zero,
+            trims.backlog,
+            trims.batch,
+        ) == (30, true, 0, 0)
+    });
+    let given = "--trim_verify_zero=0 --trim_backlog=1k --trim_backlog_batch=8";
+    check(&format!("{base} {given}"), |o| {
+        let trims = o.trims;
+        !trims.verify_zero && (trims.backlog, trims.batch) == (1024, 8)
+    });
+    check("--rw=read --trim_percentage=0 --trim_backlog=8", |_| true);
+    for excluded in ["--rw=read", "--rw=randtrim", "--verify=0", "--do_verify=0"] {
+        refuse(&format!("{base} {excluded}"), "no-blocks-to-trim");
+    }
+    refuse("--trim_percentage=101", "out-of-range");
+}

@@ -160,13 +160,13 @@ fn variables_and_keywords_are_replaced() {
 #[test]
 fn all_errors_of_a_file_are_told_at_once() {
     refuse(
-        "[a]\nbs=4q\nfoo=1\nruntime=1min\n[b\ntrim_backlog=1\n[c]\nbs=4k\nsize=1.5g\n",
+        "[a]\nbs=4q\nfoo=1\nruntime=1min\n[b\ngpu_dev_id=1\n[c]\nbs=4k\nsize=1.5g\n",
         &[
             "2:5 bad-suffix",
             "3:1 unknown-option",
             "4:10 bad-time-unit",
             "5:1 unclosed-section",
-            "6:14 not-yet",
+            "6:1 not-in-fathom",
             "9:6 fraction",
         ],
     );

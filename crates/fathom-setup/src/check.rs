@@ -7,6 +7,7 @@ pub mod pollers;
 mod process;
 pub mod scheduler;
 mod streams;
+mod trims;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -204,7 +205,12 @@ impl Checker {
         };
         if let Some(problem) = problem {
             self.add(job, "filename", problem);
-        } else if job.options.direct {
+            return;
+        }
+        if let Some((option, problem)) = trims::check(&job.options, file, &self.tree) {
+            self.add(job, option, problem);
+        }
+        if job.options.direct {
             self.alignment(job, file);
             if let Some(problem) = streams::check(&job.options, file) {
                 self.add(job, "dataplacement", problem);

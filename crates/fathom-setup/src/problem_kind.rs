@@ -55,6 +55,8 @@ problem_kinds! {
     UnalignedOffset = "unaligned_offset",
     /// A device has no write streams, or not those that a job names.
     NoWriteStreams = "no_write_streams",
+    /// A device to be trimmed discards nothing.
+    NoTrims = "no_trims",
     /// The storage of a file does not store a job's writes whole.
     NotAtomic = "not_atomic",
     /// A bandwidth and an IOPS rate for one direction.

@@ -102,7 +102,7 @@ impl Worker {
         let tracking = self.tracking.as_deref();
         match direction {
             Direction::Write => readback.written(&state, tracking),
-            Direction::Trim => {}
+            Direction::Trim => readback.trimmed(&state, tracking),
             Direction::Read => {
                 let buffer = &mut engine.buffer(slot)[..state.total_length() as usize];
                 if let Err(mismatch) = readback.check(buffer, &state, tracking) {

@@ -480,6 +480,8 @@ pub struct VerifyConfig {
     pub zeros_after_trim: bool,
     /// Read back while the job runs, too.
     pub backlog: Option<VerifyBacklog>,
+    /// Trim written blocks.
+    pub trims: Option<TrimRule>,
     /// Number of the job in the block header, from 1.
     pub thread: u16,
 }
@@ -502,6 +504,7 @@ impl VerifyConfig {
             read_back: true,
             zeros_after_trim: true,
             backlog: None,
+            trims: None,
             thread: 1,
         }
     }
@@ -514,6 +517,17 @@ pub struct VerifyBacklog {
     pub writes: u64,
     /// Number of reads that follow, ≥ 1.
     pub reads: u64,
+}
+
+/// Trims of written blocks, before they are read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrimRule {
+    /// Share of the writes whose blocks are trimmed, percent, 0–100.
+    pub percent: u8,
+    /// Number of writes between batches of trims, ≥ 1; `None` for trims at the end of a pass alone.
+    pub writes: Option<u64>,
+    /// Number of trims in a batch, ≥ 1.
+    pub batch: u64,
 }
 
 /// Checked content of a block.

@@ -5,6 +5,7 @@
 
 use fathom_core::{Direction, Engine, FileIndex, Step, Tick};
 
+use crate::config::Mix;
 use crate::job_limits::IssueBlock;
 use crate::pattern::OpTarget;
 use crate::think::Thinking;
@@ -103,6 +104,14 @@ impl Worker {
 
     /// Issues one op, or returns what it waits for.
     fn issue_one<E: Engine>(&mut self, engine: &mut E, now: Tick) -> IssueStatus {
+        let status = self.issue_next(engine, now);
+        match status.is_an_end() && self.stage == Stage::Running {
+            true => self.issue_rest_of_trims(engine, now, status),
+            false => status,
+        }
+    }
+
+    fn issue_next<E: Engine>(&mut self, engine: &mut E, now: Tick) -> IssueStatus {
         if self
             .thinking
             .as_ref()
@@ -124,6 +133,9 @@ impl Worker {
         }
         if let Some(written) = self.next_to_read_back() {
             return self.issue_readback(engine, written, now);
+        }
+        if let Some(written) = self.next_to_trim(false) {
+            return self.issue_trim(engine, written, now);
         }
         if self.stage == Stage::ReadingBack {
             return IssueStatus::EndOfPass;
@@ -154,12 +166,15 @@ impl Worker {
 
     /// Returns whether the ops in flight must complete before `target` is issued.
     pub(crate) fn must_wait(&self, target: &OpTarget) -> bool {
+        // The write of a pair comes after its trim, whatever the engine does in parallel.
+        let pairs = self.config.pattern.mix == Mix::TrimWrite;
+        let ordered = self.config.serialize_overlap || pairs;
         self.runs_alone(target) && !self.queue.is_drained()
-            || self.config.serialize_overlap && self.queue.slots.overlaps(target)
+            || ordered && self.queue.slots.overlaps(target)
     }
 
     /// Returns whether the engine does nothing else beside `target`.
-    const fn runs_alone(&self, target: &OpTarget) -> bool {
+    pub(crate) const fn runs_alone(&self, target: &OpTarget) -> bool {
         matches!(target.direction, Direction::Trim) && !self.engine.queued_trim
     }
 

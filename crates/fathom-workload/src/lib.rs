@@ -39,6 +39,7 @@ mod syncs;
 mod think;
 mod timers;
 mod tracking;
+mod trims;
 mod turn;
 mod uniform_ops;
 mod verify;
@@ -50,8 +51,8 @@ pub use config::{
     AccessShare, Batching, BlockSequence, BufferConfig, BufferFill, Compressible, Dedupe,
     Distribution, FileRange, FileService, MapMode, Measure, Mix, Pace, PartLength, PatternConfig,
     Preconditioning, PriorityChoice, PriorityShare, RandomGenerator, RangeSync, Rate, RateProcess,
-    Repeated, Sequencer, SizeChoice, SyncRules, Think, Tolerate, VerifyBacklog, VerifyConfig,
-    VerifyMethod, WorkerConfig, Zones,
+    Repeated, Sequencer, SizeChoice, SyncRules, Think, Tolerate, TrimRule, VerifyBacklog,
+    VerifyConfig, VerifyMethod, WorkerConfig, Zones,
 };
 pub use depth_search::LatencyTarget;
 pub use fathom_checksum::{CHECKSUMS, Checksum, HeaderLayout, META};

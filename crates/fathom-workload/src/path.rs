@@ -80,17 +80,20 @@ fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
     } = config;
     let used = config.used_directions();
     // Where both directions have rates, the one that is due first comes next.
-    let races = matches!(pattern.mix, Mix::ReadWrite { .. } | Mix::TrimWrite)
-        && rate.iter().any(|(_, rate)| rate.is_some());
+    let races =
+        matches!(pattern.mix, Mix::ReadWrite { .. }) && rate.iter().any(|(_, rate)| rate.is_some());
     let verifies = (verify.is_some() || !generations.is_empty()) && engine.moves_data;
     let fills = used.write && engine.moves_data && Filler::changes(buffers);
     let syncs = used.write && sync.watches_writes();
     let drains = used.trim && !engine.queued_trim;
+    // A write waits for the trim of its block.
+    let pairs = pattern.mix == Mix::TrimWrite;
     !(races
         || verifies
         || fills
         || syncs
         || drains
+        || pairs
         || think.is_some()
         || *serialize_overlap
         || priorities.is_some()

@@ -10,6 +10,7 @@ use crate::config::{MapMode, Sequencer, VerifyBacklog, VerifyConfig, WorkerConfi
 use crate::pattern::OpTarget;
 use crate::slots::SlotState;
 use crate::tracking::Tracking;
+use crate::trims::TrimBacklog;
 use crate::verify::{
     Expected, Generation, HeaderUnfit, LoggedWrite, ReadOrder, Stamp, Verifier, WrittenLog,
 };
@@ -31,6 +32,8 @@ pub(crate) struct Readback {
     reading: Box<[Option<LoggedWrite>]>,
     /// Trimmed blocks read as zeros.
     zeros_after_trim: bool,
+    /// Written blocks to trim.
+    trims: Option<TrimBacklog>,
 }
 
 /// Readback while the job runs.
@@ -66,6 +69,14 @@ impl Readback {
         } else {
             None
         };
+        let trims = verify
+            .trims
+            .filter(|rule| log.is_some() && rule.percent > 0);
+        let trims = trims.map(|rule| {
+            let capacity = capacity(config, verifier.smallest());
+            TrimBacklog::new(rule, capacity, config.pattern.seed)
+        });
+        let trims = trims.transpose().map_err(ReadbackError::Memory)?;
         Ok(Self {
             verifier,
             log,
@@ -79,6 +90,7 @@ impl Readback {
             writes,
             reading: vec![None; depth as usize].into_boxed_slice(),
             zeros_after_trim: verify.zeros_after_trim,
+            trims,
         })
     }
 
@@ -110,6 +122,9 @@ impl Readback {
         }
         if let Some(backlog) = &mut self.backlog {
             (backlog.writes, backlog.reads) = (0, 0);
+        }
+        if let Some(trims) = &mut self.trims {
+            trims.clear();
         }
     }
 
@@ -181,24 +196,66 @@ impl Readback {
 
     /// Logs a completed write.
     pub(crate) fn written(&mut self, state: &SlotState, tracking: Option<&Tracking>) {
+        let written = self.logged(state, false);
         let (Some(log), Some(tracking)) = (&mut self.log, tracking) else {
             return;
-        };
-        let written = LoggedWrite {
-            file: state.op.file,
-            offset: state.start_offset(),
-            length: state.total_length(),
-            sequence: state.op.sequence,
-            generation: self.verifier.generation(&Stamp {
-                offset: state.start_offset(),
-                sequence: state.op.sequence,
-                time_ns: state.start.get(),
-            }),
         };
         let interval = self.verifier.interval();
         log.push(written, |written| is_live(written, interval, tracking));
         if let Some(backlog) = &mut self.backlog {
             backlog.writes += 1;
+        }
+        if let Some(trims) = &mut self.trims {
+            trims.written(written);
+        }
+    }
+
+    /// Logs a completed trim of written blocks, which are to be read back as zeros.
+    pub(crate) fn trimmed(&mut self, state: &SlotState, tracking: Option<&Tracking>) {
+        let trimmed = self.logged(state, true);
+        let own = self.trims.is_some() && self.zeros_after_trim;
+        if let (Some(log), Some(tracking)) = (self.log.as_mut().filter(|_| own), tracking) {
+            let interval = self.verifier.interval();
+            log.push(trimmed, |written| is_live(written, interval, tracking));
+        }
+    }
+
+    /// Returns the log's entry of a completed op.
+    fn logged(&self, state: &SlotState, trimmed: bool) -> LoggedWrite {
+        let stamp = Stamp {
+            offset: state.start_offset(),
+            sequence: state.op.sequence,
+            time_ns: state.start.get(),
+        };
+        LoggedWrite {
+            file: state.op.file,
+            offset: stamp.offset,
+            length: state.total_length(),
+            sequence: stamp.sequence,
+            generation: self.verifier.generation(&stamp),
+            trimmed,
+        }
+    }
+
+    /// Returns whether the job trims blocks that it has written.
+    pub(crate) const fn trims_written(&self) -> bool {
+        self.trims.is_some()
+    }
+
+    /// Takes the next write to trim, if it is the turn of trims; `rest`: the pass has no other op.
+    pub(crate) fn next_to_trim(&mut self, rest: bool, tracking: &Tracking) -> Option<LoggedWrite> {
+        let interval = self.verifier.interval();
+        let trims = self.trims.as_mut().filter(|_| !self.is_reading)?;
+        // What other writes have replaced, if only in part, is not to be lost.
+        trims.next(rest, |written| {
+            blocks_of(written, interval).all(|block| holds(written, block, tracking))
+        })
+    }
+
+    /// Takes back a write that cannot be trimmed yet.
+    pub(crate) fn put_back_to_trim(&mut self, written: LoggedWrite) {
+        if let Some(trims) = &mut self.trims {
+            trims.put_back(written);
         }
     }
 
@@ -265,15 +322,26 @@ pub(crate) enum ReadbackError {
 
 /// Returns whether a block of a write is still in the file.
 fn is_live(written: &LoggedWrite, interval: u32, tracking: &Tracking) -> bool {
+    blocks_of(written, interval).any(|block| holds(written, block, tracking))
+}
+
+/// Returns the offsets and lengths of a write's blocks.
+fn blocks_of(written: &LoggedWrite, interval: u32) -> impl Iterator<Item = (u64, u32)> + use<> {
+    let end = written.offset + u64::from(written.length);
+    let starts = (written.offset..end).step_by(interval as usize);
+    let length = move |left: u64| u32::try_from(left).map_or(interval, |left| left.min(interval));
+    starts.map(move |offset| (offset, length(end - offset)))
+}
+
+/// Returns whether a block still holds, or may hold, what this write or trim left there.
+fn holds(written: &LoggedWrite, (offset, length): (u64, u32), tracking: &Tracking) -> bool {
     let Some(map) = tracking.map(written.file) else {
         return true;
     };
-    let end = written.offset + u64::from(written.length);
-    let mut blocks = (written.offset..end).step_by(interval as usize);
-    blocks.any(|offset| {
-        let length = u32::try_from(end - offset).map_or(interval, |left| left.min(interval));
-        map.holds(offset, length, written.generation)
-    })
+    match written.trimmed {
+        true => map.holds_zeros(offset, length, written.generation),
+        false => map.holds(offset, length, written.generation),
+    }
 }
 
 /// Returns the order of reading back: as in fio, by offset if a pass may write a block twice.

@@ -52,7 +52,10 @@ impl Worker {
                     .readback
                     .as_ref()
                     .is_some_and(|readback| readback.is_reading());
-                let which = if reading { READS } else { self.source.used };
+                let which = match reading {
+                    true => READS,
+                    false => self.directions_in_use(),
+                };
                 self.close_io_period(which, now);
                 self.stage = match self.wants_final_sync() {
                     true => Stage::Syncing(FileIndex::new(0), After::End),
@@ -94,7 +97,7 @@ impl Worker {
     }
 
     fn end_pass(&mut self, now: Tick) {
-        self.close_io_period(self.source.used, now);
+        self.close_io_period(self.directions_in_use(), now);
         let reads_back = self
             .readback
             .as_ref()
@@ -193,6 +196,13 @@ impl Worker {
         let caches = self.config.invalidate && self.engine.moves_data;
         let invalidate = caches && !never_finishes(&self.config);
         self.source.restart(&self.config, invalidate);
+    }
+
+    /// Returns the directions of the ops of a pass.
+    pub(crate) fn directions_in_use(&self) -> PerDirection<bool> {
+        let mut used = self.source.used;
+        used.trim |= self.trims_written();
+        used
     }
 
     /// Adds the current I/O period to the runtime of these directions.

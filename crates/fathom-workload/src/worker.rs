@@ -262,7 +262,7 @@ impl Worker {
     pub fn results_so_far(&self, now: Tick) -> Option<Results> {
         let running = match self.phase() {
             Phase::Delayed | Phase::Ramp => return None,
-            Phase::Running => self.source.used,
+            Phase::Running => self.directions_in_use(),
             Phase::Verifying => PerDirection::new(true, false, false),
             Phase::Syncing | Phase::Finished => PerDirection::all(false),
         };
@@ -343,6 +343,7 @@ fn recorder(config: &WorkerConfig, engine: Capabilities, depth: u32) -> Recorder
     let mut used = config.used_directions();
     let verify = config.verify.as_ref();
     used.read |= verify.is_some_and(|verify| verify.read_back);
+    used.trim |= verify.is_some_and(|verify| verify.trims.is_some());
     let timed = config.replay.is_some_and(|replay| replay.timed);
     let rated = config.rate.map(|rate| timed || rate.is_some());
     Recorder::new(config.measure, depth, used, rated, !engine.synchronous)

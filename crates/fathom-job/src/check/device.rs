@@ -3,7 +3,7 @@
 use fathom_core::Direction;
 
 use super::{JobCheck, problem};
-use crate::plan::{BlockSize, Options, RandomDistribution, RandomGenerator, ReadWrite};
+use crate::plan::{BlockSize, Options, RandomDistribution, RandomGenerator, ReadWrite, Verify};
 use crate::problem::Problem;
 use crate::workload::ZoneMode;
 
@@ -26,6 +26,20 @@ impl JobCheck<'_> {
             let found = problem("no-streams", "write streams bypass the page cache");
             let names = ["direct", "dataplacement", "fdp"];
             self.error_at(&names, found.fix("write `direct=1`"));
+        }
+    }
+
+    /// `trim_percentage` trims blocks that are written and verified.
+    pub(super) fn trims(&mut self) {
+        let options = &self.layer.options;
+        let writes = matches!(options.rw, ReadWrite::Write | ReadWrite::Mixed);
+        let verifies = options.verify != Verify::None && options.do_verify;
+        if options.trims.percentage > 0 && !(writes && verifies) {
+            let why = "`trim_percentage` trims blocks that the job writes and verifies";
+            let problem = problem("no-blocks-to-trim", why)
+                .read_as("trim_percentage=0")
+                .fix("add `rw=write` and `verify=crc32c`, or remove `trim_percentage`");
+            self.error_at(&["trim_percentage"], problem);
         }
     }
 

@@ -34,6 +34,7 @@ mod read;
 mod row;
 mod sequence;
 mod sharing;
+mod trims;
 mod verify;
 mod zones;
 
@@ -74,6 +75,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Durability and sharing", sharing::ROWS),
     ("Queue and engine", queue::ROWS),
     ("Device", device::ROWS),
+    ("Trims of written blocks", trims::ROWS),
     ("Memory", memory::ROWS),
     ("Priority", priority::ROWS),
     ("Process and memory placement", process::ROWS),

@@ -73,24 +73,6 @@ pub(super) const ROWS: &[Row] = &[
         ZERO,
     ),
     row(
-        "trim_percentage",
-        "Percentage of verified blocks to trim",
-        "trim_percentage=0",
-        ZERO,
-    ),
-    row(
-        "trim_verify_zero",
-        "Verify that trimmed blocks read as zeros",
-        "trim_verify_zero=0",
-        ZERO,
-    ),
-    row(
-        "trim_backlog",
-        "Trim after every N written blocks",
-        "trim_backlog=0",
-        ZERO,
-    ),
-    row(
         "read_iolog_chunked",
         "Read the I/O log in chunks",
         "read_iolog_chunked=0",

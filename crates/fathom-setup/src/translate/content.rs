@@ -1,10 +1,10 @@
 //! Content of written data, syncs, verification, and the statistics to record.
 
 use fathom_core::{Direction, Nanos, Storage};
-use fathom_job::{DedupeMode, Job, LogOptions, Options, Verify};
+use fathom_job::{DedupeMode, Job, LogOptions, Options, TrimOptions, Verify};
 use fathom_workload::{
     BufferConfig, BufferFill, Compressible, Dedupe, HeaderUnfit, Measure, Mix, PatternConfig,
-    RangeSync, Repeated, SyncRules, Verifier, VerifyConfig, VerifyMethod,
+    RangeSync, Repeated, SyncRules, TrimRule, Verifier, VerifyConfig, VerifyMethod,
 };
 
 use super::pattern::{self, uses};
@@ -144,11 +144,26 @@ pub fn verify(options: &Options, number: u32) -> Result<Option<VerifyConfig>, Ru
         checks_seed: own.checks_seed,
         // What went to a peer cannot be read back; the peer verifies it.
         read_back: options.do_verify && options.engine.storage != Storage::Peer,
-        zeros_after_trim: true,
+        zeros_after_trim: options.trims.verify_zero,
         backlog: None,
+        trims: trims(options.trims),
         // The block header stores 16 bits.
         thread: u16::try_from(number & 0xffff).unwrap_or(u16::MAX),
     }))
+}
+
+/// Translates `trim_percentage` and its family.
+fn trims(asked: TrimOptions) -> Option<TrimRule> {
+    let writes = Some(asked.backlog).filter(|&writes| writes > 0);
+    let batch = match asked.batch {
+        0 => writes.unwrap_or(u64::MAX),
+        batch => batch.into(),
+    };
+    (asked.percentage > 0).then_some(TrimRule {
+        percent: asked.percentage,
+        writes,
+        batch,
+    })
 }
 
 /// Checks that the blocks that a job's ops have in common hold a verification header.

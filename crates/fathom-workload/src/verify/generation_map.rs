@@ -213,6 +213,13 @@ impl GenerationMap {
         }
     }
 
+    /// Returns whether the block at `offset` still holds the zeros of this trim of it.
+    pub(crate) fn holds_zeros(&self, offset: u64, length: u32, generation: Generation) -> bool {
+        let zeroed = word(State::Zeroed, generation);
+        let entries = &self.entries()[self.touched(offset, length)];
+        !entries.is_empty() && entries.iter().all(|e| e.load(Ordering::Relaxed) == zeroed)
+    }
+
     /// Calls `f` with each entry that a change touches, its index, and the entry that the change
     /// leaves if all goes well.
     #[inline]

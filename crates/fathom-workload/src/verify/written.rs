@@ -15,6 +15,8 @@ pub(crate) struct LoggedWrite {
     /// Number of the write in its job.
     pub(crate) sequence: u64,
     pub(crate) generation: Generation,
+    /// It was a trim: the blocks are to be zeros.
+    pub(crate) trimmed: bool,
 }
 
 /// Order in which writes are read back.
@@ -126,6 +128,7 @@ mod tests {
             length: 512,
             sequence,
             generation: Generation::new(0, sequence, 1),
+            trimmed: false,
         }
     }
 
