@@ -40,6 +40,7 @@ impl JobCheck<'_> {
     /// Applies all rules. Returns the place that says that the job writes or trims, if it does:
     /// `--readonly` may still follow.
     pub(crate) fn run(mut self) -> Option<Spot> {
+        self.verify_only();
         self.mix();
         self.direct();
         self.zones();

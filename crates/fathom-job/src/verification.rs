@@ -19,6 +19,10 @@ pub struct VerificationOptions {
     pub checks_seed: bool,
     /// `verify_fatal`.
     pub is_fatal: bool,
+    /// `verify_dump`.
+    pub dumps: bool,
+    /// `verify_only`; a job with it reads.
+    pub only: bool,
 }
 
 impl Default for VerificationOptions {
@@ -31,6 +35,8 @@ impl Default for VerificationOptions {
             checks_sequence: true,
             checks_seed: true,
             is_fatal: false,
+            dumps: false,
+            only: false,
         }
     }
 }

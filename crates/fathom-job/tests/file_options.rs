@@ -3,7 +3,7 @@
 mod world;
 
 use fathom_checksum::{CHECKSUMS, Checksum, HeaderLayout};
-use fathom_job::{DedupeMode, FadviseHint, Fallocate, MemoryKind, Verify};
+use fathom_job::{BlockSize, DedupeMode, FadviseHint, Fallocate, MemoryKind, ReadWrite, Verify};
 use world::{World, check, note, refuse};
 
 #[test]
@@ -111,6 +111,19 @@ fn verification_headers_have_their_places() {
         o.verification.layout == HeaderLayout::Fio3_33
     });
     refuse("--verify_header=48", "bad-value");
+    check("--verify_fatal=1 --verify_dump=1", |o| {
+        o.verification.is_fatal && o.verification.dumps
+    });
+    check("--verify_write_sequence=0 --verify_header_seed=0", |o| {
+        !o.verification.checks_sequence && !o.verification.checks_seed
+    });
+    check(
+        "--rw=randwrite --verify=md5 --bs=4k,8k --verify_only",
+        |o| o.rw == ReadWrite::Read && o.random && o.block_sizes.read == BlockSize::Fixed(8192),
+    );
+    refuse("--rw=randrw --verify=md5 --verify_only", "not-yet");
+    note("--verify_async=2", "ignored");
+    note("--experimental_verify=1", "ignored");
     refuse("--verify_interval=64", "out-of-range");
 }
 

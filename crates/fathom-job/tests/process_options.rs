@@ -116,7 +116,7 @@ fn what_needs_a_library_or_a_device_says_which() {
     refuse("--clustername=ceph", "not-in-fathom");
     refuse("--gpu_dev_id=0", "not-in-fathom");
     refuse("--rwmixcycle=1", "not-any-more");
-    refuse("--verify_fatal=1", "not-yet");
+    refuse("--verify_policy=fsynced", "not-yet");
     refuse("--verify_state_save=1", "not-yet");
     refuse("--replay_time_scale=50", "not-yet");
     refuse("--ioengine=nbd", "not-yet");

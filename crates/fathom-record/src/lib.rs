@@ -22,7 +22,7 @@ pub use peak::{PEAK_VERSION, PeakLatency, PeakPercentile, PeakPoint, PeakRecord}
 pub use record::{
     CpuRecord, DirectionRecord, DiskRecord, Display, Idleness, JobRecord, LogRecord,
     ModelledDevice, ModelledMachine, PerDirectionRecord, PriorityRecord, RECORD_VERSION, Record,
-    SyncRecord, Tolerated,
+    SyncRecord, Tolerated, VerifyRecord,
 };
 pub use seeks::{SeekDistances, SeekRecord};
 pub use stored::RecordError;

@@ -167,6 +167,9 @@ pub struct JobRecord {
     /// Lives of blocks, with `block_error_percentiles`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_lives: Option<BlockLivesRecord>,
+    /// Result of the verification, if the job verified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<VerifyRecord>,
     /// Presentation in reports.
     pub display: Display,
     /// I/O logs, if the job has any.
@@ -181,6 +184,15 @@ pub struct LogRecord {
     pub lines_kept: u64,
     /// Lines dropped because the writer was too slow or the disk full.
     pub lines_dropped: u64,
+}
+
+/// Result of the verification of a job's data.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifyRecord {
+    /// Number of reads whose data differed from what was written.
+    pub mismatches: u64,
+    /// Descriptions of the first ones: kind, file, place, origin of the block.
+    pub first: Vec<String>,
 }
 
 /// Errors that a job tolerated.

@@ -9,7 +9,7 @@ use fathom_record::{
 
 use crate::document::latency;
 use crate::group::ReportedJob;
-use crate::json::Object;
+use crate::json::{Object, Value};
 use crate::rate::of_direction;
 
 /// Returns the additions for the whole run.
@@ -43,6 +43,13 @@ pub(crate) fn job(entry: &ReportedJob<'_>, plus: bool) -> Object {
     out.set("iodepth", job.iodepth);
     if let Some(text) = &job.error_text {
         out.set("error_text", text.as_str());
+    }
+    if let Some(verify) = &job.verify {
+        let mut found = Object::new();
+        found.set("mismatches", verify.mismatches);
+        let first = verify.first.iter().map(|text| text.as_str().into());
+        found.set("first", Value::Array(first.collect()));
+        out.set("verify", found);
     }
     if let Some(log) = &job.log {
         let mut lines = Object::new();

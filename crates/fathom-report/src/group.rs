@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use fathom_record::{DirectionRecord, JobRecord, LogRecord, Record, SyncRecord, Tolerated};
+use fathom_record::{
+    DirectionRecord, JobRecord, LogRecord, Record, SyncRecord, Tolerated, VerifyRecord,
+};
 use fathom_stats::Latency;
 
 use crate::priorities;
@@ -56,6 +58,7 @@ fn merge(group: &mut JobRecord, job: &JobRecord) {
     }
     merge_tolerated(&mut group.tolerated, job.tolerated);
     merge_logs(&mut group.log, job.log);
+    merge_verify(&mut group.verify, job.verify.as_ref());
     match (&mut group.block_lives, &job.block_lives) {
         (Some(group), Some(job)) => group.merge(job),
         (None, Some(job)) => group.block_lives = Some(job.clone()),
@@ -131,6 +134,15 @@ fn merge_latency(group: &mut Option<Latency>, job: Option<&Latency>) {
 fn merge_sync(group: &mut SyncRecord, job: &SyncRecord) {
     group.ios = group.ios.saturating_add(job.ios);
     group.lat.merge(&job.lat);
+}
+
+fn merge_verify(group: &mut Option<VerifyRecord>, job: Option<&VerifyRecord>) {
+    let Some(job) = job else {
+        return;
+    };
+    let group = group.get_or_insert_default();
+    group.mismatches += job.mismatches;
+    group.first.extend_from_slice(&job.first);
 }
 
 fn merge_tolerated(group: &mut Option<Tolerated>, job: Option<Tolerated>) {

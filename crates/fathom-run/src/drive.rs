@@ -34,6 +34,7 @@ use fathom_workload::{Control, JobLog, Worker, WorkerConfig, turn};
 use crate::affinity::{self, ThreadSettings};
 use crate::hooks::Hooks;
 use crate::interim::InterimResults;
+use crate::mismatches::VerifiedFiles;
 use crate::offload;
 use crate::progress::ProgressCell;
 use crate::start_barrier::StartBarrier;
@@ -53,6 +54,8 @@ pub(crate) struct JobSpec {
     pub(crate) log: Option<JobLog>,
     /// Commands before and after the job.
     pub(crate) hooks: Hooks,
+    /// Names for the mismatches of a job that verifies.
+    pub(crate) verified: VerifiedFiles,
     /// `--debug` output to produce.
     pub(crate) trace: Trace,
     /// Reason to end before the first op.
@@ -121,6 +124,7 @@ pub(crate) fn run_job(spec: JobSpec, handles: &JobHandles<'_>) -> JobOutcome {
             handles,
             files: spec.files,
             hooks: &spec.hooks,
+            verified: &spec.verified,
             offload: offload.clone(),
             kernel_threads: info.kernel_threads,
             has_peer: info.storage == Storage::Peer,
@@ -150,6 +154,7 @@ struct JobContext<'a> {
     handles: &'a JobHandles<'a>,
     files: u32,
     hooks: &'a Hooks,
+    verified: &'a VerifiedFiles,
     offload: Option<SharedStats>,
     /// The kernel runs threads on behalf of the engine.
     kernel_threads: bool,
@@ -242,7 +247,9 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
         outcome.cpu.system_us += helpers_us(thread_id, offload::at_work(told));
     }
     handles.cell.publish(&worker.progress());
-    outcome.results = Some(worker.into_results());
+    let results = worker.into_results();
+    outcome.warnings.extend(context.verified.tell(&results));
+    outcome.results = Some(results);
     run_postrun(context.hooks, outcome);
     driven?;
     for file in (0..context.files).map(FileIndex::new) {
@@ -432,6 +439,7 @@ mod tests {
             files: 0,
             log: None,
             hooks: Hooks::default(),
+            verified: VerifiedFiles::default(),
             trace: Trace::default(),
             early_end: None,
         };

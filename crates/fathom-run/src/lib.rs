@@ -13,6 +13,7 @@ mod hooks;
 mod idleness;
 mod interim;
 mod launch;
+mod mismatches;
 mod offload;
 mod prepare;
 mod process;

@@ -45,6 +45,7 @@ use crate::gtod::Gtod;
 use crate::hooks::Hooks;
 use crate::idleness::IdleWatch;
 use crate::launch::{Launch, run_all};
+use crate::mismatches::VerifiedFiles;
 use crate::prepare;
 use crate::run_files::RunFiles;
 use crate::tracing_engine::Trace;
@@ -362,6 +363,7 @@ fn launches(
                 files: u32::try_from(files).unwrap_or(u32::MAX),
                 log: logs.and_then(|logs| logs.job(index)),
                 hooks: Hooks::of(job, setup.place.clone),
+                verified: VerifiedFiles::of(setup),
                 trace: Trace::of(setup, debug),
                 early_end: setup.early_end.clone(),
             },

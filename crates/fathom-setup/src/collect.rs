@@ -4,12 +4,12 @@ use fathom_core::{Errno, IoPriority, Nanos, PerDirection, Storage, Tick};
 use fathom_job::Options;
 use fathom_record::{
     BlockLivesRecord, DirectionRecord, Display, JobRecord, LatencyTargetRecord, PriorityRecord,
-    SteadyStateRecord, SyncRecord, Tolerated, Unified,
+    SteadyStateRecord, SyncRecord, Tolerated, Unified, VerifyRecord,
 };
 use fathom_stats::{Latency, SampleStats, SteadyCriterion};
 use fathom_workload::{
-    BlockLifetimes, DirectionResults, Figure, JobActivity, JobError, Measure, PriorityLatency,
-    Results, SteadyGroup, SteadySample,
+    BlockLifetimes, DirectionResults, Figure, JobActivity, JobError, Measure, Mismatches,
+    PriorityLatency, Results, SteadyGroup, SteadySample,
 };
 
 use crate::outcome::{JobFailure, JobOutcome};
@@ -109,6 +109,7 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
     }
     record.latency_target = latency_target(setup, &results);
     record.block_lives = results.block_lives.as_ref().map(block_lives);
+    record.verify = verify(setup, &results.mismatches);
     record.tolerated = counted_errors(setup, &results);
     record.depth_level = depth_buckets(&results.depth_at_issue);
     record.depth_submit = results.submit_sizes;
@@ -140,6 +141,20 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
         remove_bytes(&mut directions.write);
         remove_bytes(&mut directions.trim);
     }
+}
+
+/// Returns the result of the verification.
+fn verify(setup: &JobSetup, mismatches: &Mismatches) -> Option<VerifyRecord> {
+    setup.worker.verify.as_ref()?;
+    let first = mismatches.kept.iter().map(|found| {
+        let file = setup.files.get(found.file.index());
+        let path = file.map_or("", |file| file.path.as_str());
+        format!("{path}: {}", found.error)
+    });
+    Some(VerifyRecord {
+        mismatches: mismatches.total,
+        first: first.collect(),
+    })
 }
 
 /// Returns the lives of a job's blocks.

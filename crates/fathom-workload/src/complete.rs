@@ -112,7 +112,12 @@ impl Worker {
                         result: Errno::EILSEQ.result(),
                     };
                     let error = job_error(&state, completion, Some(mismatch));
-                    if self.config.tolerate.verify(error.errno) {
+                    let is_fatal = self
+                        .config
+                        .verify
+                        .as_ref()
+                        .is_some_and(|verify| verify.is_fatal);
+                    if self.config.tolerate.verify(error.errno) && !is_fatal {
                         self.recorder.tolerated(error);
                     } else {
                         self.fail(JobError {

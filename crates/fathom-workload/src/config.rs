@@ -474,6 +474,10 @@ pub struct VerifyConfig {
     pub checks_sequence: bool,
     /// Compare the seeds of payloads, where they are known.
     pub checks_seed: bool,
+    /// The first mismatch ends the job, even if it tolerates failed verification.
+    pub is_fatal: bool,
+    /// Keep the blocks of mismatches.
+    pub dumps: bool,
     /// Read back after the writes of each pass.
     pub read_back: bool,
     /// Trimmed blocks read as zeros, and are checked for it.
@@ -501,6 +505,8 @@ impl VerifyConfig {
             header_offset: 0,
             checks_sequence: true,
             checks_seed: true,
+            is_fatal: false,
+            dumps: false,
             read_back: true,
             zeros_after_trim: true,
             backlog: None,

@@ -12,7 +12,8 @@ use crate::slots::SlotState;
 use crate::tracking::Tracking;
 use crate::trims::TrimBacklog;
 use crate::verify::{
-    Expected, Generation, HeaderUnfit, LoggedWrite, ReadOrder, Stamp, Verifier, WrittenLog,
+    Expected, Generation, HeaderUnfit, LoggedWrite, Mismatches, ReadOrder, Stamp, Verifier,
+    WrittenLog,
 };
 
 /// Verification state of a worker.
@@ -28,6 +29,9 @@ pub(crate) struct Readback {
     is_reading: bool,
     /// The job writes: blocks from before the run are not expected to be valid.
     writes: bool,
+    mismatches: Mismatches,
+    /// Keep the blocks of mismatches.
+    dumps: bool,
     /// Write that the read in each slot reads back.
     reading: Box<[Option<LoggedWrite>]>,
     /// Trimmed blocks read as zeros.
@@ -88,10 +92,22 @@ impl Readback {
             after_pass: !config.time_based,
             is_reading: false,
             writes,
+            mismatches: Mismatches::default(),
+            dumps: verify.dumps,
             reading: vec![None; depth as usize].into_boxed_slice(),
             zeros_after_trim: verify.zeros_after_trim,
             trims,
         })
+    }
+
+    /// Returns the mismatches so far.
+    pub(crate) const fn mismatches(&self) -> &Mismatches {
+        &self.mismatches
+    }
+
+    /// Ends verification and returns all mismatches.
+    pub(crate) fn into_mismatches(self) -> Mismatches {
+        self.mismatches
     }
 
     /// Returns whether the readback after a pass is in progress.
@@ -275,7 +291,15 @@ impl Readback {
             .check(buffer, state.start_offset(), |offset, length| {
                 self.expected(state, (offset, length), own.as_ref(), tracking)
             });
-        checked.map_err(|error| error.to_string())
+        checked.map_err(|error| {
+            self.mismatches.add(state.op.file, &error);
+            if self.dumps {
+                let verifier = &self.verifier;
+                self.mismatches
+                    .dump(verifier, state.op.file, &error, buffer);
+            }
+            error.to_string()
+        })
     }
 
     /// Returns what can be checked of a block; `own` is the write that is read back.

@@ -9,6 +9,7 @@ use crate::pending::{Added, KeptLatencies, Pending};
 use crate::results::{DirectionResults, JobError, Results, ToleratedErrors};
 use crate::slots::SlotState;
 use crate::uniform_ops::{UniformOp, UniformTally};
+use crate::verify::Mismatches;
 
 /// Recorder of a worker: histograms, samples, depth counts, errors, and the log.
 ///
@@ -416,6 +417,7 @@ impl Recorder {
             error: self.error.clone(),
             tolerated: self.tolerated.clone(),
             depth_found: None,
+            mismatches: Mismatches::default(),
             block_lives: None,
             started: self.started,
             ended: self.ended.max(self.started),

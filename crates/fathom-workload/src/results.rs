@@ -4,6 +4,7 @@ use fathom_core::{Direction, Errno, FileIndex, Nanos, OpKind, PerDirection, Tick
 use fathom_stats::{Latency, SampleStats};
 
 use crate::block_lives::BlockLifetimes;
+use crate::verify::Mismatches;
 
 /// Results of one worker, without the ramp time.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub struct Results {
     pub error: Option<JobError>,
     /// Tolerated errors.
     pub tolerated: Option<ToleratedErrors>,
+    /// Mismatches of verified data, the one that ended the job included.
+    pub mismatches: Mismatches,
     /// Depth found by a search.
     pub depth_found: Option<u32>,
     /// Lives of blocks, if they are followed.

@@ -23,6 +23,7 @@ mod layout;
 mod map_layout;
 #[cfg(test)]
 mod map_tests;
+mod mismatches;
 #[cfg(test)]
 mod tests;
 mod written;
@@ -44,6 +45,7 @@ pub(crate) use generation_map::{Change, Content};
 pub use header::Header;
 pub use layout::HeaderUnfit;
 pub use map_layout::{MapLayout, map_layout};
+pub use mismatches::{DumpedBlock, FoundMismatch, Mismatches};
 pub(crate) use written::{LoggedWrite, ReadOrder, WrittenLog};
 
 /// Encoder and decoder of verified blocks: stamps the buffers of writes, checks those of reads.

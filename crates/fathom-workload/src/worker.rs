@@ -280,6 +280,9 @@ impl Worker {
         let limits = self.limits.as_ref();
         results.depth_found = limits.and_then(|limits| limits.depth_found());
         results.block_lives = self.block_lives.as_ref().map(|lives| lives.results());
+        if let Some(readback) = &self.readback {
+            results.mismatches = readback.mismatches().clone();
+        }
         Some(results)
     }
 
@@ -296,6 +299,9 @@ impl Worker {
         }
         results.depth_found = self.limits.and_then(|limits| limits.depth_found());
         results.block_lives = self.block_lives.map(|lives| lives.results());
+        if let Some(readback) = self.readback {
+            results.mismatches = readback.into_mismatches();
+        }
         results
     }
 }

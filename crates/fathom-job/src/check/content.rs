@@ -2,7 +2,7 @@
 
 use super::{JobCheck, problem, smallest, writes};
 use crate::bytes_pattern;
-use crate::plan::Verify;
+use crate::plan::{ReadWrite, Verify};
 use crate::problem::{FioLevel, Piece, Problem};
 use crate::workload::DedupeMode;
 
@@ -36,6 +36,31 @@ impl JobCheck<'_> {
         bytes_pattern::read(text, &mut file, offsets)
             .map_err(|problem| self.error_at(&[option], problem))
             .ok()
+    }
+
+    /// Turns a job with `verify_only` into one that reads what it would write.
+    pub(super) fn verify_only(&mut self) {
+        let options = &mut self.layer.options;
+        if !options.verification.only {
+            return;
+        }
+        match options.rw {
+            ReadWrite::Read => {}
+            ReadWrite::Write => {
+                options.rw = ReadWrite::Read;
+                options.block_sizes.read = options.block_sizes.write.clone();
+                options.blockalign.read = options.blockalign.write;
+                options.percentage_random.read = options.percentage_random.write;
+            }
+            ReadWrite::Trim | ReadWrite::Mixed | ReadWrite::TrimWrite => {
+                let why = "`verify_only` of a job that does not only write exists in fio, but not \
+                           yet in Fathom";
+                self.error_at(
+                    &["verify_only"],
+                    problem("not-yet", why).fix("use `rw=write` or `rw=randwrite`"),
+                );
+            }
+        }
     }
 
     pub(super) fn verify(&mut self) {

@@ -36,6 +36,7 @@ mod sequence;
 mod sharing;
 mod trims;
 mod verify;
+mod verify_checks;
 mod zones;
 
 use std::collections::HashMap;
@@ -83,6 +84,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Explicit block sequence", sequence::ROWS),
     ("Rate and think time", rate::ROWS),
     ("Buffers and verification", verify::ROWS),
+    ("Checks of verified data", verify_checks::ROWS),
     ("Compression and deduplication", content::ROWS),
     ("Measurement and reports", measure::ROWS),
     ("Logs", log::ROWS),

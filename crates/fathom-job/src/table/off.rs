@@ -25,33 +25,9 @@ const ZERO: &[Choice] = &[off("0", "no")];
 
 pub(super) const ROWS: &[Row] = &[
     row(
-        "verify_fatal",
-        "End the job at the first verification error",
-        "verify_fatal=0",
-        ZERO,
-    ),
-    row(
-        "verify_dump",
-        "Save the read and the expected block of each mismatch to files",
-        "verify_dump=0",
-        ZERO,
-    ),
-    row(
-        "verify_async",
-        "Number of verification threads",
-        "verify_async=0",
-        ZERO,
-    ),
-    row(
         "verify_backlog",
         "Verify after every N written blocks",
         "verify_backlog=0",
-        ZERO,
-    ),
-    row(
-        "verify_only",
-        "Only verify data written by an earlier run",
-        "verify_only=0",
         ZERO,
     ),
     row(
@@ -64,12 +40,6 @@ pub(super) const ROWS: &[Row] = &[
         "verify_state_load",
         "Load the verification state of an earlier run",
         "verify_state_load=0",
-        ZERO,
-    ),
-    row(
-        "experimental_verify",
-        "Regenerate the I/O sequence for verification instead of recording it",
-        "experimental_verify=0",
         ZERO,
     ),
     row(

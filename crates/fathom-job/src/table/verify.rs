@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use fathom_checksum::{CHECKSUMS, HeaderLayout, META};
 
-use super::row::{Choice, Row, UNUSED_IN_FIO, ValueKind};
+use super::row::{Choice, Row, ValueKind};
 use crate::bytes_pattern;
 use crate::findings::Findings;
 use crate::plan::{Options, Verify};
@@ -120,20 +120,6 @@ pub(super) const ROWS: &[Row] = &[
             form: PATTERN,
             read: verify_pattern,
         },
-    ),
-    Row::new(
-        "verifysort",
-        "",
-        "No effect; accepted for compatibility",
-        "verifysort=1",
-        ValueKind::Ignored(UNUSED_IN_FIO),
-    ),
-    Row::new(
-        "verifysort_nr",
-        "",
-        "No effect; accepted for compatibility",
-        "verifysort_nr=8",
-        ValueKind::Ignored(UNUSED_IN_FIO),
     ),
 ];
 

@@ -85,6 +85,13 @@ pub enum Mismatch {
 }
 
 impl VerifyError {
+    /// Returns the place of the block in the buffer of its op.
+    pub(super) fn range_in_request(&self) -> std::ops::Range<usize> {
+        let from = usize::try_from(self.offset - self.request_offset).unwrap_or(usize::MAX);
+        let length = usize::try_from(self.length).unwrap_or(usize::MAX);
+        from..from.saturating_add(length)
+    }
+
     /// Returns fio's message, with the file's name.
     #[must_use]
     pub fn describe(&self, file: &str) -> String {

@@ -1,0 +1,160 @@
+//! Blocks that one program wrote are verified by the other: Fathom and the fio that is installed,
+//! by every method that both have.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may panic, and tells why it is skipped"
+)]
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+
+use common::{Folder, Run};
+use fathom_checksum::CHECKSUMS;
+
+/// A job of both programs, without its direction.
+const JOB: &str = "--name=t --bs=4k --size=64k --filename=data";
+
+/// Option by which Fathom writes headers that the installed fio knows; `None` without one.
+fn header_of_fio() -> Option<&'static str> {
+    let Ok(output) = Command::new(FIO).arg("--version").output() else {
+        println!("skipped: no fio");
+        return None;
+    };
+    match String::from_utf8_lossy(&output.stdout).trim() {
+        "fio-3.33" => Some("--verify_header=fio-3.33"),
+        "fio-3.42" => Some("--verify_header=fio-3.42"),
+        other => {
+            println!("skipped: the header of {other} is not known");
+            None
+        }
+    }
+}
+
+/// Runs fio, for 20 seconds at most.
+fn fio(folder: &Folder, words: &str) -> Run {
+    let words = format!("20 {FIO} {words} --verify_state_save=0 --allow_file_create=1");
+    Run::of(folder.command("timeout", &words))
+}
+
+/// Has one program write and the other verify, in both directions, and both find damage.
+#[track_caller]
+fn check(header: &str, options: &str) {
+    let folder = Folder::new();
+    let words = |direction: &str| format!("{JOB} {options} --rw={direction}");
+    let data = folder.path().join("data");
+    let clear = || std::fs::remove_file(&data).unwrap();
+
+    fio(&folder, &words("write")).expect(0);
+    let ours = folder.fathom(&format!("run {}", words("read")));
+    assert_eq!(ours.code, Some(0), "{options}: written by fio: {ours:#?}");
+    if damage(&data, options) {
+        let ours = folder.fathom(&format!("run {}", words("read")));
+        assert_eq!(ours.code, Some(1), "{options}: damaged: {ours:#?}");
+    }
+    clear();
+
+    folder
+        .fathom(&format!("run {} {header}", words("randwrite")))
+        .expect(0);
+    let theirs = fio(&folder, &words("read"));
+    assert_eq!(
+        theirs.code,
+        Some(0),
+        "{options}: written by us: {theirs:#?}"
+    );
+    if damage(&data, options) {
+        let theirs = fio(&folder, &words("read"));
+        // fio's exit code does not tell of damage behind the first interval of an op.
+        let found = theirs.code != Some(0) || theirs.err.contains("verify failed");
+        assert!(found, "{options}: damaged: {theirs:#?}");
+    }
+}
+
+/// Changes a byte of the third block's end, unless the method does not cover it.
+fn damage(data: &Path, options: &str) -> bool {
+    if options.contains("verify=meta") || options.contains("verify=null") {
+        return false;
+    }
+    let mut bytes = std::fs::read(data).unwrap();
+    bytes[3 * 4096 - 9] ^= 0x20;
+    std::fs::write(data, bytes).unwrap();
+    true
+}
+
+#[test]
+fn every_checksum_is_understood_by_both() {
+    let Some(header) = header_of_fio() else {
+        return;
+    };
+    for method in CHECKSUMS.iter().flat_map(|row| row.names()).chain(["meta"]) {
+        check(header, &format!("--verify={method}"));
+        check(
+            header,
+            &format!("--verify={method} --verify_interval=512 --verify_pattern=0xdeadbeef"),
+        );
+    }
+    check(header, "--verify=null");
+}
+
+#[test]
+fn patterns_are_understood_by_both() {
+    let Some(header) = header_of_fio() else {
+        return;
+    };
+    for pattern in ["0xff", "0xdeadbeef", "\"abc\"-12", "0x1122%o", "%o"] {
+        // Without a method: in a header.
+        for method in ["--verify=pattern", "--verify=crc32c", "--size=64k"] {
+            check(header, &format!("{method} --verify_pattern={pattern}"));
+            check(
+                header,
+                &format!("{method} --verify_pattern={pattern} --verify_interval=1024"),
+            );
+        }
+    }
+}
+
+#[test]
+fn places_of_headers_are_understood_by_both() {
+    let Some(header) = header_of_fio() else {
+        return;
+    };
+    for options in [
+        "--verify=crc32c --verify_offset=100",
+        "--verify=sha3-512 --verify_offset=3000",
+        "--verify=meta --verify_offset=48",
+        "--verify=md5 --verify_interval=256 --verify_offset=64",
+        // Not a pattern with a header: fio 3.33 takes the header at its offset for the pattern's.
+        "--verify=crc64 --verify_interval=3000",
+    ] {
+        check(header, options);
+    }
+}
+
+/// Random payloads differ between the programs, and so do seeds; neither matters to a reader.
+#[test]
+fn seeds_do_not_matter() {
+    let Some(header) = header_of_fio() else {
+        return;
+    };
+    for options in ["--randseed=7", "--randrepeat=0", "--verify_fatal=1"] {
+        check(header, &format!("--verify=crc32c {options}"));
+    }
+}
+
+#[test]
+fn mixed_sizes_are_understood_by_both() {
+    let Some(header) = header_of_fio() else {
+        return;
+    };
+    check(
+        header,
+        "--verify=crc32c --bsrange=4k-16k --verify_interval=1024",
+    );
+    check(header, "--verify=xxhash --bssplit=4k/50:8k/50");
+}
+
+const FIO: &str = "/usr/bin/fio";

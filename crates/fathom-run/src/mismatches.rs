@@ -1,0 +1,163 @@
+//! Mismatches of verified data, as a job that has ended tells of them: warnings for those that it
+//! tolerated, and files with the blocks (`verify_dump`).
+//!
+//! The files have fio's names, in the current directory: `FILE.OFFSET.received` and
+//! `FILE.OFFSET.expected`, or `FILE.OFFSET.hdr_fail` for a block whose header is not the expected
+//! one. A file that cannot be written is a warning: the report matters more.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use fathom_record::Warning;
+use fathom_setup::translate::JobSetup;
+use fathom_workload::{DumpedBlock, Mismatches, Results};
+
+/// Names of a job and of its files.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct VerifiedFiles {
+    job: String,
+    paths: Vec<String>,
+}
+
+impl VerifiedFiles {
+    /// Returns the names of a job that verifies; empty for others.
+    pub(crate) fn of(setup: &JobSetup) -> Self {
+        if setup.worker.verify.is_none() {
+            return Self::default();
+        }
+        let paths = setup.files.iter().map(|file| file.path.clone());
+        Self {
+            job: setup.job.clone_name(setup.place.clone).to_owned(),
+            paths: paths.collect(),
+        }
+    }
+
+    /// Saves the blocks of all mismatches, and returns warnings about them.
+    pub(crate) fn tell(&self, results: &Results) -> Vec<Warning> {
+        let mut warnings = self.tolerated(results);
+        warnings.extend(self.dump(&results.mismatches, Path::new("")));
+        warnings
+    }
+
+    /// Returns a warning per mismatch that did not end the job.
+    fn tolerated(&self, results: &Results) -> Vec<Warning> {
+        let found = &results.mismatches;
+        if results.tolerated.is_none() {
+            return Vec::new();
+        }
+        let shown = found.kept.iter().map(|one| {
+            let path = self.path(one.file.index());
+            self.warning("verify_mismatch", format!("{path}: {}", one.error), "")
+        });
+        let mut warnings: Vec<_> = shown.collect();
+        let more = found.total - found.kept.len() as u64;
+        if more > 0 {
+            let message = format!("{more} more reads did not find what was written");
+            warnings.push(self.warning("verify_mismatch", message, ""));
+        }
+        warnings
+    }
+
+    /// Saves blocks in `folder`, and returns a warning if not all could be.
+    fn dump(&self, mismatches: &Mismatches, folder: &Path) -> Option<Warning> {
+        let failed = mismatches.dumps.iter().find_map(|block| {
+            let saved = save(block, self.path(block.file.index()), folder);
+            saved.err()
+        });
+        let hint = "make room in the current directory";
+        if let Some(why) = failed {
+            return Some(self.warning("verify_dump", format!("cannot save a block: {why}"), hint));
+        }
+        if mismatches.not_dumped > 0 {
+            let (limit, more) = (Mismatches::DUMP_BYTES_MAX >> 20, mismatches.not_dumped);
+            let message = format!("{more} blocks beyond {limit} MiB were not saved");
+            return Some(self.warning("verify_dump", message, "read less in one run"));
+        }
+        None
+    }
+
+    fn path(&self, file: usize) -> &str {
+        self.paths.get(file).map_or("", String::as_str)
+    }
+
+    fn warning(&self, code: &str, message: String, hint: &str) -> Warning {
+        Warning {
+            code: code.into(),
+            job: self.job.clone(),
+            message,
+            hint: hint.into(),
+        }
+    }
+}
+
+/// Saves what was read, and what was written.
+fn save(block: &DumpedBlock, path: &str, folder: &Path) -> Result<(), String> {
+    let base = Path::new(path).file_name().unwrap_or_default();
+    let base = base.to_string_lossy();
+    let write = |what: &str, bytes: &[u8]| {
+        let name = folder.join(format!("{base}.{}.{what}", block.offset));
+        fs::write(&name, bytes).map_err(|error: io::Error| {
+            // No half of a block that looks like one.
+            let _gone = fs::remove_file(&name);
+            format!("{}: {error}", name.display())
+        })
+    };
+    if block.is_header {
+        return write("hdr_fail", &block.received);
+    }
+    write("received", &block.received)?;
+    match &block.expected {
+        Some(expected) => write("expected", expected),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_core::FileIndex;
+
+    use super::*;
+
+    fn block(is_header: bool) -> DumpedBlock {
+        DumpedBlock {
+            file: FileIndex::new(0),
+            offset: 8192,
+            is_header,
+            received: vec![1; 512],
+            expected: (!is_header).then(|| vec![2; 512]),
+        }
+    }
+
+    fn files() -> VerifiedFiles {
+        VerifiedFiles {
+            job: "t".into(),
+            paths: vec!["/somewhere/data".into()],
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_a_warning() {
+        let mut mismatches = Mismatches::default();
+        mismatches.dumps.push(block(true));
+        // Files cannot be created in a file.
+        let warning = files().dump(&mismatches, Path::new("/dev/null"));
+        let warning = warning.expect("a warning");
+        assert_eq!(
+            (warning.code.as_str(), warning.job.as_str()),
+            ("verify_dump", "t")
+        );
+        assert!(
+            warning.message.contains("data.8192.hdr_fail"),
+            "{warning:?}"
+        );
+    }
+
+    #[test]
+    fn blocks_beyond_the_limit_are_counted() {
+        let mut mismatches = Mismatches::default();
+        mismatches.not_dumped += 3;
+        let warning = files().dump(&mismatches, Path::new("/dev/null"));
+        assert!(warning.expect("a warning").message.starts_with("3 blocks"));
+    }
+}
