@@ -70,6 +70,19 @@ impl Drop for Target {
     }
 }
 
+#[test]
+fn an_unreadable_medium_has_the_error_that_linux_reports() {
+    let folder = Folder::new();
+    let file = "listen = '127.0.0.1:0'\n[[device]]\nname = 'd'\nkind = 'memory'\nsize = '1M'\n\
+                [[device.layer]]\nkind = 'fault'\nread_errors_ppm = 1_000_000\nerrno = 61\n\
+                [[subsystem]]\nnqn = 'nqn.2026-01.org.example:a'\n[[subsystem.namespace]]\n\
+                device = 'd'\n";
+    let path = folder.write("faulty.toml", file);
+    let target = Target::start(&path.to_string_lossy());
+    let run = target.run(&folder, 1, "--rw=read --bs=4k --size=64k");
+    assert_eq!(run.json()["jobs"][0]["error"], 61, "{run:#?}");
+}
+
 #[track_caller]
 fn check(run: Run, side: &str, bytes: u64) -> Value {
     let report = run.expect(0).json();

@@ -264,11 +264,46 @@ fn status_of(errno: Option<Errno>, kind: OpKind) -> Status {
         (Some(Errno::ENOSPC | Errno::EDQUOT), _) => Status::CAPACITY_EXCEEDED,
         (Some(Errno::EROFS | Errno::EPERM), _) => Status::NAMESPACE_WRITE_PROTECTED.do_not_retry(),
         (Some(Errno::EINVAL), _) => Status::INVALID_FIELD.do_not_retry(),
-        (Some(Errno::EIO) | None, OpKind::Data(Direction::Read)) => Status::UNRECOVERED_READ,
-        (Some(Errno::EIO) | None, OpKind::Data(Direction::Write)) => Status::WRITE_FAULT,
+        // Linux reports a medium that cannot be read or written by ENODATA.
+        (Some(Errno::EIO | Errno::ENODATA) | None, OpKind::Data(Direction::Read)) => {
+            Status::UNRECOVERED_READ
+        }
+        (Some(Errno::EIO | Errno::ENODATA) | None, OpKind::Data(Direction::Write)) => {
+            Status::WRITE_FAULT
+        }
         _ => Status::INTERNAL_ERROR,
     }
 }
 
 /// Largest trim of a device command.
 const TRIM_BYTES_MAX: u32 = 1 << 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_devices_have_their_status() {
+        let [read, write] = [Direction::Read, Direction::Write].map(OpKind::Data);
+        for (errno, kind, want) in [
+            (Some(Errno::ENODATA), read, Status::UNRECOVERED_READ),
+            (Some(Errno::EIO), read, Status::UNRECOVERED_READ),
+            (Some(Errno::EIO), write, Status::WRITE_FAULT),
+            // Less than was asked for.
+            (None, read, Status::UNRECOVERED_READ),
+            (Some(Errno::ENOSPC), write, Status::CAPACITY_EXCEEDED),
+            (
+                Some(Errno::EROFS),
+                write,
+                Status::NAMESPACE_WRITE_PROTECTED.do_not_retry(),
+            ),
+            (
+                Some(Errno::EIO),
+                OpKind::Sync(SyncKind::Data),
+                Status::INTERNAL_ERROR,
+            ),
+        ] {
+            assert_eq!(status_of(errno, kind), want, "{errno:?} {kind:?}");
+        }
+    }
+}
