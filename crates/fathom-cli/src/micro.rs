@@ -1,7 +1,7 @@
 //! `fathom micro`: Fathom's own data structures compared with plain implementations.
 
 use clap::{Args, ValueEnum};
-use fathom_lab::{Micro, Table, micro_experiments, tags, task_list};
+use fathom_lab::{Micro, Table, generation_map, micro_experiments, tags, task_list};
 use fathom_sys::clock::Clock;
 use fathom_sys::thread;
 
@@ -32,6 +32,8 @@ enum Name {
     TaskList,
     /// Tag set: get and put tags
     Tags,
+    /// Generation map of verification: track the latest write of each block
+    GenerationMap,
 }
 
 /// Runs the benchmark and prints its table.
@@ -44,6 +46,7 @@ pub(crate) fn run(arguments: &MicroArguments) -> ProgramEnd {
     let measure = match name {
         Name::TaskList => task_list,
         Name::Tags => tags,
+        Name::GenerationMap => generation_map,
     };
     let threads = arguments.threads.unwrap_or_else(usable_cpus);
     let table = measured(threads, arguments.repeats, measure);

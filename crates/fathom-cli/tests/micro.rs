@@ -20,6 +20,7 @@ fn check_rows(name: &str) {
 fn rows_are_data() {
     check_rows("task-list");
     check_rows("tags");
+    check_rows("generation-map");
 }
 
 #[test]

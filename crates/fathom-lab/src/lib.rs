@@ -31,7 +31,7 @@ pub use hdd_tags::{HddTags, hdd_tags};
 pub use io_pacing::{Condition, Devices, IoPacing, Pacing, PacingTest, Period, Slow, io_pacing};
 pub use log_entries::{LogEntries, log_entries};
 pub use machines::LabMachine;
-pub use micro::{Micro, micro_experiments, tags, task_list, task_list_table};
+pub use micro::{Micro, generation_map, micro_experiments, tags, task_list, task_list_table};
 pub use plot::{Panel, PlotLine, svg};
 pub use table::{Cell, Experiment, Table};
 pub use uring_irq::{UringIrq, uring_irq};

@@ -3,6 +3,7 @@
 //! Each repeat runs all variants in turn, so that interference by other load affects all of them.
 //! Ratios are computed per repeat; the median over repeats is printed.
 
+mod generation_map;
 mod tags;
 mod task_list;
 
@@ -11,6 +12,7 @@ use std::thread;
 
 use crate::table::{Cell, Experiment, Table};
 
+pub use generation_map::generation_map;
 pub use tags::tags;
 pub(crate) use task_list::EXPERIMENT as TASK_LIST;
 pub use task_list::{task_list, task_list_table};
@@ -161,7 +163,11 @@ pub const fn micro_experiments() -> &'static [Experiment] {
     &EXPERIMENTS
 }
 
-const EXPERIMENTS: [Experiment; 2] = [task_list::EXPERIMENT, tags::EXPERIMENT];
+const EXPERIMENTS: [Experiment; 3] = [
+    task_list::EXPERIMENT,
+    tags::EXPERIMENT,
+    generation_map::EXPERIMENT,
+];
 
 #[cfg(test)]
 mod tests {

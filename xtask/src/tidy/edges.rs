@@ -189,7 +189,7 @@ const ALLOWED: [(&str, &[&str]); 29] = [
     (
         "fathom-lab",
         &[
-            "run", "virtual", "peak", "record", "report", "core", "block", "sim", "sys",
+            "run", "virtual", "peak", "record", "report", "core", "block", "sim", "sys", "workload",
         ],
     ),
     ("fathom-cli", &["*"]),

@@ -16,8 +16,9 @@ impl Generation {
     pub(crate) const BITS: u32 = 29;
 
     /// Creates the generation of a write from what its headers say.
+    #[must_use]
     #[inline]
-    pub(crate) const fn new(time_ns: u64, sequence: u64, thread: u16) -> Self {
+    pub const fn new(time_ns: u64, sequence: u64, thread: u16) -> Self {
         // The shorter layout has 16 bits of the number: enough to tell writes of one nanosecond
         // apart.
         let number = (sequence & 0xffff) << 16 | thread as u64;

@@ -54,16 +54,20 @@ pub struct GenerationMap {
 
 /// Write or trim, as the map is told of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Change {
-    pub(crate) offset: u64,
-    pub(crate) length: u32,
-    pub(crate) generation: Generation,
-    pub(crate) content: Content,
+pub struct Change {
+    /// First byte.
+    pub offset: u64,
+    /// Length in bytes.
+    pub length: u32,
+    /// Identity of the write.
+    pub generation: Generation,
+    /// Content that it leaves.
+    pub content: Content,
 }
 
 /// Content that a change leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Content {
+pub enum Content {
     /// Stamped blocks of this many bytes, counted from the op's offset.
     Stamped(u32),
     /// Zeros.
@@ -107,7 +111,7 @@ impl GenerationMap {
     ///
     /// # Errors
     /// There is not enough.
-    pub(crate) fn reserve(&self) -> Result<(), NoMemory> {
+    pub fn reserve(&self) -> Result<(), NoMemory> {
         if self.entries.get().is_some() {
             return Ok(());
         }
@@ -118,7 +122,7 @@ impl GenerationMap {
     }
 
     /// Notes a write or trim that is about to be issued.
-    pub(crate) fn begin(&self, change: &Change) {
+    pub fn begin(&self, change: &Change) {
         let new = word(State::InFlight, change.generation);
         self.each(change, |index, entry, _| {
             let old = entry.load(Ordering::Relaxed);
@@ -131,7 +135,7 @@ impl GenerationMap {
 
     /// Notes that a write or trim has completed; one that has not (`done` false) may have left
     /// anything in its blocks.
-    pub(crate) fn end(&self, change: &Change, done: bool) {
+    pub fn end(&self, change: &Change, done: bool) {
         let old = word(State::InFlight, change.generation);
         self.each(change, |index, entry, settled| {
             let new = if done { settled } else { UNKNOWN };
@@ -197,7 +201,8 @@ impl GenerationMap {
     }
 
     /// Returns whether the block at `offset` still holds, or may hold, this write of it.
-    pub(crate) fn holds(&self, offset: u64, length: u32, generation: Generation) -> bool {
+    #[must_use]
+    pub fn holds(&self, offset: u64, length: u32, generation: Generation) -> bool {
         let touched = self.touched(offset, length);
         let Some((first, rest)) = self.entries()[touched.clone()].split_first() else {
             return false;
