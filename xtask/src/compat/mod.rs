@@ -3,7 +3,7 @@
 //! ```text
 //! xtask/compat/*.cases ─► trial (fio, ours; a folder each) ─► compare ─► what no case states
 //!                     └─► coverage of the option table
-//! fio-examples ─► parsed, or refused by a name that is stated
+//! fio-examples ─► run, scaled down, or refused by a name that is stated
 //! a number ─► random plan of a mixed job ─► totals within what chance allows
 //! ```
 //!
@@ -18,6 +18,7 @@ mod content;
 mod counts;
 mod coverage;
 mod difference;
+mod example_runs;
 mod examples;
 mod json;
 mod logs;
