@@ -69,6 +69,22 @@ pub trait FileSystemProbe {
         1_000_000_000
     }
 
+    /// Opens a log to be replayed. Logs are inputs like job files: a modelled machine reads them
+    /// from this host, too.
+    fn open_log(&self, path: &str) -> io::Result<Box<dyn io::Read>> {
+        let file = fs::File::open(path)?;
+        if !file.metadata()?.is_file() {
+            let why = "not a regular file, but a log is read twice; save it to one";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        Ok(Box::new(file))
+    }
+
+    /// Returns the path of the block device with these numbers, if there is one.
+    fn block_device(&self, _major: u32, _minor: u32) -> Option<String> {
+        None
+    }
+
     /// Lists the regular files in a directory and its subdirectories, sorted by name.
     fn files_in(&self, _directory: &str) -> io::Result<Vec<String>> {
         Ok(Vec::new())
@@ -104,6 +120,14 @@ impl FileSystemProbe for HostFileSystem {
     fn cycles_hz(&self) -> u64 {
         // Not reported by every architecture and hypervisor; a cycle then counts as 1 ns.
         system::cpu_hz().unwrap_or(1_000_000_000)
+    }
+
+    fn block_device(&self, major: u32, minor: u32) -> Option<String> {
+        let link = fs::read_link(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+        // sysfs writes `!` for the `/` of names such as cciss/c0d0.
+        let name = link.file_name()?.to_str()?.replace('!', "/");
+        let path = format!("/dev/{name}");
+        matches!(self.kind(&path), Ok(TargetKind::Block { .. })).then_some(path)
     }
 
     fn files_in(&self, directory: &str) -> io::Result<Vec<String>> {

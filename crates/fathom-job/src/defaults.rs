@@ -134,6 +134,7 @@ impl Default for Options {
             disk_util: true,
             significant_figures: 4,
             logs: crate::logs::LogOptions::default(),
+            replay: crate::replay::ReplayOptions::default(),
             cpus_allowed: None,
             cpus_allowed_policy: CpuPolicy::Shared,
             nice: 0,

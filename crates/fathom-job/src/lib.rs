@@ -38,6 +38,7 @@ mod problem;
 mod process;
 mod reading;
 mod refuse;
+mod replay;
 mod reporter;
 mod showcmd;
 mod source;
@@ -73,6 +74,7 @@ pub use plan::{
 };
 pub use problem::FioLevel;
 pub use process::{MemoryPolicy, Nodes, ProcessOptions};
+pub use replay::ReplayOptions;
 pub use source::Origin;
 pub use suggest::closest;
 pub use verification::VerificationOptions;

@@ -498,6 +498,8 @@ pub struct Options {
     pub significant_figures: u32,
     /// I/O logs.
     pub logs: crate::logs::LogOptions,
+    /// Recording and replay.
+    pub replay: crate::replay::ReplayOptions,
     // Process.
     pub cpus_allowed: Option<Vec<u32>>,
     pub cpus_allowed_policy: CpuPolicy,

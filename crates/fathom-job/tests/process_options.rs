@@ -118,6 +118,6 @@ fn what_needs_a_library_or_a_device_says_which() {
     refuse("--rwmixcycle=1", "not-any-more");
     refuse("--verify_policy=fsynced", "not-yet");
     refuse("--verify_state_save=1", "not-yet");
-    refuse("--replay_time_scale=50", "not-yet");
+    refuse("--merge_blktrace_file=all", "not-yet");
     refuse("--ioengine=nbd", "not-yet");
 }

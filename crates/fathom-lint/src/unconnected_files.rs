@@ -17,6 +17,10 @@ impl FileSystemProbe for UnconnectedFiles {
         HostFileSystem.cycles_hz()
     }
 
+    fn block_device(&self, major: u32, minor: u32) -> Option<String> {
+        HostFileSystem.block_device(major, minor)
+    }
+
     fn files_in(&self, directory: &str) -> io::Result<Vec<String>> {
         HostFileSystem.files_in(directory)
     }

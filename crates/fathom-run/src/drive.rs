@@ -21,11 +21,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use fathom_core::{Engine, Errno, FileIndex, Nanos, Step, Storage, Tick};
+use fathom_core::{Capabilities, Engine, Errno, FileIndex, Nanos, Step, Storage, Tick};
 use fathom_engine::{AnyEngine, EngineConfig, SharedStats, start_with_stats};
 use fathom_record::CpuRecord;
 use fathom_setup::JobState;
 use fathom_setup::outcome::{JobFailure, JobOutcome};
+use fathom_setup::replay::ReplayPlan;
 use fathom_setup::translate::EarlyEnd;
 use fathom_sys::clock::{Clock, sleep_until, spin_until};
 use fathom_sys::thread::{self, Usage};
@@ -37,6 +38,7 @@ use crate::interim::InterimResults;
 use crate::mismatches::VerifiedFiles;
 use crate::offload;
 use crate::progress::ProgressCell;
+use crate::replay_reader::ReplayReader;
 use crate::start_barrier::StartBarrier;
 use crate::tracing_engine::{Say, Trace};
 
@@ -56,6 +58,8 @@ pub(crate) struct JobSpec {
     pub(crate) hooks: Hooks,
     /// Names for the mismatches of a job that verifies.
     pub(crate) verified: VerifiedFiles,
+    /// Log to replay.
+    pub(crate) replay: Option<Arc<ReplayPlan>>,
     /// `--debug` output to produce.
     pub(crate) trace: Trace,
     /// Reason to end before the first op.
@@ -130,7 +134,11 @@ pub(crate) fn run_job(spec: JobSpec, handles: &JobHandles<'_>) -> JobOutcome {
             has_peer: info.storage == Storage::Peer,
         };
         let engine = trace.around(engine, outcome.thread_id, handles.say);
-        let work = (spec.worker, spec.log);
+        let work = Work {
+            config: spec.worker,
+            log: spec.log,
+            replay: spec.replay,
+        };
         let ended = dispatch(engine, work, &context, &mut outcome);
         // The engine has been dropped, so its offload workers have ended.
         if let Some(told) = offload {
@@ -149,6 +157,13 @@ pub(crate) fn run_job(spec: JobSpec, handles: &JobHandles<'_>) -> JobOutcome {
     outcome
 }
 
+/// Parts of a job's worker.
+struct Work {
+    config: WorkerConfig,
+    log: Option<JobLog>,
+    replay: Option<Arc<ReplayPlan>>,
+}
+
 /// Arguments of a job's loop besides its worker and engine.
 struct JobContext<'a> {
     handles: &'a JobHandles<'a>,
@@ -165,12 +180,12 @@ struct JobContext<'a> {
 /// Selects the loop: one monomorphised per fast engine, one shared by all others.
 fn dispatch(
     engine: AnyEngine,
-    worker: (WorkerConfig, Option<JobLog>),
+    worker: Work,
     context: &JobContext<'_>,
     outcome: &mut JobOutcome,
 ) -> Result<(), JobFailure> {
     let unwatched = |_: &Worker| {};
-    let mut ramp = offload::Ramp::new(&worker.0, context.offload.as_ref());
+    let mut ramp = offload::Ramp::new(&worker.config, context.offload.as_ref());
     let watched = |worker: &Worker| ramp.check(worker);
     match engine {
         AnyEngine::Null(engine) => run_worker(engine, worker, context, outcome, unwatched),
@@ -187,7 +202,7 @@ fn dispatch(
 /// Runs a job from opening its files to closing them; `watch` sees the worker after every turn.
 fn run_worker<E: Engine, W: FnMut(&Worker)>(
     mut engine: E,
-    (config, log): (WorkerConfig, Option<JobLog>),
+    work: Work,
     context: &JobContext<'_>,
     outcome: &mut JobOutcome,
     watch: W,
@@ -196,17 +211,19 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     let clock = handles.shared.clock;
     let capabilities = engine.capabilities();
     outcome.engine = Some(capabilities);
+    let config = &work.config;
     let (invalidate, delay, runtime) = (config.invalidate, config.start_delay, config.runtime);
-    open_files(&mut engine, context.files, invalidate).inspect_err(|_| {
+    let replays = work.replay.is_some();
+    let opened = match replays {
+        true => try_files(&mut engine, context.files, invalidate),
+        false => open_files(&mut engine, context.files, invalidate),
+    };
+    opened.inspect_err(|_| {
         // `exec_postrun` runs even so, as in fio: it may clean up.
         run_postrun(context.hooks, outcome);
     })?;
     // Before the barrier: allocating the random map of a large device takes a while.
-    let mut worker = Worker::new(config, capabilities, clock.now())
-        .map_err(|error| JobFailure::new(Errno::EINVAL, error.to_string()))?;
-    if let Some(log) = log {
-        worker.log_to(log);
-    }
+    let mut worker = worker_of(work, capabilities, &clock)?;
     worker.join_flow();
     (handles.ready)();
     handles.barrier.pass();
@@ -252,7 +269,9 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     outcome.results = Some(results);
     run_postrun(context.hooks, outcome);
     driven?;
-    for file in (0..context.files).map(FileIndex::new) {
+    // A replay has closed its files when its log did.
+    let open = if replays { 0 } else { context.files };
+    for file in (0..open).map(FileIndex::new) {
         engine.close(file)?;
     }
     Ok(())
@@ -300,6 +319,32 @@ fn open_files<E: Engine>(engine: &mut E, files: u32, invalidate: bool) -> Result
             // The `page_cache` check of the report shows what could not be dropped.
             let _stays_cached = engine.invalidate(file);
         }
+    }
+    Ok(())
+}
+
+/// Creates the worker of a job, connected to its log and to the log that it replays.
+fn worker_of(work: Work, capabilities: Capabilities, clock: &Clock) -> Result<Worker, JobFailure> {
+    let mut worker = Worker::new(work.config, capabilities, clock.now())
+        .map_err(|error| JobFailure::new(Errno::EINVAL, error.to_string()))?;
+    if let Some(log) = work.log {
+        worker.log_to(log);
+    }
+    if let Some(replay) = &work.replay {
+        worker.replay_from(Box::new(ReplayReader::start(replay)?));
+    }
+    Ok(worker)
+}
+
+/// Opens and closes each file of a replay before its log does, so that errors come before the first
+/// op. The page cache is dropped here, not in between ops, which it would delay.
+fn try_files<E: Engine>(engine: &mut E, files: u32, invalidate: bool) -> Result<(), JobFailure> {
+    for file in (0..files).map(FileIndex::new) {
+        engine.open(file)?;
+        if invalidate {
+            let _stays_cached = engine.invalidate(file);
+        }
+        engine.close(file)?;
     }
     Ok(())
 }
@@ -440,6 +485,7 @@ mod tests {
             log: None,
             hooks: Hooks::default(),
             verified: VerifiedFiles::default(),
+            replay: None,
             trace: Trace::default(),
             early_end: None,
         };

@@ -1,11 +1,10 @@
 //! Engine configuration, derived from a job's options and setup.
 
-use fathom_core::{Direction, OptionValue};
+use fathom_core::OptionValue;
 use fathom_engine::{EngineConfig, EngineFile, FileAdvice, JobFacts, Kick, Registration};
 use fathom_job::{FadviseHint, Job, MemoryKind, OffloadKick, Options, engine_files};
 use fathom_setup::check::{write_bytes, write_streams};
 use fathom_setup::translate::JobSetup;
-use fathom_setup::translate::pattern::{uses, writes};
 use fathom_sys::clock::Clock;
 use fathom_sys::memory::MemoryPlacement;
 
@@ -21,8 +20,11 @@ pub(crate) fn engine_config(
 ) -> EngineConfig {
     let options = &job.options;
     let verifies = setup.worker.verify.is_some();
-    let (read, write) = (uses(options, Direction::Read) || verifies, writes(options));
-    let files = setup.files.iter().map(|file| EngineFile {
+    let each = setup.files.iter().map(|file| {
+        let read = file.may_read(options) || verifies;
+        (file, read, file.may_write(options))
+    });
+    let files = each.map(|(file, read, write)| EngineFile {
         path: file.path.clone(),
         read,
         write,

@@ -365,6 +365,7 @@ fn launches(
                 hooks: Hooks::of(job, setup.place.clone),
                 verified: VerifiedFiles::of(setup),
                 trace: Trace::of(setup, debug),
+                replay: setup.replay.clone(),
                 early_end: setup.early_end.clone(),
             },
         }

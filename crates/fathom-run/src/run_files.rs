@@ -36,6 +36,10 @@ impl FileSystemProbe for RunFiles<'_> {
         HostFileSystem.cycles_hz()
     }
 
+    fn block_device(&self, major: u32, minor: u32) -> Option<String> {
+        HostFileSystem.block_device(major, minor)
+    }
+
     fn files_in(&self, directory: &str) -> io::Result<Vec<String>> {
         HostFileSystem.files_in(directory)
     }

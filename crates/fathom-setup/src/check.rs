@@ -5,6 +5,7 @@ mod atomic;
 mod engine_fit;
 pub mod pollers;
 mod process;
+mod replayed;
 pub mod scheduler;
 mod streams;
 mod trims;
@@ -43,7 +44,12 @@ pub fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Vec<RunPr
         checker.job(job, settings);
         let own = setups.iter().filter(|setup| setup.place.section == section);
         for setup in own.filter(|setup| setup.early_end.is_none()) {
+            // The setup's job is the plan's, with what a replay has found in its log.
+            let job = &setup.job;
             checker.setup(job, setup);
+            if settings.read_only {
+                checker.of_section(setup, replayed::changes(setup));
+            }
             if settings.read_only && setup.has_local_files() {
                 checker.problems.extend(to_lay_out(job, setup));
             }
@@ -68,7 +74,7 @@ impl Checker {
     /// Checks a job independently of its files.
     fn job(&mut self, job: &Job, settings: &Settings) {
         let options = &job.options;
-        if settings.read_only && writes(&job.options) {
+        if settings.read_only && writes(&job.options) && !options.replay.replays() {
             let message = match options.engine.always_writes {
                 true => "the job's engine changes files, which --readonly forbids",
                 false => "the job writes or trims, which --readonly forbids",
@@ -126,7 +132,8 @@ impl Checker {
 
     /// Checks one clone and its files.
     fn setup(&mut self, job: &Job, setup: &JobSetup) {
-        for file in &setup.files {
+        let patterned = setup.files.iter().filter(|_| setup.replay.is_none());
+        for file in patterned {
             let smallest = smallest(&job.options);
             // A sequential op only has to start within the job's range of the file.
             let reach = match job.options.random {
@@ -158,7 +165,9 @@ impl Checker {
         // Clones differ in no size.
         if job.options.has_remote_files() && setup.place.clone == 0 {
             let known = setup.files.iter().find(|file| file.found.bytes().is_some());
-            known.into_iter().for_each(|file| self.alignment(job, file));
+            known
+                .into_iter()
+                .for_each(|file| self.alignment(setup, file));
         }
         if !setup.has_local_files() {
             return;
@@ -175,13 +184,14 @@ impl Checker {
         for file in &setup.files {
             let key = (file.path.clone(), changes(job, file), job.options.direct);
             if self.looked_at.insert(key) {
-                self.file(job, file);
+                self.file(setup, file);
             }
         }
     }
 
     /// Checks one file.
-    fn file(&mut self, job: &Job, file: &FileSetup) {
+    fn file(&mut self, setup: &JobSetup, file: &FileSetup) {
+        let job = &*setup.job;
         let path = Path::new(&file.path);
         let allowed = job.options.allow_mounted_write;
         let refused = self.guard.check(path, changes(job, file), allowed).err();
@@ -211,7 +221,7 @@ impl Checker {
             self.add(job, option, problem);
         }
         if job.options.direct {
-            self.alignment(job, file);
+            self.alignment(setup, file);
             if let Some(problem) = streams::check(&job.options, file) {
                 self.add(job, "dataplacement", problem);
             }
@@ -222,7 +232,8 @@ impl Checker {
     }
 
     /// Checks that direct ops are multiples of the device's logical block.
-    fn alignment(&mut self, job: &Job, file: &FileSetup) {
+    fn alignment(&mut self, setup: &JobSetup, file: &FileSetup) {
+        let job = &*setup.job;
         let block = match file.found {
             TargetKind::Block { logical_block, .. } => u64::from(logical_block),
             _ => storage_under(Path::new(&file.path), &self.tree).logical_block_bytes,
@@ -231,6 +242,9 @@ impl Checker {
             return; // unknown: the kernel decides
         }
         let name = &file.path;
+        if setup.replay.is_some() {
+            return self.of_section(setup, replayed::alignment(setup, block, name));
+        }
         if let Some(size) = sizes_in_use(job)
             .into_iter()
             .find(|size| !size.is_multiple_of(block))
@@ -260,6 +274,15 @@ impl Checker {
         }
     }
 
+    /// Adds a problem that clones would repeat.
+    fn of_section(&mut self, setup: &JobSetup, problem: Option<RunProblem>) {
+        if let Some(problem) = problem
+            && self.contradictory.insert(setup.place.section)
+        {
+            self.problems.push(problem);
+        }
+    }
+
     fn add(&mut self, job: &Job, option: &str, problem: RunProblem) {
         self.problems.push(problem.at(job, option));
     }
@@ -269,7 +292,7 @@ impl Checker {
 fn changes(job: &Job, file: &FileSetup) -> bool {
     let grows = file.found.bytes().is_some_and(|bytes| bytes < file.bytes);
     let removed = job.options.unlink || job.options.files.unlink_each_loop;
-    writes(&job.options) || file.found.is_file_or_missing() && (grows || removed)
+    file.may_write(&job.options) || file.found.is_file_or_missing() && (grows || removed)
 }
 
 /// Returns a problem if `--readonly` prevents a layout that the job needs.
@@ -328,7 +351,7 @@ fn existing_parent(path: &Path) -> PathBuf {
 /// Returns a problem if an existing file cannot be opened as the job needs it.
 fn closed(job: &Job, file: &FileSetup) -> Option<RunProblem> {
     let path = Path::new(&file.path);
-    let writes = writes(&job.options);
+    let writes = file.may_write(&job.options);
     let grows = file.found.bytes().is_some_and(|bytes| bytes < file.bytes);
     let error = probe::try_open(path, writes || grows).err()?;
     let name = path.display();

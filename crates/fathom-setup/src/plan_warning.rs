@@ -13,6 +13,10 @@ pub enum PlanWarningKind {
     SchedulerWithoutDevice,
     /// More polling kernel threads than CPUs.
     OffloadPollers,
+    /// Options that a replay ignores.
+    IgnoredByReplay,
+    /// An oddity of a log to replay.
+    ReplayLog,
 }
 
 impl PlanWarningKind {
@@ -24,6 +28,8 @@ impl PlanWarningKind {
             Self::SizeBeyondDevice => "size_beyond_device",
             Self::SchedulerWithoutDevice => "ioscheduler_without_device",
             Self::OffloadPollers => "offload_pollers",
+            Self::IgnoredByReplay => "ignored_by_replay",
+            Self::ReplayLog => "replay_log",
         }
     }
 
@@ -35,6 +41,7 @@ impl PlanWarningKind {
             Self::SizeBeyondDevice => "size",
             Self::SchedulerWithoutDevice => "ioscheduler",
             Self::OffloadPollers => "sqthread_poll",
+            Self::IgnoredByReplay | Self::ReplayLog => "read_iolog",
         }
     }
 }

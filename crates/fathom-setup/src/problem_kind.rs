@@ -105,6 +105,8 @@ problem_kinds! {
     NoDirectory = "no_directory",
     /// A directory in which no file can be created.
     DirectoryNotWritable = "directory_not_writable",
+    /// A log to replay cannot be read or is wrong somewhere.
+    ReplayLog = "replay_log",
     /// The metadata of a file cannot be read.
     FileUnreadable = "file_unreadable",
     /// A file cannot be opened as the job needs it.

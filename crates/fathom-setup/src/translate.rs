@@ -9,6 +9,7 @@ mod pace;
 pub mod pattern;
 mod precondition;
 pub mod priority;
+mod replayed;
 mod seeds;
 mod shared_state;
 mod sizes;
@@ -17,10 +18,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use fathom_core::{Direction, Errno, FileIndex, Nanos};
+use fathom_core::{Direction, Errno, FileIndex, Nanos, PerDirection};
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_job::{Job, Options, Plan, ZoneMode};
-use fathom_workload::{FileRange, Tolerate, WorkerConfig};
+use fathom_workload::{FileRange, PatternConfig, Tolerate, WorkerConfig};
 
 pub use self::seeds::entropy;
 use self::shared_state::SharedState;
@@ -29,6 +30,7 @@ use crate::groups::{JobPlace, places};
 use crate::outcome::JobFailure;
 use crate::plan_warning::{PlanWarning, PlanWarningKind};
 use crate::problem_kind::ProblemKind;
+use crate::replay::ReplayPlan;
 
 /// One clone of a job with every option resolved, ready to be checked and run.
 ///
@@ -54,6 +56,8 @@ pub struct JobSetup {
     pub tells_errors: bool,
     /// Clock ID of the job's start time in the report.
     pub start_clock: u32,
+    /// Log that the job replays.
+    pub replay: Option<Arc<ReplayPlan>>,
     /// Reason for which the job ends before its first op, if there is one.
     pub early_end: Option<EarlyEnd>,
 }
@@ -97,9 +101,29 @@ pub struct FileSetup {
     pub offset: u64,
     /// Length of the job's range in bytes.
     pub length: u64,
+    /// Directions of the job's ops on this file, where the log of a replay tells; otherwise each
+    /// file may have ops of all of the job's directions.
+    pub used: Option<PerDirection<bool>>,
 }
 
 impl FileSetup {
+    /// Returns true if a job with these options writes or trims the file.
+    pub fn may_write(&self, options: &Options) -> bool {
+        match self.used {
+            Some(used) => used.write || used.trim || options.engine.always_writes,
+            None => pattern::writes(options),
+        }
+    }
+
+    /// Returns true if a job with these options reads the file, not counting verification.
+    pub fn may_read(&self, options: &Options) -> bool {
+        match self.used {
+            // A file without ops is opened and perhaps synced: any mode will do.
+            Some(used) => used.read || !used.write && !used.trim,
+            None => pattern::uses(options, Direction::Read),
+        }
+    }
+
     /// Returns the size of the file when the job starts.
     pub fn file_bytes(&self) -> u64 {
         self.found.bytes().unwrap_or(0).max(self.bytes)
@@ -130,6 +154,7 @@ pub fn translate(
         probe,
         files: HashMap::new(),
         shared_state: SharedState::default(),
+        surveys: replayed::Surveys::default(),
     };
     for place in places(&plan.jobs) {
         let job = jobs
@@ -163,6 +188,7 @@ struct Planned<'a> {
     probe: &'a dyn FileSystemProbe,
     files: HashMap<String, TargetKind>,
     shared_state: SharedState,
+    surveys: replayed::Surveys,
 }
 
 impl Planned<'_> {
@@ -226,14 +252,15 @@ fn setup(
     seed: u64,
     planned: &mut Planned<'_>,
 ) -> Result<Translated, RunProblem> {
-    let options = &job.options;
     let mut warnings = Warnings::of(job);
+    let (job, replay) = &replayed::replayed(job, place, planned, &mut warnings)?;
+    let options = &job.options;
     let depth = depth(options);
-    let ((files, sizes), problem) = match files::files(job, place, seed, planned) {
-        Ok(found) => (found, None),
-        Err(problem) if problem.kind.is_of_one_job() => (Default::default(), Some(problem)),
-        Err(problem) => return Err(problem),
+    let found = match replay {
+        Some(replay) => replayed::files(job, replay, planned),
+        None => files::files(job, place, seed, planned),
     };
+    let ((files, sizes), problem) = or_early_end(found)?;
     if sizes.files.iter().any(|file| file.cut) {
         warnings.add(
             PlanWarningKind::SizeBeyondDevice,
@@ -242,9 +269,7 @@ fn setup(
         );
     }
     shared_state::note_windows(options, &mut warnings);
-    let ranges = files.iter().map(|file| range(options, file)).collect();
-    let pattern =
-        pattern::pattern(options, ranges, seed).map_err(|problem| problem.at(job, "bs"))?;
+    let pattern = pattern_over(&files, options, seed).map_err(|problem| problem.at(job, "bs"))?;
     let bytes = precondition::bytes_per_pass(options, &pattern, sizes.bytes_per_pass)
         .map_err(|problem| problem.at(job, "sprandom"))?;
     let verify = content::verify_in(&pattern, job, place.number)?;
@@ -280,7 +305,7 @@ fn setup(
         limits: planned
             .shared_state
             .limits(job, place, ops_limit(options))?,
-        replay: None,
+        replay: replayed::config(options),
     };
     let setup = JobSetup {
         place,
@@ -292,8 +317,34 @@ fn setup(
         buffer_bytes: buffer_bytes(options).map_err(|problem| problem.at(job, "bs"))?,
         tells_errors: options.lifecycle.error_dump,
         start_clock: options.process.job_start_clock_id,
+        replay: replay.clone(),
     };
     Ok((setup, warnings.list, problem))
+}
+
+/// Keeps a problem that ends only the job, with nothing in place of what it prevents.
+fn or_early_end<T: Default>(
+    found: Result<T, RunProblem>,
+) -> Result<(T, Option<RunProblem>), RunProblem> {
+    match found {
+        Ok(found) => Ok((found, None)),
+        Err(problem) if problem.kind.is_of_one_job() => Ok((T::default(), Some(problem))),
+        Err(problem) => Err(problem),
+    }
+}
+
+/// Returns the pattern of a job's ops on these files.
+fn pattern_over(
+    files: &[FileSetup],
+    options: &Options,
+    seed: u64,
+) -> Result<PatternConfig, RunProblem> {
+    let ranges = files.iter().map(|file| range(options, file)).collect();
+    let pattern = pattern::pattern(options, ranges, seed)?;
+    Ok(match options.replay.found {
+        Some(_) => replayed::pattern(pattern, files),
+        None => pattern,
+    })
 }
 
 /// Returns the reason why a job ends before its first op, if there is one.

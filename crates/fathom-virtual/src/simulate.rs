@@ -6,17 +6,20 @@
 mod unsupported;
 mod watch;
 
+use std::fs::File;
 use std::io;
+use std::sync::Arc;
 
 use fathom_core::{Nanos, Tick};
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
-use fathom_job::{Plan, Settings};
+use fathom_job::{Job, Plan, Settings};
 use fathom_log::MemoryLogs;
 use fathom_record::{CpuRecord, ModelledMachine, RECORD_VERSION, Record};
 use fathom_setup::collect;
 use fathom_setup::debug_output;
 use fathom_setup::lifecycle::Lifecycle;
 use fathom_setup::outcome::JobOutcome;
+use fathom_setup::replay::{ReplayPlan, ReplayStream};
 use fathom_setup::translate::JobSetup;
 use fathom_setup::{Host, RunEvent, Session, preflight};
 use fathom_setup::{ProblemKind, RunError, RunProblem};
@@ -214,6 +217,9 @@ fn run_all<S: ModelledStorage>(
         if let Some(log) = logs.job(index) {
             worker.log_to(log);
         }
+        if let Some(replay) = &setup.replay {
+            worker.replay_from(Box::new(open_log(replay, job)?));
+        }
         if watcher.has_started(index) {
             simulation.add(worker, engine, Tick::ZERO);
         } else {
@@ -228,6 +234,15 @@ fn run_all<S: ModelledStorage>(
         watcher.has_started(index).then_some(results)
     });
     Ok((results.collect(), ran.storages))
+}
+
+/// Opens the log of a replay, which is read between turns: virtual time does not pass meanwhile.
+fn open_log(replay: &Arc<ReplayPlan>, job: &Job) -> Result<ReplayStream, RunProblem> {
+    let opened = File::open(&replay.log).map_err(|error| {
+        let message = format!("cannot read {}: {error}", replay.log);
+        RunProblem::new(ProblemKind::ReplayLog, message).at(job, "read_iolog")
+    });
+    Ok(replay.stream(Box::new(opened?)))
 }
 
 /// An empty file system: sizes come from the plan.

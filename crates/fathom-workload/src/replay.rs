@@ -163,10 +163,6 @@ impl Worker {
             ReplayKind::Sync(kind) => self.sync_recorded(engine, &op, kind, now),
             ReplayKind::Open => {
                 let opened = engine.open(op.file);
-                if opened.is_ok() && self.config.invalidate {
-                    // A page cache that cannot be dropped is no error, as in fio.
-                    let _stays_cached = engine.invalidate(op.file);
-                }
                 self.handled(JobActivity::Reopen, op.file, opened)
             }
             ReplayKind::Close if !self.queue.is_drained() => IssueStatus::NeedsDrain,

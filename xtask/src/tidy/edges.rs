@@ -153,7 +153,9 @@ const ALLOWED: [(&str, &[&str]); 29] = [
     ("fathom-sim", &["core", "stats", "workload", "block"]),
     (
         "fathom-setup",
-        &["core", "stats", "job", "workload", "record", "host"],
+        &[
+            "core", "stats", "job", "workload", "iolog", "record", "host",
+        ],
     ),
     (
         "fathom-log",

@@ -31,6 +31,7 @@ mod queue;
 mod random;
 mod rate;
 mod read;
+mod replay;
 mod row;
 mod sequence;
 mod sharing;
@@ -88,6 +89,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Compression and deduplication", content::ROWS),
     ("Measurement and reports", measure::ROWS),
     ("Logs", log::ROWS),
+    ("Replay", replay::ROWS),
     ("fio profiles", profile::ROWS),
     ("Accepted only when off", off::ROWS),
 ];

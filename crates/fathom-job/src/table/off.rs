@@ -42,28 +42,4 @@ pub(super) const ROWS: &[Row] = &[
         "verify_state_load=0",
         ZERO,
     ),
-    row(
-        "read_iolog_chunked",
-        "Read the I/O log in chunks",
-        "read_iolog_chunked=0",
-        ZERO,
-    ),
-    row(
-        "replay_no_stall",
-        "Replay without the recorded delays",
-        "replay_no_stall=0",
-        ZERO,
-    ),
-    row(
-        "replay_scale",
-        "Divisor of recorded offsets",
-        "replay_scale=1",
-        &[off("1", "unchanged")],
-    ),
-    row(
-        "replay_time_scale",
-        "Replay speed, percentage of the recorded one",
-        "replay_time_scale=100",
-        &[off("100", "as recorded")],
-    ),
 ];

@@ -245,7 +245,10 @@ impl Row {
     /// Returns whether any text is a valid value.
     pub(crate) fn takes_any_text(&self) -> bool {
         matches!(self.kind, ValueKind::Text(_) | ValueKind::OptionalText(_))
-            || matches!(self.name, "filename" | "directory" | "opendir")
+            || matches!(
+                self.name,
+                "filename" | "directory" | "opendir" | "read_iolog"
+            )
     }
 
     /// Returns whether its value is 0 or 1.

@@ -148,6 +148,7 @@ fn file_setup(path: String, found: TargetKind, size: FileSize) -> FileSetup {
         bytes: size.bytes,
         offset: size.offset,
         length: size.length,
+        used: None,
     }
 }
 

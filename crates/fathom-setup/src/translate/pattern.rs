@@ -56,6 +56,9 @@ pub fn writes(options: &Options) -> bool {
 
 /// Returns true if the job issues ops of this direction, not counting verification.
 pub fn uses(options: &Options, direction: Direction) -> bool {
+    if let Some(found) = &options.replay.found {
+        return found[direction];
+    }
     matches!(
         (options.rw, direction),
         (ReadWrite::Read, Direction::Read)

@@ -1,0 +1,146 @@
+//! Recording and replay of I/O.
+
+use fathom_core::Direction;
+
+use super::general::U32;
+use super::read::{narrow, unknown_word};
+use super::row::{Row, ValueKind};
+use crate::findings::Findings;
+use crate::names::split_list;
+use crate::number;
+use crate::plan::Options;
+use crate::problem::{Piece, Problem};
+
+pub(super) const ROWS: &[Row] = &[
+    Row::new(
+        "read_iolog",
+        "",
+        "Replay this I/O log of fio (version 2 or 3) or binary blktrace; colon-separated list: \
+         clones take the logs in turn",
+        "read_iolog=recorded.log",
+        ValueKind::Special {
+            form: "path[:path…]",
+            read: logs,
+        },
+    )
+    .different(
+        "the whole log is checked before the run, so it must be a regular file (fio also reads \
+         standard input and sockets); a bad line is an error (fio skips it); trims of text logs \
+         are replayed (fio drops them); each op is due at its time after the start, whatever the \
+         earlier ones took",
+    ),
+    Row::new(
+        "read_iolog_chunked",
+        "0",
+        "No effect: logs are always read in chunks",
+        "read_iolog_chunked=1",
+        ValueKind::Bool(|_, _| {}),
+    ),
+    Row::new(
+        "replay_no_stall",
+        "0",
+        "Ignore the times of the log: issue each op as soon as the queue has room",
+        "replay_no_stall=1",
+        ValueKind::Bool(|o, v| o.replay.no_stall = v),
+    ),
+    Row::new(
+        "replay_redirect",
+        "",
+        "File or device that takes the place of all those in the log",
+        "replay_redirect=/dev/nvme0n1",
+        ValueKind::Text(|o, text| o.replay.redirect = Some(text.to_owned())),
+    ),
+    Row::new(
+        "replay_scale",
+        "1",
+        "Divisor of the offsets in the log",
+        "replay_scale=2",
+        ValueKind::Int {
+            min: 1,
+            max: U32,
+            set: |o, v| o.replay.scale = narrow(v),
+        },
+    )
+    .fio(0, U32)
+    .stricter("refuses 0"),
+    Row::new(
+        "replay_align",
+        "0",
+        "Power of two to whose multiples offsets are rounded down; 0: as in the log",
+        "replay_align=4k",
+        ValueKind::Special {
+            form: "power of two (opt=4k)",
+            read: align,
+        },
+    )
+    .numeric(),
+    Row::new(
+        "replay_time_scale",
+        "100",
+        "Speed of the replay in percent of the recorded one",
+        "replay_time_scale=50",
+        ValueKind::Int {
+            min: 1,
+            max: U32,
+            set: |o, v| o.replay.speed = narrow(v),
+        },
+    ),
+    Row::new(
+        "replay_skip",
+        "",
+        "Ops of the log to leave out: comma-separated list of read, write, trim, sync",
+        "replay_skip=trim,sync",
+        ValueKind::Special {
+            form: "comma-separated list of read, write, trim, sync",
+            read: skip,
+        },
+    )
+    .different("applies to text logs, too; fio skips ops of blktrace only"),
+];
+
+fn logs(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+    let names = split_list(text);
+    if names.is_empty() {
+        let problem = Problem::new("no-value", 0..text.len(), "no file name between the colons");
+        return Err(problem.fix("name a log, or remove the option"));
+    }
+    if let Some(stream) = names.iter().find(|name| *name == "-") {
+        let why = format!("`{stream}` is standard input, but a log is read twice");
+        let problem = Problem::new("stream", 0..text.len(), why);
+        return Err(problem.fix("save the log to a file"));
+    }
+    options.replay.logs = names;
+    Ok(())
+}
+
+fn align(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
+    let piece = Piece::new(text);
+    let value = number::counted(piece, options.kb_base, 0, U32, findings)?;
+    if value > 0 && !value.is_power_of_two() {
+        let why = format!("`{text}` is not a power of two");
+        return Err(Problem::new("bad-value", piece.range(), why).fix("write one, as 4k"));
+    }
+    options.replay.align = narrow(value);
+    Ok(())
+}
+
+fn skip(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+    let replay = &mut options.replay;
+    (replay.skip, replay.skip_syncs) = Default::default();
+    for piece in Piece::new(text).split(&[',']).into_iter().map(Piece::trim) {
+        match piece.text {
+            "sync" => replay.skip_syncs = true,
+            word => match Direction::ALL
+                .into_iter()
+                .find(|direction| direction.name() == word)
+            {
+                Some(direction) => replay.skip[direction] = true,
+                None => return Err(unknown_word("replay_skip", piece, &WORDS, &[])),
+            },
+        }
+    }
+    Ok(())
+}
+
+/// Words of `replay_skip`.
+const WORDS: [&str; 4] = ["read", "write", "trim", "sync"];
