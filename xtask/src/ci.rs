@@ -126,6 +126,8 @@ fn test(root: &Path, long: bool) -> Result<()> {
             ("FATHOM_DEVICE_TESTS", "1"),
             ("FATHOM_SIM_SEEDS", LONG_SEEDS),
             ("FATHOM_PLANS", LONG_PLANS),
+            ("FATHOM_VERIFY_PLANS", LONG_VERIFY_PLANS),
+            ("FATHOM_KILLS", LONG_KILLS),
             ("FATHOM_INJECT_ALL", "1"),
         ]
     } else {
@@ -228,5 +230,9 @@ fn listing(folder: &Path) -> Result<BTreeSet<OsString>> {
 const LONG_CASES: &str = "4096";
 /// Random plans in virtual time in a long run; otherwise 200.
 const LONG_SEEDS: &str = "600";
+/// Random plans that verify on storage with faults in a long run; otherwise 300.
+const LONG_VERIFY_PLANS: &str = "10000";
+/// Verifying runs killed in a long run; otherwise 5.
+const LONG_KILLS: &str = "100";
 /// Random plans on real engines in a long run; otherwise 500.
 const LONG_PLANS: &str = "4000";

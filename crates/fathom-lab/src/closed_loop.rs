@@ -43,7 +43,7 @@ pub(crate) fn closed_loop<S: ModelledStorage>(storage: &mut S, load: &Load) -> u
                     jobs[job.index()].begin(storage, load, now);
                 }
                 StorageEvent::Woken { job } => jobs[job.index()].submit(storage, now),
-                StorageEvent::Forgotten { .. } => {}
+                StorageEvent::Faulty { .. } => {}
             }
         }
     }

@@ -5,6 +5,7 @@
 use fathom_block::{SeekCounts, moves_data};
 use fathom_core::{BlockDevice, Command, Direction, OpKind, PerDirection, Slot, Tick};
 
+use crate::data_fault::DataFault;
 use crate::storage::{JobId, ModelledStorage, Request, StorageEvent, SubmitResult};
 
 /// Storage that passes any number of commands to its device at once.
@@ -38,8 +39,8 @@ pub enum FaultKind {
     Error(u16),
     /// The op moves only this many bytes.
     Short(u32),
-    /// The op moves nothing but reports success.
-    Lost,
+    /// The op reports success, but its data are not what they should be.
+    Data(DataFault),
 }
 
 impl<D: BlockDevice> Direct<D> {
@@ -139,9 +140,13 @@ impl<D: BlockDevice> ModelledStorage for Direct<D> {
                 None => finished.result,
                 Some(FaultKind::Error(errno)) => -i32::from(errno),
                 Some(FaultKind::Short(bytes)) => finished.result.min(bytes.cast_signed()),
-                Some(FaultKind::Lost) => {
-                    let result = finished.result;
-                    out.push(StorageEvent::Forgotten { job, slot, result });
+                Some(FaultKind::Data(fault)) => {
+                    out.push(StorageEvent::Faulty {
+                        job,
+                        slot,
+                        result: finished.result,
+                        fault,
+                    });
                     continue;
                 }
             };

@@ -17,6 +17,7 @@ use std::sync::atomic::Ordering;
 use fathom_core::{Completion, Step, Tick};
 use fathom_workload::{Control, Worker, turn};
 
+use crate::data_fault::DataFault;
 use crate::engine::{EngineSpec, ModelEngine, Seat};
 use crate::files::ModelFile;
 use crate::ran::{Ran, Stuck};
@@ -253,11 +254,14 @@ impl<S: ModelledStorage> Simulation<S> {
         for event in events.drain(..) {
             match event {
                 StorageEvent::Completed { job, slot, result } => {
-                    self.complete(job, Completion { slot, result }, true);
+                    self.complete(job, Completion { slot, result }, None);
                 }
-                StorageEvent::Forgotten { job, slot, result } => {
-                    self.complete(job, Completion { slot, result }, false);
-                }
+                StorageEvent::Faulty {
+                    job,
+                    slot,
+                    result,
+                    fault,
+                } => self.complete(job, Completion { slot, result }, Some(fault)),
                 StorageEvent::Woken { job } => self.woken(job),
             }
         }
@@ -286,9 +290,9 @@ impl<S: ModelledStorage> Simulation<S> {
     }
 
     #[inline]
-    fn complete(&mut self, id: JobId, done: Completion, moved: bool) {
+    fn complete(&mut self, id: JobId, done: Completion, fault: Option<DataFault>) {
         let job = &mut self.jobs[id.index()];
-        job.engine.complete(done, moved, &mut self.files);
+        job.engine.complete(done, fault, &mut self.files);
         if let State::Sleeping(wanted @ 1..) = job.state
             && job.engine.completed() >= wanted as usize
         {

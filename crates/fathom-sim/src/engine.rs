@@ -7,6 +7,7 @@ use fathom_core::{
     Submitted, SyncKind, Tick,
 };
 
+use crate::data_fault::DataFault;
 use crate::files::ModelFile;
 use crate::storage::{JobId, ModelledStorage, Request, SubmitResult};
 
@@ -116,35 +117,56 @@ impl ModelEngine {
         self.in_flight.contains(&true)
     }
 
-    /// Records a completion; its data are moved only if `moved`.
+    /// Records a completion, and moves its data, with this fault if there is one.
     ///
     /// # Panics
     /// If the op is not in flight: a model completed it twice, and no result could be trusted.
-    pub(crate) fn complete(&mut self, done: Completion, moved: bool, files: &mut [ModelFile]) {
+    pub(crate) fn complete(
+        &mut self,
+        done: Completion,
+        fault: Option<DataFault>,
+        files: &mut [ModelFile],
+    ) {
         let in_flight = std::mem::take(&mut self.in_flight[done.slot.index()]);
         assert!(in_flight, "a model completed an op that was not in flight");
-        if self.capabilities.moves_data && moved {
-            self.transfer(done, files);
+        if self.capabilities.moves_data {
+            self.transfer(done, fault, files);
         }
         self.completed.push_back(done);
     }
 
     /// Moves the data of an op between its buffer and its file.
     #[cold]
-    fn transfer(&mut self, done: Completion, files: &mut [ModelFile]) {
+    fn transfer(&mut self, done: Completion, fault: Option<DataFault>, files: &mut [ModelFile]) {
         let op = self.ops[done.slot.index()];
-        let (OpKind::Data(direction), Ok(moved)) = (op.kind, usize::try_from(done.result)) else {
+        // Part of a write that fails may be on the medium.
+        let result = match fault {
+            Some(DataFault::Torn(bytes)) if done.result < 0 => i64::from(bytes.min(op.length)),
+            _ => done.result.into(),
+        };
+        let (OpKind::Data(direction), Ok(moved)) = (op.kind, usize::try_from(result)) else {
             return;
         };
         let file = self.places[op.file.index()].file;
-        let Some(content) = &mut files[file].content else {
+        let file = &mut files[file];
+        let Some(content) = &file.content else {
             return;
         };
         let begin = done.slot.index() * self.buffer_bytes + op.buffer_offset as usize;
-        match direction {
-            Direction::Read => content.read(op.offset, &mut self.buffers[begin..begin + moved]),
-            Direction::Write => content.write(op.offset, &self.buffers[begin..begin + moved]),
-            Direction::Trim => content.discard(op.offset, moved),
+        // A trim has no buffer.
+        let end = if direction == Direction::Trim {
+            begin
+        } else {
+            begin + moved
+        };
+        let buffer = &mut self.buffers[begin..end];
+        match (direction, fault) {
+            (Direction::Read, None) => content.read(op.offset, buffer),
+            (Direction::Read, Some(fault)) => fault.read(file, op.offset, buffer),
+            (Direction::Write, None) => file.write(op.offset, buffer),
+            (Direction::Write, Some(fault)) => fault.write(file, op.offset, buffer),
+            (Direction::Trim, Some(DataFault::Lost)) => {}
+            (Direction::Trim, _) => file.discard(op.offset, moved),
         }
     }
 }

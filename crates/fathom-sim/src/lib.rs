@@ -7,6 +7,7 @@
 
 mod array;
 mod constant;
+mod data_fault;
 mod direct;
 mod distribution;
 mod driver;
@@ -25,6 +26,7 @@ mod watch;
 // Public items, listed once.
 pub use array::Array;
 pub use constant::Constant;
+pub use data_fault::DataFault;
 pub use direct::{Direct, FaultKind, InjectedFault};
 pub use distribution::Drawn;
 pub use driver::Simulation;

@@ -10,6 +10,8 @@
 use fathom_block::SeekCounts;
 use fathom_core::{OpKind, Slot, Tick};
 
+use crate::data_fault::DataFault;
+
 /// Storage behind the engines of any number of jobs.
 pub trait ModelledStorage {
     /// Submits an op of a job at `now`. After [`SubmitResult::Blocked`] the job sleeps until its
@@ -112,14 +114,16 @@ pub enum StorageEvent {
         /// Bytes moved, or a negated errno.
         result: i32,
     },
-    /// An op reported success without moving data: a faulty device.
-    Forgotten {
+    /// An op completed, but its data are not what they should be.
+    Faulty {
         /// Job of the op.
         job: JobId,
         /// Slot of the op.
         slot: Slot,
         /// Reported result.
         result: i32,
+        /// Fault of the data.
+        fault: DataFault,
     },
     /// A blocked job may submit its op again, and may be blocked again.
     Woken {

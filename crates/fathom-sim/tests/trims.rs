@@ -6,7 +6,7 @@ mod common;
 
 use common::{Rig, bytes_of, device, file_of, job, run_on};
 use fathom_core::{Direction, Errno, PerDirection};
-use fathom_sim::{FaultKind, InjectedFault, ModelFile};
+use fathom_sim::{DataFault, FaultKind, InjectedFault, ModelFile};
 use fathom_workload::{
     Checksum, FileRange, MapMode, Mix, Results, SizeChoice, TrimRule, VerifyBacklog, VerifyConfig,
     VerifyMethod, WorkerConfig,
@@ -105,7 +105,7 @@ fn with_fault(number: u64, kind: FaultKind) -> Rig {
 
 #[test]
 fn a_lost_trim_is_found_unless_zeros_are_not_expected() {
-    let lost = || with_fault(7, FaultKind::Lost);
+    let lost = || with_fault(7, FaultKind::Data(DataFault::Lost));
     for rule in [None, Some((4, 4))] {
         let (results, _) = run(trimming(50, 4, rule), lost());
         let error = results.error.expect("an error");

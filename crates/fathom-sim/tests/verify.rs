@@ -4,7 +4,7 @@ mod common;
 
 use common::{Rig, bytes_of, device, file_of, job, run_on};
 use fathom_core::{Direction, Nanos};
-use fathom_sim::{FaultKind, InjectedFault, ModelEngine, ModelFile};
+use fathom_sim::{DataFault, FaultKind, InjectedFault, ModelEngine, ModelFile};
 use fathom_workload::{
     BufferFill, Checksum, FileRange, MapMode, Mix, Results, SizeChoice, Tolerate, VerifyConfig,
     VerifyMethod, WorkerConfig,
@@ -136,7 +136,11 @@ fn faulty(number: u64, kind: FaultKind) -> Rig {
 fn a_lost_write_over_an_older_one_is_found() {
     let mut config = verifying(by("crc32c"), false, 1);
     config.loops = 2;
-    let (results, ..) = run_on(config, faulty(16 + 5, FaultKind::Lost), vec![file(0)]);
+    let (results, ..) = run_on(
+        config,
+        faulty(16 + 5, FaultKind::Data(DataFault::Lost)),
+        vec![file(0)],
+    );
     let error = results.error.expect("an error");
     assert_eq!(
         (error.errno.get(), error.activity.name(), error.offset),

@@ -64,6 +64,7 @@ impl Placed {
             storage,
             base,
             content: None,
+            earlier: None,
         });
         self.files.len() - 1
     }
