@@ -113,6 +113,7 @@ impl Default for Options {
             content: ContentOptions::default(),
             verify: Verify::None,
             verification: crate::verification::VerificationOptions::default(),
+            readback: crate::readback_options::ReadbackOptions::default(),
             do_verify: true,
             verify_pattern: None,
             verify_pattern_offsets: Vec::new(),

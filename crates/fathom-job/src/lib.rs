@@ -36,6 +36,7 @@ mod number;
 mod plan;
 mod problem;
 mod process;
+mod readback_options;
 mod reading;
 mod refuse;
 mod replay;
@@ -74,6 +75,7 @@ pub use plan::{
 };
 pub use problem::FioLevel;
 pub use process::{MemoryPolicy, Nodes, ProcessOptions};
+pub use readback_options::ReadbackOptions;
 pub use replay::ReplayOptions;
 pub use source::Origin;
 pub use suggest::closest;

@@ -471,6 +471,7 @@ pub struct Options {
     pub content: crate::workload::ContentOptions,
     pub verify: Verify,
     pub verification: crate::verification::VerificationOptions,
+    pub readback: crate::readback_options::ReadbackOptions,
     pub do_verify: bool,
     pub verify_pattern: Option<Vec<u8>>,
     /// Positions of `%o` in the pattern: eight bytes that hold the offset of the block.

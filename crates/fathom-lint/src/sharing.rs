@@ -47,10 +47,13 @@ fn shared_writes(view: &JobView<'_>) -> Option<RuleMatch> {
         true => "its clones write".to_owned(),
         false => format!("it and `{}` write", other.name),
     };
-    let what = if verifies {
-        "each overwrites the other's data, which verification reports as errors"
-    } else {
-        "they may wait for each other's inode lock, which the device does not cause"
+    let what = match (verifies, other.worker.verify.is_some()) {
+        (true, true) => {
+            "a block is verified against the one that wrote it last, and that one alone reads it \
+             back: how many are read varies from run to run"
+        }
+        (true, false) => "blocks that the other one overwrites are not verified",
+        (false, _) => "they may wait for each other's inode lock, which the device does not cause",
     };
     RuleMatch::new(
         &["filename", "filename_format", "numjobs"],

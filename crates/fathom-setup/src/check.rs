@@ -9,6 +9,7 @@ mod replayed;
 pub mod scheduler;
 mod streams;
 mod trims;
+mod verify_map;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ use crate::translate::{FileSetup, JobSetup};
 
 pub use self::atomic::write_bytes;
 pub use self::streams::write_streams;
+pub use self::verify_map::verify_maps;
 
 /// Returns every problem that prevents the plan from running.
 pub fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Vec<RunProblem> {

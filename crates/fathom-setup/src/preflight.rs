@@ -1,5 +1,6 @@
 //! Preflight: everything that can be found out about a plan before its first file is created.
 
+use fathom_host::control_groups::MemoryLimit;
 use fathom_host::target_kind::{FileSystemProbe, HostFileSystem};
 use fathom_job::{Diagnostics, Plan, Settings, Size};
 use fathom_record::Warning;
@@ -70,6 +71,11 @@ pub fn preflight(plan: &Plan, settings: &Settings, host: Host<'_>) -> Preflight 
         let problem = RunProblem::new(ProblemKind::NoFiles, message).hint("write `nrfiles=1`");
         problems.extend(no_files.map(|setup| problem.clone().at(&setup.job, "nrfiles")));
     }
+    let memory = match host {
+        Host::Local(_) => Some(MemoryLimit::detect().bytes).filter(|bytes| *bytes > 0),
+        Host::Modelled(_) => None,
+    };
+    problems.extend(check::verify_maps(&setups, memory));
     if matches!(host, Host::Local(_)) {
         let (refused, told) = check::scheduler::check(&setups);
         problems.extend(refused);

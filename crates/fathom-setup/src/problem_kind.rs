@@ -73,6 +73,8 @@ problem_kinds! {
     VerifyByOrder = "verify_by_order",
     /// Blocks too small for a verification header and a payload.
     VerifyBlocksTooSmall = "verify_blocks_too_small",
+    /// More blocks to track for `verify` than `verify_map_limit` allows.
+    VerifyMapTooLarge = "verify_map_too_large",
     /// `verify=pattern` without a pattern.
     NoVerifyPattern = "no_verify_pattern",
 

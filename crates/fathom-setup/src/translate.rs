@@ -5,6 +5,7 @@
 
 pub mod content;
 mod files;
+mod generations;
 mod pace;
 pub mod pattern;
 mod precondition;
@@ -180,6 +181,7 @@ pub fn translate(
         let problem = problem.filter(|_| failed.insert(place.section));
         translation.problems.extend(problem);
     }
+    generations::share(&mut translation.setups);
     translation
 }
 

@@ -31,6 +31,7 @@ mod queue;
 mod random;
 mod rate;
 mod read;
+mod readback;
 mod replay;
 mod row;
 mod sequence;
@@ -86,6 +87,7 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Rate and think time", rate::ROWS),
     ("Buffers and verification", verify::ROWS),
     ("Checks of verified data", verify_checks::ROWS),
+    ("Readback", readback::ROWS),
     ("Compression and deduplication", content::ROWS),
     ("Measurement and reports", measure::ROWS),
     ("Logs", log::ROWS),

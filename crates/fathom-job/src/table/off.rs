@@ -25,12 +25,6 @@ const ZERO: &[Choice] = &[off("0", "no")];
 
 pub(super) const ROWS: &[Row] = &[
     row(
-        "verify_backlog",
-        "Verify after every N written blocks",
-        "verify_backlog=0",
-        ZERO,
-    ),
-    row(
         "verify_state_save",
         "Save the verification state for a later run",
         "verify_state_save=0",

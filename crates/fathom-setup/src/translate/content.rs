@@ -4,7 +4,7 @@ use fathom_core::{Direction, Nanos, Storage};
 use fathom_job::{DedupeMode, Job, LogOptions, Options, TrimOptions, Verify};
 use fathom_workload::{
     BufferConfig, BufferFill, Compressible, Dedupe, HeaderUnfit, Measure, Mix, PatternConfig,
-    RangeSync, Repeated, SyncRules, TrimRule, Verifier, VerifyConfig, VerifyMethod,
+    RangeSync, Repeated, SyncRules, TrimRule, Verifier, VerifyBacklog, VerifyConfig, VerifyMethod,
 };
 
 use super::pattern::{self, uses};
@@ -147,7 +147,7 @@ pub fn verify(options: &Options, number: u32) -> Result<Option<VerifyConfig>, Ru
         // What went to a peer cannot be read back; the peer verifies it.
         read_back: options.do_verify && options.engine.storage != Storage::Peer,
         zeros_after_trim: options.trims.verify_zero,
-        backlog: None,
+        backlog: backlog(options),
         trims: trims(options.trims),
         // The block header stores 16 bits.
         thread: u16::try_from(number & 0xffff).unwrap_or(u16::MAX),
@@ -165,6 +165,19 @@ fn trims(asked: TrimOptions) -> Option<TrimRule> {
         percent: asked.percentage,
         writes,
         batch,
+    })
+}
+
+/// Translates `verify_backlog`: batches read back all of the backlog unless told otherwise.
+fn backlog(options: &Options) -> Option<VerifyBacklog> {
+    let own = &options.readback;
+    let reads = match own.backlog_batch {
+        0 => own.backlog,
+        reads => reads,
+    };
+    (own.backlog > 0).then_some(VerifyBacklog {
+        writes: own.backlog,
+        reads,
     })
 }
 

@@ -102,6 +102,12 @@ impl GenerationMap {
         }
     }
 
+    /// Returns the extent and the granularity.
+    #[must_use]
+    pub const fn layout(&self) -> MapLayout {
+        self.layout
+    }
+
     /// Returns whether the blocks of all writers have the same format.
     pub(crate) const fn is_uniform(&self) -> bool {
         self.uniform

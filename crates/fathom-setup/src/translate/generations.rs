@@ -1,0 +1,171 @@
+//! Generation maps of verified files, shared by all jobs of a run that work on them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fathom_core::Direction;
+use fathom_host::target_kind::TargetKind;
+use fathom_workload::{GenerationMap, MapLayout, Verifier, VerifyConfig, map_layout};
+
+use super::JobSetup;
+use super::pattern::uses;
+
+/// Gives the jobs that verify, or write what another one verifies, the maps of their files.
+///
+/// A job that does not verify is tracked too where it shares a file: otherwise its writes would be
+/// taken for corruption of the others' data.
+pub(super) fn share(setups: &mut [JobSetup]) {
+    let maps = maps(setups);
+    for setup in setups {
+        let map = |path: &String| maps.get(path).cloned();
+        let files: Vec<_> = setup.files.iter().map(|file| map(&file.path)).collect();
+        if is_tracked(setup) && files.iter().any(Option::is_some) {
+            setup.worker.generations = files;
+        }
+        let on_device = |kind| matches!(kind, TargetKind::Block { .. });
+        if let Some(verify) = &mut setup.worker.verify {
+            // A device may return anything for what was trimmed; of a file it is cut out. A job
+            // that trims what it wrote is asked to look at it.
+            let promised = !setup.files.iter().any(|file| on_device(file.found));
+            verify.zeros_after_trim &= promised || verify.trims.is_some();
+        }
+    }
+}
+
+/// Returns the maps of all files that a job writes and a job verifies.
+fn maps(setups: &[JobSetup]) -> BTreeMap<String, Arc<GenerationMap>> {
+    let mut users: BTreeMap<&str, FileUsers> = BTreeMap::new();
+    for setup in setups.iter().filter(|setup| is_tracked(setup)) {
+        for (number, file) in setup.files.iter().enumerate() {
+            users.entry(&file.path).or_default().add(setup, number);
+        }
+    }
+    let map = |(path, users): (&str, FileUsers)| Some((path.to_owned(), users.map()?));
+    users.into_iter().filter_map(map).collect()
+}
+
+/// Returns whether the map of a file is told of this job's ops.
+fn is_tracked(setup: &JobSetup) -> bool {
+    let options = &setup.job.options;
+    options.moves_data() && (setup.worker.verify.is_some() || changes(setup))
+}
+
+fn changes(setup: &JobSetup) -> bool {
+    let options = &setup.job.options;
+    uses(options, Direction::Write) || uses(options, Direction::Trim)
+}
+
+/// Jobs on one file.
+#[derive(Default)]
+struct FileUsers {
+    /// Positions of the jobs in the run.
+    jobs: Vec<u32>,
+    /// Map for all writers so far.
+    layout: Option<MapLayout>,
+    /// Format of the first job that verifies.
+    format: Option<(VerifyConfig, u32)>,
+    formats_differ: bool,
+}
+
+impl FileUsers {
+    fn add(&mut self, setup: &JobSetup, file: usize) {
+        let format = format(setup);
+        if !self.jobs.contains(&setup.place.number) {
+            self.jobs.push(setup.place.number);
+        }
+        if changes(setup) {
+            let interval = format.as_ref().map_or(0, |(_, interval)| *interval);
+            let layout = map_layout(&setup.worker.pattern, file, interval);
+            self.layout = Some(self.layout.map_or(layout, |all| all.merged(&layout)));
+        }
+        match (&self.format, format) {
+            (Some(first), Some(other)) => self.formats_differ |= *first != other,
+            (None, format) => self.format = format,
+            (Some(_), None) => {}
+        }
+    }
+
+    /// Returns the map; `None` if there is nothing to verify, or nothing changes.
+    fn map(self) -> Option<Arc<GenerationMap>> {
+        let map = GenerationMap::new(self.layout.filter(|_| self.format.is_some())?);
+        Some(Arc::new(match self.jobs.len() {
+            1 => map,
+            _ => map.shared(!self.formats_differ),
+        }))
+    }
+}
+
+/// Returns the format of a job's verified blocks and their interval.
+fn format(setup: &JobSetup) -> Option<(VerifyConfig, u32)> {
+    let verify = setup.worker.verify.as_ref()?;
+    let pattern = &setup.worker.pattern;
+    let sizes = match uses(&setup.job.options, Direction::Write) {
+        true => &pattern.sizes.write,
+        false => &pattern.sizes.read,
+    };
+    let verifier = Verifier::new(verify, sizes, pattern.seed).ok()?;
+    // What does not show in a block is the job's own affair.
+    let format = VerifyConfig {
+        read_back: false,
+        zeros_after_trim: false,
+        backlog: None,
+        trims: None,
+        thread: 0,
+        ..verify.clone()
+    };
+    Some((format, verifier.interval()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::*;
+    use crate::fixture::FakeFiles;
+    use crate::testing::plan;
+
+    /// Returns the maps of each job's first file, as numbers: alike for one map.
+    #[track_caller]
+    fn check(words: &str, want: &[Option<usize>]) {
+        let setups = translate(&plan(words), &FakeFiles::default(), &mut || 1).setups;
+        let maps: Vec<_> = setups
+            .iter()
+            .map(|setup| setup.worker.generations.first().cloned().flatten())
+            .collect();
+        let number = |map: &_| {
+            let same = |other: &Option<Arc<_>>| {
+                other.as_ref().is_some_and(|other| Arc::ptr_eq(other, map))
+            };
+            maps.iter().position(same).unwrap()
+        };
+        let got: Vec<_> = maps.iter().map(|map| map.as_ref().map(number)).collect();
+        assert_eq!(got, want, "{words}");
+    }
+
+    #[test]
+    fn jobs_on_a_file_share_its_map_if_one_verifies() {
+        let on = |rest: &str| format!("--size=1m --filename=f {rest}");
+        check(&on("--name=a --rw=write"), &[None]);
+        check(&on("--name=a --rw=write --verify=md5"), &[Some(0)]);
+        check(&on("--name=a --rw=read --verify=md5"), &[None]);
+        check(
+            &on("--name=a --rw=write --verify=md5 --numjobs=2"),
+            &[Some(0), Some(0)],
+        );
+        check(
+            &on("--name=a --rw=write --verify=md5 --name=b --size=1m --filename=f --rw=randwrite"),
+            &[Some(0), Some(0)],
+        );
+        check(
+            &on("--name=a --rw=write --name=b --size=1m --filename=f --rw=read --verify=md5"),
+            &[Some(0), Some(0)],
+        );
+        check(
+            "--name=a --size=1m --filename=f --rw=write --verify=md5 \
+             --name=b --size=1m --filename=g --rw=write",
+            &[Some(0), None],
+        );
+        check(
+            &on("--name=a --rw=write --verify=md5 --ioengine=null"),
+            &[None],
+        );
+    }
+}
