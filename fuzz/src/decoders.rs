@@ -6,6 +6,7 @@ pub(crate) mod log;
 pub(crate) mod machine;
 pub(crate) mod nvme;
 pub(crate) mod nvme_host;
+pub(crate) mod nvme_host_controller;
 pub(crate) mod nvme_target;
 pub(crate) mod planted;
 pub(crate) mod record;

@@ -10,8 +10,8 @@ use fathom_sys::peak_allocation;
 use fathom_sys::thread;
 
 use crate::decoders::{
-    iolog, job, log, machine, nvme, nvme_host, nvme_target, planted, record, target_file, trace,
-    verify,
+    iolog, job, log, machine, nvme, nvme_host, nvme_host_controller, nvme_target, planted, record,
+    target_file, trace, verify,
 };
 use crate::watchdog::Watchdog;
 
@@ -43,6 +43,11 @@ pub(crate) const TARGETS: &[Target] = &[
     target("target-file", target_file::decode, target_file::words),
     target("verify-header", verify::decode, no_words),
     target("nvme-pdu", nvme::decode, no_words),
+    target(
+        "nvme-host-controller",
+        nvme_host_controller::decode,
+        no_words,
+    ),
     target("nvme-host-queue", nvme_host::decode, no_words),
     target("nvme-target-queue", nvme_target::decode, no_words),
 ];

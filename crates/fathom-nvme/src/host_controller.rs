@@ -378,6 +378,9 @@ impl HostController {
         if u16_at(page, LBAF0 + 4 * format) != 0 {
             return Err(ControllerError::Unsupported("blocks with metadata"));
         }
+        if self.facts.data_bytes_max >> identity.block_shift == 0 {
+            return Err(ControllerError::Unsupported("blocks larger than MDTS"));
+        }
         self.facts.namespaces.push(identity);
         Ok(self.namespace_step(index + 1, now))
     }

@@ -164,15 +164,19 @@ impl NamespaceIdentity {
         page
     }
 
-    /// Decodes a page, in the LBA format in use; `None` for a block size below 512 bytes or above
-    /// 64 KiB, which no host can use, as in the zeroed page of an inactive namespace.
+    /// Decodes a page, in the LBA format in use; `None` for what no host can use: a block size
+    /// below 512 bytes or above 64 KiB, as in the zeroed page of an inactive namespace, or a size
+    /// of 8 EiB or above.
     #[must_use]
     pub fn decode(page: &Page) -> Option<Self> {
         let format = usize::from(page[FLBAS] & 0xf);
         let block_shift = page[LBAF0 + 4 * format + 2];
         let nguid = *page[NGUID..].first_chunk()?;
-        (9..=16).contains(&block_shift).then(|| Self {
-            blocks: u64_at(page, NSZE),
+        let blocks = u64_at(page, NSZE);
+        let is_usable =
+            (9..=16).contains(&block_shift) && blocks <= i64::MAX.unsigned_abs() >> block_shift;
+        is_usable.then_some(Self {
+            blocks,
             block_shift,
             nguid,
         })
