@@ -58,6 +58,12 @@ fn push_row(text: &mut String, row: &Row, vocabulary: Vocabulary<'_>) {
         (note, "") => format!("stricter: {note}"),
         (_, note) => format!("different: {note}"),
     };
+    if row.empty.is_some() {
+        match verdict.as_str() {
+            "same" => verdict = "stricter: flags an empty value".to_owned(),
+            _ => verdict.push_str("; an empty value is flagged"),
+        }
+    }
     let refused = row.refused_values();
     if !refused.is_empty() {
         let _ = write!(verdict, "; refused for now: {}", refused.join(", "));

@@ -220,6 +220,27 @@ const READINGS: &[(&str, &str, &str)] = &[
         "--ioengine=io_uring --cmdprio_bssplit=4k/5,4k/6,4k/7",
         "too-many-values",
     ),
+    (
+        "--random_distribution=zipf:inf",
+        "--random_distribution=zipf:1000000000",
+        "not-a-number",
+    ),
+    (
+        "--random_distribution=pareto:nan",
+        "--random_distribution=pareto:0.000000000000001",
+        "not-a-number",
+    ),
+    (
+        "--random_distribution=normal:nan",
+        "--random_distribution=normal:0",
+        "not-a-number",
+    ),
+    (
+        "--random_distribution=zipf:1.2:nan",
+        "--random_distribution=zipf:1.2:0",
+        "not-a-number",
+    ),
+    ("--filename=:", "--nrfiles=0", "no-value"),
     ("--hugepage-size=3m", "", "bad-page-size"),
     ("--hugepage-size=0", "", "bad-page-size"),
     (
@@ -283,6 +304,53 @@ fn an_exponent_of_0_or_less_is_taken_as_it_is() {
     let law = law.plan("--name=x --size=1m --random_distribution=zipf:-1.5");
     let law = law.jobs[0].options.random_distribution;
     assert_eq!(law, RandomDistribution::Zipf(-1.5, None));
+}
+
+/// Command lines need a value after the name; job files do not.
+#[test]
+fn an_empty_value_is_read_as_fio_reads_it() {
+    for (empty, same) in [
+        ("bssplit=", ""),
+        ("ignore_error", ""),
+        ("log_compression_cpus=", ""),
+        ("cpus_allowed=", "cpus_allowed=1-0"),
+        ("numa_cpu_nodes=", "numa_cpu_nodes=!all"),
+    ] {
+        let text = |line: &str| format!("[x]\nsize=64k\n{line}\n");
+        let options = |line: &str| {
+            let plan = file(&text(line)).lenient().plan("--parse-only j.fio");
+            format!("{:?}", plan.jobs[0].options)
+        };
+        assert_eq!(options(empty), options(same), "{empty}");
+        let errors = file(&text(empty)).errors("j.fio");
+        assert_eq!(errors.len(), 1, "{empty}: {errors:?}");
+    }
+}
+
+/// fio accepts these with `--parse-only` and fails when it is to run the job.
+#[test]
+fn what_fio_refuses_when_run_passes_a_parse() {
+    for line in [
+        "bssplit=4k/50:-8k",
+        "bssplit=10%",
+        "filesize=-1",
+        "filesize=10%",
+        "numa_mem_policy=",
+    ] {
+        let world = file(&format!("[x]\nsize=64k\n{line}\n")).lenient();
+        world.plan("--parse-only j.fio");
+        let errors = world.errors("j.fio");
+        assert_eq!(errors.len(), 1, "{line}: {errors:?}");
+    }
+}
+
+/// fio 3.33 and later refuse it at once: it would be a number near 2⁶⁴.
+#[test]
+fn an_io_size_above_100_percent_is_refused() {
+    let errors = World::default()
+        .lenient()
+        .errors("--name=x --size=1m --io_size=200%");
+    assert_eq!(errors.len(), 1, "{errors:?}");
 }
 
 /// A list that does not begin with a percentile has no documented text: it reports no percentiles.

@@ -74,6 +74,24 @@ fn the_order_of_a_seed_is_stable() {
     );
 }
 
+/// The sums of such exponents exceed what a double holds.
+#[test]
+fn extreme_exponents_favour_the_first_or_the_last_rank() {
+    let offsets = |theta| {
+        let center = Some(0.0);
+        let mut pattern = Pattern::new(PatternConfig {
+            distribution: Distribution::Zipf { theta, center },
+            ..random(Mix::Read, 4096 * K)
+        })
+        .expect("a pattern that makes sense");
+        pass(&mut pattern, 1000).into_iter().map(|op| op.offset)
+    };
+    assert!(offsets(1e9).all(|offset| offset == 0));
+    assert!(offsets(-1e9).all(|offset| offset == 4092 * K));
+    // Of 1024 ranks the last 40 have all but 10⁻⁷ of the ops.
+    assert!(offsets(-400.0).all(|offset| offset > 3900 * K));
+}
+
 #[test]
 fn the_order_of_a_skewed_distribution_is_stable() {
     let with = |distribution| PatternConfig {

@@ -135,8 +135,19 @@ pub(super) fn filesize(
         let high = parts.filter_map(size).next_back().unwrap_or(low);
         Some((low.min(high), low.max(high)))
     };
-    options.filesize = Some(findings.documented_or_fio_value(documented, fio)?);
+    let size = findings.documented_or_fio_value(documented, fio);
+    let size = size.map_err(|problem| late_if_giant(problem, piece.text, kb_base))?;
+    options.filesize = Some(size);
     Ok(())
+}
+
+/// Returns the problem of a size. fio reads a negative one and a percentage as a number near 2⁶⁴,
+/// and fails on it only when the job runs.
+fn late_if_giant(problem: Problem, text: &str, kb_base: u64) -> Problem {
+    match reading::is_giant(text, kb_base) {
+        true => problem.when_run(),
+        false => problem,
+    }
 }
 
 pub(super) fn bssplit(
@@ -192,7 +203,8 @@ fn one_split(
         };
         let bytes = match number::integer(size, kb_base) {
             Ok(number) if number.value == 0 => 0,
-            _ => number::read_part(size, kb_base, 1, u64::MAX, findings)?,
+            _ => number::read_part(size, kb_base, 1, u64::MAX, findings)
+                .map_err(|problem| late_if_giant(problem, size.text, kb_base))?,
         };
         let percent = match percent {
             Some(percent) => split_percent(percent, findings)?,

@@ -9,6 +9,7 @@ use crate::findings::Findings;
 use crate::names::{in_directory, split_list};
 use crate::plan::{Fallocate, Options};
 use crate::problem::Problem;
+use crate::reading;
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(
@@ -228,7 +229,10 @@ pub(super) const ROWS: &[Row] = &[
 /// first, on a command line a later one has no effect.
 fn filename(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
     let directory = options.directory.as_ref().and_then(|all| all.first());
-    let new = listed(text)?;
+    let new = match listed(text) {
+        Ok(new) => new,
+        Err(problem) => return no_file(options, problem, findings),
+    };
     if new.iter().any(|name| name == "-") {
         let message = "`-` is standard input or output, and a stream has no offsets";
         let problem = Problem::new("stream-as-file", 0..text.len(), message);
@@ -256,6 +260,20 @@ fn filename(options: &mut Options, text: &str, findings: &mut Findings) -> Resul
     Arc::make_mut(&mut names).extend(new);
     options.nrfiles = u32::try_from(names.len()).unwrap_or(u32::MAX);
     options.filename = Some(names);
+    Ok(())
+}
+
+/// Leaves the files given before, or none: fio then runs the job without an op.
+fn no_file(
+    options: &mut Options,
+    problem: Problem,
+    findings: &mut Findings,
+) -> Result<(), Problem> {
+    if options.filename.is_some() {
+        return findings.misread(problem, reading::NOTHING);
+    }
+    findings.misread(problem, "no files")?;
+    options.nrfiles = 0;
     Ok(())
 }
 

@@ -2,8 +2,9 @@
 
 use fathom_core::Nanos;
 
+use super::process::NO_CPU;
 use super::read::narrow;
-use super::row::{Choice, Row, UNUSED_IN_FIO, ValueKind};
+use super::row::{Choice, EmptyValue, Row, UNUSED_IN_FIO, ValueKind};
 use crate::findings::Findings;
 use crate::plan::{ClockSource, CpuPolicy, Options};
 use crate::problem::{Piece, Problem};
@@ -207,6 +208,9 @@ pub(super) const ROWS: &[Row] = &[
             read: cpus_allowed,
         },
     )
+    .empty(EmptyValue::Means(NO_CPU, |o| {
+        o.cpus_allowed = Some(Vec::new());
+    }))
     .stricter("flags malformed lists, of which fio reads the valid beginning"),
     Row::new(
         "cpus_allowed_policy",

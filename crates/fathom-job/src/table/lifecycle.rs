@@ -2,7 +2,7 @@
 
 use super::errors::ignore_error;
 use super::general::choice;
-use super::row::{Row, ValueKind};
+use super::row::{EmptyValue, Row, ValueKind};
 use crate::lifecycle::{ExitWhat, Unified};
 
 pub(super) const ROWS: &[Row] = &[
@@ -75,7 +75,8 @@ pub(super) const ROWS: &[Row] = &[
             form: "read,write,verify lists of colon-separated errors",
             read: ignore_error,
         },
-    ),
+    )
+    .empty(EmptyValue::Ignored),
     Row::new(
         "error_dump",
         "0",

@@ -2,7 +2,7 @@
 
 use super::general::{U32, choice, cpus_allowed};
 use super::read::{byte, narrow};
-use super::row::{Row, ValueKind};
+use super::row::{EmptyValue, Row, ValueKind};
 use crate::findings::Findings;
 use crate::logs::{LogFull, LogValue};
 use crate::plan::Options;
@@ -226,7 +226,8 @@ pub(super) const ROWS: &[Row] = &[
             form: "list of CPUs (opt=0-3,5)",
             read: writer_cpus,
         },
-    ),
+    )
+    .empty(EmptyValue::Ignored),
     Row::new(
         "per_job_logs",
         "1",

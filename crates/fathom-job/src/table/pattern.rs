@@ -3,7 +3,7 @@
 use super::block_sizes::{bsrange, bssplit, filesize, set_sizes};
 use super::general::{U32, choice};
 use super::read::{byte, needless, unknown_word};
-use super::row::{Row, ValueKind};
+use super::row::{EmptyValue, Row, ValueKind};
 use crate::findings::Findings;
 use crate::number;
 use crate::plan::{BlockSize, Options, ReadWrite, SequencerSuffix};
@@ -104,6 +104,7 @@ pub(super) const ROWS: &[Row] = &[
             read: bssplit,
         },
     )
+    .empty(EmptyValue::Ignored)
     .stricter(
         "flags percentages above 100, each or in total (fio serves the smallest first), negative \
          ones (100 in fio), and empty entries (fio stops there). A size of 0 that \

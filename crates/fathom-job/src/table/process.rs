@@ -2,7 +2,7 @@
 
 use super::general::U32;
 use super::read::{narrow, unknown_word};
-use super::row::{Row, ValueKind};
+use super::row::{EmptyValue, Row, ValueKind};
 use crate::findings::Findings;
 use crate::number;
 use crate::plan::Options;
@@ -69,6 +69,9 @@ pub(super) const ROWS: &[Row] = &[
             },
         },
     )
+    .empty(EmptyValue::Means(NO_CPU, |o| {
+        o.process.numa_cpu_nodes = Some(Nodes::List(Vec::new()));
+    }))
     .different(
         "`+` counts from the first node of the machine; in libnuma, from the first one that the \
          process may use",
@@ -83,6 +86,7 @@ pub(super) const ROWS: &[Row] = &[
             read: memory_policy,
         },
     )
+    .empty(EmptyValue::RefusedWhenRun)
     .different(
         "as `numa_cpu_nodes`; a policy that the kernel refuses (`bind:!0` with one node) fails the \
          job, and fio runs it without the policy",

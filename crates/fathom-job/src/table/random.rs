@@ -85,8 +85,8 @@ pub(super) const ROWS: &[Row] = &[
     .different(
         "the deviation of `normal` is as given; fio's is never less than a twelfth of the range. \
          With a center, neighbouring blocks stay adjacent; fio 3.33 scatters them. Values after \
-         `random`, a theta of 0 or less, and zones without a size or with too many are flagged. A \
-         zone of `zoned_abs` past the end is refused",
+         `random`, a theta of 0 or less, parameters that are no finite numbers, and zones without a \
+         size or with too many are flagged. A zone of `zoned_abs` past the end is refused",
     ),
     Row::new(
         "percentage_random",
@@ -158,7 +158,8 @@ pub(super) fn read_distribution(
     Ok(match word.text {
         "random" => RandomDistribution::Random,
         "zipf" => {
-            let theta = parameter(1.1)?;
+            // Far beyond the exponents that differ in a draw: all ops go to one block.
+            let theta = parameter(1.1)?.clamp(-THETA_MAX, THETA_MAX);
             let center = center?;
             let different = (theta - 1.0).abs() > f64::EPSILON;
             let sound = check(
@@ -179,22 +180,24 @@ pub(super) fn read_distribution(
         }
         "pareto" => {
             let h = parameter(0.2)?;
-            check(
+            let sound = check(
                 h > 0.0 && h < 1.0,
                 at(),
                 "h",
                 "greater than 0 and less than 1",
-            )?;
+            );
+            let h = nan_as(h, H_MIN, "all ops at one block", sound, findings)?;
             RandomDistribution::Pareto(h, center?)
         }
         "normal" | "gauss" => {
             let deviation = parameter(10.0)?;
-            check(
+            let sound = check(
                 (0.0..100.0).contains(&deviation),
                 at(),
                 "the deviation",
                 "at least 0 and less than 100 percent",
-            )?;
+            );
+            let deviation = nan_as(deviation, 0.0, "0", sound, findings)?;
             RandomDistribution::Normal(deviation, center?)
         }
         _ => {
@@ -218,13 +221,28 @@ fn number(piece: Piece<'_>, findings: &mut Findings) -> Result<f64, Problem> {
 
 fn center(piece: Piece<'_>, findings: &mut Findings) -> Result<f64, Problem> {
     let value = number(piece, findings)?;
-    check(
+    let sound = check(
         (0.0..=1.0).contains(&value),
         piece,
         "the center",
         "from 0 to 1",
-    )?;
-    Ok(value)
+    );
+    nan_as(value, 0.0, "0", sound, findings)
+}
+
+/// Returns a checked parameter. NaN passes fio's limits, and its draws are those of `same`.
+fn nan_as(
+    value: f64,
+    same: f64,
+    reading: &str,
+    sound: Result<(), Problem>,
+    findings: &mut Findings,
+) -> Result<f64, Problem> {
+    match sound {
+        Ok(()) => Ok(value),
+        Err(problem) if value.is_nan() => findings.misread(problem, reading).map(|()| same),
+        Err(problem) => Err(problem),
+    }
 }
 
 fn check(good: bool, piece: Piece<'_>, what: &str, want: &str) -> Result<(), Problem> {
@@ -237,6 +255,12 @@ fn check(good: bool, piece: Piece<'_>, what: &str, want: &str) -> Result<(), Pro
         format!("{what} must be {want}"),
     ))
 }
+
+/// Exponents beyond this are as good as infinite.
+const THETA_MAX: f64 = 1e9;
+
+/// A share so small that the rest of the blocks is drawn less than once in 10¹² ops.
+const H_MIN: f64 = 1e-15;
 
 const WORDS: [&str; 7] = [
     "random",

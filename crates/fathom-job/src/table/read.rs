@@ -6,14 +6,14 @@ use fathom_core::{OptionWord, PerDirection};
 
 use crate::findings::Findings;
 use crate::number;
-use crate::plan::{Options, Verify};
+use crate::plan::{Options, Size, Verify};
 use crate::problem::{Piece, Problem};
-use crate::reading;
+use crate::reading::{self, Reading};
 use crate::suggest;
 use crate::time;
 use crate::vocabulary::{UNNAMED, Vocabulary};
 
-use super::row::{ALL_OTHERS, Choice, Row, ValueKind};
+use super::row::{ALL_OTHERS, Choice, EmptyValue, Row, ValueKind};
 use super::{queue, verify};
 
 impl Row {
@@ -50,7 +50,7 @@ impl Row {
             (Some(text), _) if !text.trim().is_empty() => text,
             _ if may_be_empty => "",
             _ if self.later == ALL_OTHERS => return Err(self.not_yet()),
-            _ => return Err(self.no_value()),
+            _ => return self.read_empty(options, findings),
         };
         let piece = Piece::new(text).trim();
         let kb_base = options.kb_base;
@@ -80,7 +80,7 @@ impl Row {
                 given(value, options, set);
             }
             ValueKind::Size { min, set } => {
-                let fio = || reading::size(whole, kb_base, min);
+                let fio = || self.size_in_fio(whole, kb_base, min);
                 let value =
                     findings.documented_or_fio(|f| number::size(piece, kb_base, min, f), fio)?;
                 given(value, options, set);
@@ -137,6 +137,14 @@ impl Row {
         findings.documented_or_fio(documented, fio).map_err(late)
     }
 
+    /// Returns fio's reading of a size. It refuses a giant `io_size`, which a percentage above 100
+    /// is.
+    fn size_in_fio(&self, text: &str, kb_base: u64, min: u64) -> Option<Reading<Size>> {
+        let size = reading::size(text, kb_base, min)?;
+        let giant = matches!(size, Reading::Value(Size::Bytes(GIANT..)));
+        (!giant || self.name != "io_size").then_some(size)
+    }
+
     /// Returns fio's limits, if they are wider.
     fn fio_range(&self, min: u64, max: u64) -> (u64, u64) {
         self.fio.unwrap_or((min, max))
@@ -146,6 +154,20 @@ impl Row {
     fn not_yet(&self) -> Problem {
         let why = format!("`{}` exists in fio, but not yet in Fathom", self.name);
         Problem::new("not-yet", 0..0, why).fix(format!("write `{}`, or remove it", self.example))
+    }
+
+    /// Reads an empty value, as fio does if it accepts one.
+    fn read_empty(&self, options: &mut Options, findings: &mut Findings) -> Result<(), Problem> {
+        match self.empty {
+            None => Err(self.no_value()),
+            Some(EmptyValue::RefusedWhenRun) => Err(self.no_value().when_run()),
+            Some(EmptyValue::Ignored) => findings.misread(self.no_value(), reading::NOTHING),
+            Some(EmptyValue::Means(meaning, set)) => {
+                findings.misread(self.no_value(), meaning)?;
+                set(options);
+                Ok(())
+            }
+        }
     }
 
     fn no_value(&self) -> Problem {
@@ -359,6 +381,9 @@ pub(crate) fn narrow(value: u64) -> u32 {
 pub(crate) fn byte(value: u64) -> u8 {
     u8::try_from(value).unwrap_or(u8::MAX)
 }
+
+/// The least number that fio takes for a percentage or a negative one.
+const GIANT: u64 = 1 << 63;
 
 /// fio's limit of flags, which it reads as numbers.
 pub(crate) const U31: u64 = (1 << 31) - 1;

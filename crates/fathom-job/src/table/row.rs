@@ -41,10 +41,23 @@ pub(crate) struct Row {
     pub(crate) counts: EffectiveEntry,
     /// Set if a [`ValueKind::Special`] value is a number, so that arithmetic on keywords applies.
     pub(crate) numeric: bool,
+    /// fio's handling of an empty value in a job file; `None` if it refuses one.
+    pub(crate) empty: Option<EmptyValue>,
     /// Values that Fathom flags and fio accepts silently; empty if none.
     pub(crate) stricter: &'static str,
     /// Differences in effect from fio; empty if none.
     pub(crate) different: &'static str,
+}
+
+/// fio's handling of an empty value in a job file, where it accepts one.
+#[derive(Clone, Copy)]
+pub(crate) enum EmptyValue {
+    /// The option stays unchanged.
+    Ignored,
+    /// The value has this meaning, and the function sets it.
+    Means(&'static str, fn(&mut Options)),
+    /// The job is refused when it is about to run.
+    RefusedWhenRun,
 }
 
 /// Jobs that can have an option, by their engines.
@@ -149,6 +162,7 @@ impl Row {
             fio: None,
             counts: EffectiveEntry::First,
             numeric: false,
+            empty: None,
             stricter: "",
             different: "",
         }
@@ -187,6 +201,11 @@ impl Row {
     pub(crate) const fn numeric(self) -> Self {
         let numeric = true;
         Self { numeric, ..self }
+    }
+
+    pub(crate) const fn empty(self, empty: EmptyValue) -> Self {
+        let empty = Some(empty);
+        Self { empty, ..self }
     }
 
     pub(crate) const fn stricter(self, stricter: &'static str) -> Self {

@@ -186,10 +186,20 @@ impl Zipf {
         let zeta = zeta(blocks, theta);
         let half = libm::pow(0.5, theta);
         let shrink = libm::pow(2.0 / to_float(blocks), 1.0 - theta);
+        let alpha = Power::new(1.0 / (1.0 - theta));
+        if !zeta.is_finite() {
+            // Far below 0: the first two ranks have no share, and the continuous law is all.
+            return Self {
+                zeta: f64::INFINITY,
+                second: 0.0,
+                alpha,
+                eta: 1.0,
+            };
+        }
         Self {
             zeta,
             second: 1.0 + half,
-            alpha: Power::new(1.0 / (1.0 - theta)),
+            alpha,
             // With two blocks or one, the first two ranks are all there is.
             eta: if blocks > 2 {
                 (1.0 - shrink) / (1.0 - (1.0 + half) / zeta)
