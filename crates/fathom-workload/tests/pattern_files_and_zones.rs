@@ -242,6 +242,22 @@ fn a_skewed_draw_fits_into_a_short_last_zone() {
     assert_eq!(targets[1].offset, 1024 * K);
 }
 
+/// Drawing among all 2³⁸ blocks until one fits would take hours.
+#[test]
+fn a_short_last_zone_is_not_searched_for() {
+    let long = 1 << 50;
+    let config = PatternConfig {
+        zones: zones(8 * K, long, 0),
+        generator: RandomGenerator::Lfsr,
+        ..random(Mix::Read, long + 12 * K)
+    };
+    let targets = pass(&mut Pattern::new(config).unwrap(), 8);
+    for pair in [&targets[2..4], &targets[6..8]] {
+        assert!(pair.iter().all(|target| target.offset >= long), "{pair:?}");
+        assert_ne!(pair[0].offset, pair[1].offset);
+    }
+}
+
 #[test]
 fn without_a_map_offsets_in_a_zone_may_repeat() {
     let config = PatternConfig {

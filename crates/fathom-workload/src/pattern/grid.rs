@@ -26,8 +26,9 @@ enum Pick {
     Any,
     /// Each block once.
     Mapped(BlockMap),
-    /// Each block once, without memory of it.
-    Shifted(Lfsr),
+    /// Each block once, without memory of it; the second register covers a zone that the end of the
+    /// file cuts.
+    Shifted(Lfsr, Option<Lfsr>),
     /// Blocks from a skewed distribution.
     Spread(Spread),
 }
@@ -42,7 +43,7 @@ impl Grid {
         let block = match &mut self.pick {
             Pick::Any => draw.below(self.blocks),
             Pick::Mapped(map) => map.take(draw.below(self.blocks))?,
-            Pick::Shifted(lfsr) => lfsr.next()?,
+            Pick::Shifted(lfsr, _) => lfsr.next()?,
             Pick::Spread(spread) => spread.next(),
         };
         Some((block, block * self.align))
@@ -82,19 +83,44 @@ impl Grid {
                 let block = u64::try_from(scaled / u128::from(self.blocks.max(1))).unwrap_or(0);
                 return Some((block, block * self.align));
             }
-            Pick::Mapped(_) | Pick::Shifted(_) => {}
+            Pick::Mapped(_) | Pick::Shifted(..) => {}
         }
-        for again in [false, true] {
-            if again {
-                self.restart();
+        let block = self.draw_once_below(draw, fitting);
+        let block = block.or_else(|| {
+            self.restart();
+            self.draw_once_below(draw, fitting)
+        })?;
+        Some((block, block * self.align))
+    }
+
+    /// Draws a block below `fitting`; `None` when each has come once.
+    ///
+    /// Not drawn among all blocks until one fits: in a zone with few of many blocks left that could
+    /// take minutes, deaf to signals.
+    fn draw_once_below(&mut self, draw: &mut Draw, fitting: u64) -> Option<u64> {
+        if fitting >= self.blocks {
+            return self.draw(draw).map(|(block, _)| block);
+        }
+        match &mut self.pick {
+            Pick::Mapped(map) => {
+                let start = draw.below(fitting);
+                let free = |from| map.next_free(from).filter(|block| *block < fitting);
+                let block = free(start).or_else(|| free(0))?;
+                map.set(block);
+                Some(block)
             }
-            while let Some((block, distance)) = self.draw(draw) {
-                if block < fitting {
-                    return Some((block, distance));
+            Pick::Shifted(whole, short) => {
+                let fits = short
+                    .as_ref()
+                    .is_some_and(|short| short.blocks() == fitting);
+                if !fits {
+                    *short = Some(whole.shortened(fitting));
                 }
+                short.as_mut()?.next()
             }
+            // Unreachable: these may repeat.
+            Pick::Any | Pick::Spread(_) => None,
         }
-        None
     }
 
     /// Returns the number of blocks.
@@ -122,7 +148,12 @@ impl Grid {
         match &mut self.pick {
             Pick::Any | Pick::Spread(_) => {}
             Pick::Mapped(map) => map.clear(),
-            Pick::Shifted(lfsr) => lfsr.restart(),
+            Pick::Shifted(lfsr, short) => {
+                lfsr.restart();
+                if let Some(short) = short {
+                    short.restart();
+                }
+            }
         }
     }
 }
@@ -204,7 +235,7 @@ impl Grids {
                 let pick = if let Some(shape) = shapes.of(blocks) {
                     Pick::Spread(Spread::new(shape, seed))
                 } else if config.generator == RandomGenerator::Lfsr {
-                    Pick::Shifted(Lfsr::new(blocks, seed))
+                    Pick::Shifted(Lfsr::new(blocks, seed), None)
                 } else {
                     map_of(own_map, blocks)?.map_or(Pick::Any, Pick::Mapped)
                 };

@@ -54,6 +54,16 @@ impl Lfsr {
         }
     }
 
+    /// Returns a register over the first `blocks` blocks, in an order that depends on this one's
+    /// state.
+    pub(super) fn shortened(&self, blocks: u64) -> Self {
+        Self::new(blocks, self.state)
+    }
+
+    pub(super) const fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
     /// Begins a new pass from the register's current state.
     pub(super) const fn restart(&mut self) {
         self.left = self.blocks;
