@@ -53,6 +53,7 @@ impl JobCheck<'_> {
         self.trims();
         self.rates();
         self.runtime();
+        self.latency_target();
         self.logs();
         self.priorities();
         self.patterns();
@@ -265,6 +266,16 @@ impl JobCheck<'_> {
                 &["rate_iops_min", "rate_iops"],
                 problem("contradiction", why).fix(lower),
             );
+        }
+    }
+
+    fn latency_target(&mut self) {
+        let rules = &self.layer.options.lifecycle;
+        if !rules.latency_target.is_zero() && rules.latency_window.is_zero() {
+            let why = "`latency_target` needs a `latency_window`, the time to test each depth";
+            let problem = problem("no-latency-window", why).fix("add `latency_window=1s`");
+            let reading = "a window that ends with the first op";
+            self.error_at(&["latency_target"], problem.read_as(reading));
         }
     }
 

@@ -11,6 +11,7 @@ use crate::getopt::{CommandLine, Word};
 use crate::help;
 use crate::layer::{OptionLayer, WrittenOption};
 use crate::problem::Problem;
+use crate::reading;
 use crate::showcmd;
 use crate::source::Spot;
 use crate::switch_values;
@@ -280,6 +281,7 @@ impl Reader<'_> {
         self.end();
         self.keep_job_files();
         let mut standard_input_read = false;
+        let has_job_files = !self.files.is_empty();
         for (index, spot) in std::mem::take(&mut self.files).into_iter().enumerate() {
             if spot.text() == "-" && std::mem::replace(&mut standard_input_read, true) {
                 let problem = Problem::new("stdin-twice", 0..1, "standard input is already read");
@@ -292,7 +294,7 @@ impl Reader<'_> {
             let path = spot.text().to_owned();
             file::read(&mut self.builder, &path, &spot);
         }
-        self.unmatched_sections();
+        self.unmatched_sections(has_job_files);
         self.seeks_of_a_model();
         let settings = &self.builder.settings;
         let idle = settings.parse_only || self.show_command;
@@ -384,12 +386,16 @@ impl Reader<'_> {
         }
     }
 
-    fn unmatched_sections(&mut self) {
+    /// Reports sections that no job file has; without a job file fio ignores them.
+    fn unmatched_sections(&mut self, has_job_files: bool) {
         for spot in std::mem::take(&mut self.section_spots) {
             let name = spot.text();
             if !self.builder.sections_seen.iter().any(|seen| seen == name) {
                 let why = format!("no section `{name}` in any job file");
-                let problem = Problem::new("bad-section", 0..name.len(), why);
+                let mut problem = Problem::new("bad-section", 0..name.len(), why);
+                if !has_job_files {
+                    problem = problem.read_as(reading::NOTHING);
+                }
                 let spot = spot.clone();
                 self.builder
                     .reporter

@@ -28,6 +28,10 @@ pub(crate) fn read(builder: &mut Builder<'_>, path: &str, argument: &Spot) {
         }
     };
     if let Some(problem) = unreadable(&bytes) {
+        // fio takes a file without a section for one without jobs.
+        if problem.reading.is_some() && builder.reporter.is_lenient() {
+            return builder.reporter.error(argument, problem);
+        }
         return builder.reporter.diagnostics.push(at_file(name, problem));
     }
     Reader::new(builder, name).read(&bytes);
@@ -44,7 +48,8 @@ fn unreadable(bytes: &[u8]) -> Option<Problem> {
     }
     let mut items = lines::items("", bytes);
     match items.next() {
-        None => problem("empty-file", "the job file has no sections"),
+        None => problem("empty-file", "the job file has no sections")
+            .map(|problem| problem.read_as("a file without jobs")),
         Some(_) => None,
     }
 }

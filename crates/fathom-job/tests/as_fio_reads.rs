@@ -240,7 +240,6 @@ const READINGS: &[(&str, &str, &str)] = &[
         "--random_distribution=zipf:1.2:0",
         "not-a-number",
     ),
-    ("--filename=:", "--nrfiles=0", "no-value"),
     ("--hugepage-size=3m", "", "bad-page-size"),
     ("--hugepage-size=0", "", "bad-page-size"),
     (
@@ -325,6 +324,54 @@ fn an_empty_value_is_read_as_fio_reads_it() {
         let errors = file(&text(empty)).errors("j.fio");
         assert_eq!(errors.len(), 1, "{empty}: {errors:?}");
     }
+}
+
+#[test]
+fn colons_without_a_name_leave_the_job_no_file() {
+    let world = World::default().lenient();
+    let files = |words: &str| {
+        let plan = world.plan(&format!("--name=x --size=64k {words}"));
+        let options = &plan.jobs[0].options;
+        let names = options.filename.as_ref().map(|names| names.to_vec());
+        (names.unwrap_or_default(), options.nrfiles)
+    };
+    assert_eq!(files("--filename=:"), (Vec::new(), 0));
+    assert_eq!(
+        files("--filename=a --filename=:"),
+        (vec!["a".to_owned()], 1)
+    );
+    let errors = World::default().errors("--name=x --size=64k --filename=:");
+    assert_eq!(errors, ["0:3 no-value"]);
+}
+
+#[test]
+fn files_and_sections_without_jobs_are_no_errors_beside_jobs() {
+    let world = || file("[x]\nsize=64k\n").with_file("empty.fio", "# nothing\n");
+    for (words, jobs) in [
+        ("empty.fio j.fio", 1),
+        ("--name=a --size=64k empty.fio", 1),
+        ("--name=a --size=64k --section=b", 1),
+        ("--parse-only empty.fio", 0),
+    ] {
+        assert_eq!(world().lenient().plan(words).jobs.len(), jobs, "{words}");
+        assert_eq!(world().errors(words).len(), 1, "{words}");
+    }
+    for words in ["empty.fio", "j.fio --section=b"] {
+        let errors = world().lenient().errors(words);
+        let last = errors.last().map_or("", String::as_str);
+        assert!(
+            last.ends_with("no-jobs") || last.ends_with("bad-section"),
+            "{errors:?}"
+        );
+    }
+}
+
+#[test]
+fn a_latency_target_without_a_window_ends_with_the_first_op() {
+    let words = "--name=a --size=64k --latency_target=1ms";
+    let plan = World::default().lenient().plan(words);
+    assert!(plan.jobs[0].options.lifecycle.latency_window.is_zero());
+    assert_eq!(World::default().errors(words), ["0:3 no-latency-window"]);
 }
 
 /// fio accepts these with `--parse-only` and fails when it is to run the job.
@@ -493,7 +540,6 @@ fn jobs_as_a_whole_are_judged_when_they_run() {
         "--wait_for=none",
         "--size=1k",
         "--rate=1m --rate_iops=1",
-        "--section=none",
         "--bs=50%",
         "--bs=-4k",
         "--bs=4k,50%",

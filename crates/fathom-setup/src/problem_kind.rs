@@ -61,8 +61,6 @@ problem_kinds! {
     NotAtomic = "not_atomic",
     /// A bandwidth and an IOPS rate for one direction.
     TwoRates = "two_rates",
-    /// `latency_target` without `latency_window`.
-    NoLatencyWindow = "no_latency_window",
     /// Jobs of one group differ in their steady-state rules.
     SteadyRulesDiffer = "steady_rules_differ",
     /// The steady-state check interval is below one second.

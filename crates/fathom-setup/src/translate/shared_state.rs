@@ -99,13 +99,6 @@ fn target(job: &Job) -> Result<Option<LatencyTarget>, RunProblem> {
     if rules.latency_target.is_zero() {
         return Ok(None);
     }
-    if rules.latency_window.is_zero() {
-        let message = "`latency_target` needs a `latency_window`, the time to test each depth";
-        let problem = RunProblem::new(ProblemKind::NoLatencyWindow, message);
-        return Err(problem
-            .hint("add `latency_window=1s`")
-            .at(job, "latency_target"));
-    }
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
