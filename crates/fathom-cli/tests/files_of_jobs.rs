@@ -223,3 +223,18 @@ fn files_are_named_after_the_section() {
         assert_eq!(names, want);
     }
 }
+
+#[test]
+fn files_smaller_than_a_block_are_skipped() {
+    let folder = Folder::new();
+    folder.write("small", vec![1; 4096]);
+    folder.write("large", vec![1; 64 << 10]);
+    for rw in ["read", "randread"] {
+        let words = format!("--name=t --filename=small:large --bs=16k --rw={rw}");
+        let run = folder.fathom(&format!("run --output-format=json {words}"));
+        let report = run.expect(0).json();
+        assert_eq!(report["jobs"][0]["read"]["total_ios"], 4, "{rw}");
+        let warnings = report["fathom"]["warnings"].to_string();
+        assert!(warnings.contains("files_too_small"), "{warnings}");
+    }
+}

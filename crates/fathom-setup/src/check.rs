@@ -134,26 +134,24 @@ impl Checker {
 
     /// Checks one clone and its files.
     fn setup(&mut self, job: &Job, setup: &JobSetup) {
-        let patterned = setup.files.iter().filter(|_| setup.replay.is_none());
-        for file in patterned {
-            let smallest = smallest(&job.options);
-            // A sequential op only has to start within the job's range of the file.
-            let reach = match job.options.random {
-                false if file.length > 0 => file.file_bytes().saturating_sub(file.offset),
-                _ => file.length,
-            };
-            if file.length.max(reach) < smallest {
-                let message = format!(
-                    "block size {smallest} B exceeds the job's range of {} B in {}",
-                    file.length, file.path
-                );
-                let problem = RunProblem::new(ProblemKind::BlockSizeBeyondFile, message);
-                let written = |name: &&str| job.typed.iter().any(|typed| typed.name == *name);
-                let option = ["bs", "bsrange", "bssplit"].into_iter().find(written);
-                let problem = problem.hint("reduce `bs` or increase `size`");
-                self.add(job, option.unwrap_or("size"), problem);
-                return;
-            }
+        let options = &job.options;
+        let fits = |file: &FileSetup| file.has_room_for_an_op(options);
+        if let Some(file) = setup.files.first()
+            && setup.replay.is_none()
+            && !setup.files.iter().any(fits)
+        {
+            let message = format!(
+                "block size {} B exceeds the job's range of {} B in {}",
+                smallest(options),
+                file.length,
+                file.path
+            );
+            let problem = RunProblem::new(ProblemKind::BlockSizeBeyondFile, message);
+            let written = |name: &&str| job.typed.iter().any(|typed| typed.name == *name);
+            let option = ["bs", "bsrange", "bssplit"].into_iter().find(written);
+            let problem = problem.hint("reduce `bs` or increase `size`");
+            self.add(job, option.unwrap_or("size"), problem);
+            return;
         }
         if let Err(error) = Worker::check(&setup.worker)
             && self.contradictory.insert(setup.place.section)

@@ -9,6 +9,10 @@ pub enum PlanWarningKind {
     SteadyWindowBeyondRun,
     /// `size` is larger than the device.
     SizeBeyondDevice,
+    /// Some files are too small for an op.
+    FilesTooSmall,
+    /// Zones of `random_distribution=zoned_abs` reach past the end of a file.
+    SharesBeyondFile,
     /// `ioscheduler` for files without a block device under them.
     SchedulerWithoutDevice,
     /// More polling kernel threads than CPUs.
@@ -26,6 +30,8 @@ impl PlanWarningKind {
         match self {
             Self::SteadyWindowBeyondRun => "steady_window_beyond_run",
             Self::SizeBeyondDevice => "size_beyond_device",
+            Self::FilesTooSmall => "files_too_small",
+            Self::SharesBeyondFile => "shares_beyond_file",
             Self::SchedulerWithoutDevice => "ioscheduler_without_device",
             Self::OffloadPollers => "offload_pollers",
             Self::IgnoredByReplay => "ignored_by_replay",
@@ -39,6 +45,8 @@ impl PlanWarningKind {
         match self {
             Self::SteadyWindowBeyondRun => "steadystate_duration",
             Self::SizeBeyondDevice => "size",
+            Self::FilesTooSmall => "bs",
+            Self::SharesBeyondFile => "random_distribution",
             Self::SchedulerWithoutDevice => "ioscheduler",
             Self::OffloadPollers => "sqthread_poll",
             Self::IgnoredByReplay | Self::ReplayLog => "read_iolog",

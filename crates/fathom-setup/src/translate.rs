@@ -129,6 +129,16 @@ impl FileSetup {
     pub fn file_bytes(&self) -> u64 {
         self.found.bytes().unwrap_or(0).max(self.bytes)
     }
+
+    /// Returns whether the job's smallest op fits into its range of the file. A sequential op only
+    /// has to start there.
+    pub(crate) fn has_room_for_an_op(&self, options: &Options) -> bool {
+        let reach = match options.random {
+            false if self.length > 0 => self.file_bytes().saturating_sub(self.offset),
+            _ => self.length,
+        };
+        self.length.max(reach) >= pattern::smallest(options)
+    }
 }
 
 /// Result of translating a plan.
@@ -271,6 +281,7 @@ fn setup(
         );
     }
     shared_state::note_windows(options, &mut warnings);
+    note_ranges(options, &files, &mut warnings);
     let pattern = pattern_over(&files, options, seed).map_err(|problem| problem.at(job, "bs"))?;
     let bytes = precondition::bytes_per_pass(options, &pattern, sizes.bytes_per_pass)
         .map_err(|problem| problem.at(job, "sprandom"))?;
@@ -347,6 +358,36 @@ fn pattern_over(
         Some(_) => replayed::pattern(pattern, files),
         None => pattern,
     })
+}
+
+/// Warns about ranges of files that the ops of a pattern do not fit into.
+fn note_ranges(options: &Options, files: &[FileSetup], warnings: &mut Warnings<'_>) {
+    if options.replay.found.is_none() {
+        pattern::note_shares(options, files, warnings);
+        note_small_files(options, files, warnings);
+    }
+}
+
+/// Warns about files without room for an op, if others have room: as in fio, they are skipped.
+fn note_small_files(options: &Options, files: &[FileSetup], warnings: &mut Warnings<'_>) {
+    let mut small = files
+        .iter()
+        .filter(|file| !file.has_room_for_an_op(options));
+    let (Some(first), others) = (small.next(), small.count()) else {
+        return;
+    };
+    if others + 1 < files.len() {
+        warnings.add(
+            PlanWarningKind::FilesTooSmall,
+            format!(
+                "{} of {} files have no room for a block and get no ops (the first: {})",
+                others + 1,
+                files.len(),
+                first.path
+            ),
+            "reduce `bs`, or use larger files",
+        );
+    }
 }
 
 /// Returns the reason why a job ends before its first op, if there is one.

@@ -165,6 +165,10 @@ pub(super) const ROWS: &[Row] = &[
         "Skip layout; create files when they are opened",
         "create_on_open=1",
         ValueKind::Bool(|o, v| o.create_on_open = v),
+    )
+    .different(
+        "a job that only reads creates no files, and fails with ENOENT; fio creates empty ones, of \
+         which its reads fail with EIO",
     ),
     Row::new(
         "create_only",

@@ -64,7 +64,9 @@ pub(super) const ROWS: &[Row] = &[
             },
         },
     )
-    .stricter("flags lists, of which fio uses the first number"),
+    .stricter(
+        "flags lists, of which fio uses the first number; refuses `nan`, which breaks fio's JSON",
+    ),
     Row::new(
         "latency_run",
         "0",

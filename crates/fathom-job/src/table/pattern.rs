@@ -194,9 +194,8 @@ pub(super) const ROWS: &[Row] = &[
     .aliases(&["fileoffset"])
     .stricter(SIZES)
     .different(
-        "an offset at the end of a file is refused like one past the end; fio does no I/O and \
-         reports success. A percentage of a file yet to be created refers to its final size; in \
-         fio it is 0",
+        "an offset at the end of every file is an error of the job in JSON, too. A percentage of a \
+         file yet to be created refers to its final size; in fio it is 0",
     ),
     Row::new(
         "offset_increment",

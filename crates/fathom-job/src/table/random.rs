@@ -85,8 +85,9 @@ pub(super) const ROWS: &[Row] = &[
     .different(
         "the deviation of `normal` is as given; fio's is never less than a twelfth of the range. \
          With a center, neighbouring blocks stay adjacent; fio 3.33 scatters them. Values after \
-         `random`, a theta of 0 or less, parameters that are no finite numbers, and zones without a \
-         size or with too many are flagged. A zone of `zoned_abs` past the end is refused",
+         `random`, a theta of 0 or less, parameters that are no finite numbers, and zones without \
+         a size or with too many are flagged. Zones of `zoned_abs` are cut at the end of a file, \
+         with a warning; fio prints an error and ends the job, or repeats a few blocks",
     ),
     Row::new(
         "percentage_random",

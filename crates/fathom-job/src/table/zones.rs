@@ -32,7 +32,9 @@ pub(super) const ROWS: &[Row] = &[
     )
     .different(
         "`zbd` is refused before the job starts, on zoned devices because it is not implemented \
-         yet. Each file of a job has its own zones; fio counts the bytes of all files together",
+         yet. Each file of a job has its own zones; fio counts the bytes of all files together. \
+         Random ops go on in a zone that the end of the file cuts; in fio they may end the job \
+         there",
     ),
     Row::new(
         "zonesize",

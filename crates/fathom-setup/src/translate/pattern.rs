@@ -7,7 +7,9 @@ use fathom_workload::{
     PatternConfig, Preconditioning, RandomGenerator, Sequencer, SizeChoice, Zones,
 };
 
+use super::{FileSetup, Warnings};
 use crate::error::RunProblem;
+use crate::plan_warning::PlanWarningKind;
 use crate::problem_kind::ProblemKind;
 
 /// Returns the access pattern over the given files.
@@ -255,6 +257,32 @@ fn access_shares(options: &Options) -> Option<PerDirection<Vec<AccessShare>>> {
     };
     let shares = |direction| zones[direction].iter().map(share).collect();
     Some(PerDirection::from_fn(shares))
+}
+
+/// Warns about zones of `zoned_abs` that a file is too short for.
+pub(super) fn note_shares(options: &Options, files: &[FileSetup], warnings: &mut Warnings<'_>) {
+    let Some(shares) = access_shares(options) else {
+        return;
+    };
+    let bytes = |share: &AccessShare| match share.part {
+        PartLength::Bytes(bytes) => bytes,
+        PartLength::Percent(_) => 0,
+    };
+    let sum = |shares: &Vec<AccessShare>| shares.iter().map(bytes).fold(0, u64::saturating_add);
+    let wanted = shares.iter().map(|(_, shares)| sum(shares)).max();
+    let there = files.iter().map(|file| file.length).min();
+    if let (Some(wanted), Some(there)) = (wanted, there)
+        && wanted > there
+    {
+        warnings.add(
+            PlanWarningKind::SharesBeyondFile,
+            format!(
+                "the zones of `random_distribution` take {wanted} B, but a file has {there} B: \
+                 they are cut at its end, and those past it use its last block"
+            ),
+            "reduce the zones, or increase `size`",
+        );
+    }
 }
 
 fn zones(options: &Options) -> Option<Zones> {

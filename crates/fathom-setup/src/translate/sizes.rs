@@ -140,6 +140,15 @@ pub(crate) fn sizes(
     for index in 0..request.files.len() {
         files.push(file_size(request, index, draw)?);
     }
+    // A file that ends at the offset is skipped, unless all do.
+    let at_end = |file: &FileSize| file.length == 0 && file.offset > 0 && file.bytes == file.offset;
+    if files.iter().all(at_end) {
+        return Err(SizeFault::OffsetBehindEnd {
+            file: 0,
+            offset: files[0].offset,
+            bytes: files[0].bytes,
+        });
+    }
     let total = sum(files.iter().map(|file| file.length))?;
     let asked = match request.size {
         Some(Size::Bytes(size)) if !request.op_per_file => size.min(total),
@@ -147,14 +156,17 @@ pub(crate) fn sizes(
     };
     let bytes_per_pass = match request.io_size {
         Some(Size::Bytes(bytes)) => bytes,
-        Some(Size::Percent(percent)) => percent_of(asked, percent),
+        // Of the files, as in fio, which `filesize` makes larger than `size`.
+        Some(Size::Percent(percent)) => percent_of(total, percent).min(asked),
         // The parser converts zones into bytes.
         Some(Size::Zones(_)) => asked,
         // Includes tails too short for an op: a pattern without an end issues one op for them, as
         // in fio.
         None => asked,
     };
-    let (bytes_per_pass, loops, bytes_in_all) = passes(request, asked, bytes_per_pass);
+    // Beyond `size` a pass goes on to the end of the files, which `filesize` makes larger.
+    let range = if bytes_per_pass > asked { total } else { asked };
+    let (bytes_per_pass, loops, bytes_in_all) = passes(request, range, bytes_per_pass);
     Ok(ResolvedSizes {
         files,
         bytes_per_pass,
@@ -224,11 +236,11 @@ fn file_size(
         Wanted::Length(length) => existing.bytes.unwrap_or(length),
         Wanted::End(end) | Wanted::Part { end, .. } => end,
     };
-    let mut offset = offset(request, whole)?;
-    if request.append && !existing.fixed {
-        let there = existing.bytes.unwrap_or(0);
-        offset = offset.checked_add(there).ok_or(SizeFault::TooLarge)?;
-    }
+    let mut offset = match request.append && !existing.fixed {
+        // `offset` has no effect then, as in fio.
+        true => existing.bytes.unwrap_or(0),
+        false => offset(request, whole)?,
+    };
     let behind = |bytes| SizeFault::OffsetBehindEnd {
         file: index,
         offset,
@@ -239,8 +251,8 @@ fn file_size(
             let end = offset.checked_add(length).ok_or(SizeFault::TooLarge)?;
             (length, end)
         }
-        Wanted::End(end) if offset < end => (end - offset, end),
-        Wanted::Part { length, end } if offset < end => {
+        Wanted::End(end) if offset <= end => (end - offset, end),
+        Wanted::Part { length, end } if offset <= end => {
             let length = length.min(end - offset);
             (length, offset + length)
         }
@@ -248,7 +260,7 @@ fn file_size(
     };
     let mut cut = false;
     if let (true, Some(there)) = (existing.fixed, existing.bytes) {
-        if offset >= there {
+        if offset > there {
             return Err(behind(there));
         }
         cut = bytes > there;

@@ -57,6 +57,40 @@ fn the_defaults() {
 }
 
 #[test]
+fn files_without_room_for_an_op_are_told() {
+    let codes = |files: &[(&'static str, TargetKind)]| {
+        let words = "--name=t --rw=read --bs=8k --filename=a:b";
+        let translation = come_to(words, files);
+        assert!(translation.problems.is_empty());
+        let told = translation.warnings.iter();
+        told.map(|warning| warning.kind.code()).collect::<Vec<_>>()
+    };
+    let regular = |bytes| TargetKind::Regular(bytes);
+    let (large, small) = (("a", regular(64 << 10)), ("b", regular(4096)));
+    assert_eq!(codes(&[large, small]), ["files_too_small"]);
+    assert_eq!(codes(&[large, ("b", regular(8192))]), [""; 0]);
+    // None has room: the checks refuse the job.
+    assert_eq!(codes(&[("a", regular(100)), small]), [""; 0]);
+}
+
+#[test]
+fn zones_past_the_end_of_a_file_are_told() {
+    let codes = |zones: &str| {
+        let words = format!("--name=t --size=8m --rw=randread --random_distribution={zones}");
+        let told = come_to(&words, &[]).warnings;
+        let codes = told.iter().map(|warning| warning.kind.code());
+        codes.collect::<Vec<_>>()
+    };
+    assert_eq!(codes("zoned_abs:50/4m:50/4m"), [""; 0]);
+    assert_eq!(codes("zoned:60/10:40/90"), [""; 0]);
+    assert_eq!(codes("zoned_abs:100/1g"), ["shares_beyond_file"]);
+    assert_eq!(
+        codes("zoned_abs:100/8m,50/8m:50/1k"),
+        ["shares_beyond_file"]
+    );
+}
+
+#[test]
 fn batching_follows_the_depth() {
     let cases = [
         // (options, submit, complete_min, complete_max, low)

@@ -55,6 +55,7 @@ fn solve(request: &SizeRequest<'_>) -> Result<Layout, SizeFault> {
 fn sizes_follow_the_options() {
     let (one, three) = ([MISSING], [MISSING; 3]);
     let (four, eight) = ([file(4 * K)], [file(1000 * K)]);
+    let two = [file(4 * K), file(6 * K)];
     let bytes = |n| Some(Size::Bytes(n));
     let cases: Vec<(&str, SizeRequest<'_>, Layout)> = vec![
         (
@@ -90,6 +91,34 @@ fn sizes_follow_the_options() {
                 ..ask(&three)
             },
             (vec![(0, 4, 4), (0, 4, 4), (0, 3, 3)], 11),
+        ),
+        (
+            "io_size in percent is of the files, up to the size",
+            SizeRequest {
+                size: bytes(32 * K),
+                filesize: Some((48 * K, 48 * K)),
+                io_size: Some(Size::Percent(50)),
+                ..ask(&one)
+            },
+            (vec![(0, 48 * K, 48 * K)], 24 * K),
+        ),
+        (
+            "and no more than the size",
+            SizeRequest {
+                size: bytes(16 * K),
+                filesize: Some((64 * K, 64 * K)),
+                io_size: Some(Size::Percent(50)),
+                ..ask(&one)
+            },
+            (vec![(0, 64 * K, 64 * K)], 16 * K),
+        ),
+        (
+            "a file that ends at the offset is skipped",
+            SizeRequest {
+                offset: Size::Bytes(4 * K),
+                ..ask(&two)
+            },
+            (vec![(4 * K, 0, 4 * K), (4 * K, 2 * K, 6 * K)], 2 * K),
         ),
         (
             "no size: what is there",
@@ -161,6 +190,8 @@ fn sizes_follow_the_options() {
             "behind what is there",
             SizeRequest {
                 size: bytes(8 * K),
+                // Without effect.
+                offset: Size::Bytes(K),
                 append: true,
                 ..ask(&four)
             },
@@ -228,6 +259,23 @@ fn a_device_cannot_grow() {
         (found.files[0].length, found.bytes_per_pass),
         (64 * K, 64 * K)
     );
+}
+
+#[test]
+fn passes_beyond_size_go_on_to_the_end_of_the_files() {
+    let found = |filesize: u64| {
+        let request = SizeRequest {
+            size: Some(Size::Bytes(64 * K)),
+            filesize: Some((filesize * K, filesize * K)),
+            io_size: Some(Size::Bytes(100 * K)),
+            loops: 3,
+            ..ask(&[MISSING])
+        };
+        let found = sizes(&request, &mut |low, _| low).expect("sizes");
+        (found.bytes_per_pass / K, found.loops, found.bytes_in_all)
+    };
+    assert_eq!(found(100), (100, 3, None));
+    assert_eq!(found(64), (64, 3, None));
 }
 
 #[test]
