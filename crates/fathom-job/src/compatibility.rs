@@ -106,11 +106,11 @@ fn push_engines(text: &mut String, vocabulary: Vocabulary<'_>) {
         };
         text.push_str(&format!("| `{}` | {verdict}: {note} |\n", engine.name));
     }
-    for name in LATER
+    for (name, instead) in LATER
         .iter()
-        .filter(|name| vocabulary.engine(name).is_none())
+        .filter(|(name, _)| vocabulary.engine(name).is_none())
     {
-        text.push_str(&format!("| `{name}` | refused for now |\n"));
+        text.push_str(&format!("| `{name}` | refused for now: {instead} |\n"));
     }
     for (name, what) in NEEDS
         .iter()
@@ -275,7 +275,8 @@ mod tests {
         for name in known::all().iter().flat_map(known::Known::engines) {
             let there = vocabulary.engine(name).is_some();
             let profile = name.starts_with("profile:");
-            let refused = LATER.contains(&name) || crate::engines::needs(name).is_some();
+            let refused =
+                crate::engines::later(name).is_some() || crate::engines::needs(name).is_some();
             assert!(there || refused || profile || name.contains(' '), "{name}");
         }
     }

@@ -1,7 +1,35 @@
 //! Engines that only fio has.
 
-/// Engines of fio that need only Linux and are not implemented yet.
-pub(crate) const LATER: &[&str] = &["nbd", "libiscsi", "nfs", "http"];
+/// Engines of fio that are not implemented yet, with what to do until they are.
+pub(crate) const LATER: &[(&str, &str)] = &[
+    (
+        "io_uring_cmd",
+        "use `ioengine=io_uring` on the block device, as `filename=/dev/nvme0n1`",
+    ),
+    (
+        "sg",
+        "use `ioengine=io_uring` on the disk's block device, as `filename=/dev/sda`",
+    ),
+    (
+        "nbd",
+        "attach the export with `nbd-client`, and name the block device",
+    ),
+    (
+        "libiscsi",
+        "log in with `iscsiadm`, and name the block device",
+    ),
+    ("nfs", "mount the export, and name a `directory` in it"),
+    (
+        "http",
+        "mount the storage as a file system, and name a `directory` in it",
+    ),
+];
+
+/// Returns what to do without an engine of fio that is not implemented yet.
+pub(crate) fn later(name: &str) -> Option<&'static str> {
+    let found = LATER.iter().find(|(engine, _)| *engine == name);
+    found.map(|(_, instead)| *instead)
+}
 
 /// Returns whether this is an SPDK plugin, by its name or by the path of its library.
 pub(crate) fn is_spdk(name: &str) -> bool {
@@ -17,9 +45,7 @@ pub(crate) fn needs(name: &str) -> Option<&'static str> {
 }
 
 /// Current and former engines of fio with the library or device that each needs.
-pub(crate) const NEEDS: [(&str, &str); 33] = [
-    ("io_uring_cmd", "an NVMe character device"),
-    ("sg", "a SCSI generic device"),
+pub(crate) const NEEDS: [(&str, &str); 31] = [
     ("mtd", "an MTD flash device"),
     ("rados", "librados"),
     ("rbd", "librbd"),

@@ -104,13 +104,7 @@ fn one_of_them_is_a_flag() {
 
 #[test]
 fn what_needs_a_library_or_a_device_says_which() {
-    for engine in [
-        "rbd",
-        "pmemblk",
-        "cpp_null",
-        "librpma_apm_client",
-        "io_uring_cmd",
-    ] {
+    for engine in ["rbd", "pmemblk", "cpp_null", "librpma_apm_client"] {
         refuse(&format!("--ioengine={engine}"), "not-in-fathom");
     }
     refuse("--clustername=ceph", "not-in-fathom");
@@ -119,5 +113,7 @@ fn what_needs_a_library_or_a_device_says_which() {
     refuse("--verify_policy=fsynced", "not-yet");
     refuse("--verify_state_save=1", "not-yet");
     refuse("--merge_blktrace_file=all", "not-yet");
-    refuse("--ioengine=nbd", "not-yet");
+    for engine in ["nbd", "http", "io_uring_cmd", "sg", "nfs", "libiscsi"] {
+        refuse(&format!("--ioengine={engine}"), "not-yet");
+    }
 }
