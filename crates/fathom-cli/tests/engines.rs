@@ -8,8 +8,9 @@ use common::Folder;
 use fathom_checksum::CHECKSUMS;
 use serde_json::Value;
 
-const FILE_ENGINES: [&str; 8] = [
-    "psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "libaio", "io_uring",
+const FILE_ENGINES: [&str; 10] = [
+    "psync", "sync", "vsync", "pvsync", "pvsync2", "splice", "mmap", "posixaio", "libaio",
+    "io_uring",
 ];
 
 fn number(value: &Value) -> u64 {

@@ -32,7 +32,7 @@ use common::Folder;
 use serde_json::Value;
 
 /// Kinds of runs: name, arguments, bytes that the jobs move. The first is the simplest.
-const RUNS: [(&str, &str, u64); 16] = [
+const RUNS: [(&str, &str, u64); 23] = [
     ("psync", "--rw=randrw", 64 << 10),
     ("sync", "--rw=write --fsync=4 --end_fsync=1", 64 << 10),
     ("pvsync2", "--ioengine=pvsync2 --rw=randrw", 64 << 10),
@@ -89,6 +89,37 @@ const RUNS: [(&str, &str, u64); 16] = [
         "--rw=read --rate_iops=200 --numjobs=2 --pre_read=1",
         128 << 10,
     ),
+    (
+        "posixaio",
+        "--ioengine=posixaio --iodepth=4 --rw=randrw --fsync=4",
+        64 << 10,
+    ),
+    (
+        "splice",
+        "--ioengine=splice --rw=randrw --fsync=4",
+        64 << 10,
+    ),
+    ("falloc", "--ioengine=falloc --rw=trimwrite", 128 << 10),
+    (
+        "ftruncate",
+        "--ioengine=ftruncate --rw=write --filename=made",
+        64 << 10,
+    ),
+    (
+        "filecreate",
+        "--ioengine=filecreate --filename=made1:made2:made3 --rw=write",
+        12 << 10,
+    ),
+    (
+        "filedelete",
+        "--ioengine=filedelete --filename=made1:made2:made3 --rw=write",
+        12 << 10,
+    ),
+    (
+        "dirdelete",
+        "--ioengine=dirdelete --filename=made1:made2:made3",
+        12 << 10,
+    ),
 ];
 
 /// Expected effect of a call that fails.
@@ -123,7 +154,9 @@ const EXPECTED: &[(&str, &str, Expected)] = &[
     ("waitid clock_nanosleep openat read", "EINTR", Harmless),
     // The kernel is out of requests for a moment.
     ("io_submit", "EAGAIN", Harmless),
+    ("splice vmsplice unlink rmdir", "EINTR", Harmless),
     // What the user asked for.
+    ("splice vmsplice", "", Failed),
     ("pwrite64 preadv pwritev fsync fdatasync msync", "", Failed),
     ("io_getevents", "", Failed),
     // What can only be passed over.
@@ -246,6 +279,41 @@ fn every_kernel_error_ends_in_a_report_or_a_reason() {
     );
 }
 
+/// Engines without a run of their own, each with the reason.
+const WITHOUT_RUN: &[(&str, &str)] = &[
+    ("psync", "the default"),
+    ("sync", "the calls of psync, and lseek"),
+    ("vsync", "the calls of sync on vectors"),
+    ("pvsync", "pvsync2 without flags"),
+    ("null", "makes no call"),
+    ("page_fault", "touches memory"),
+    ("cpuio", "burns a processor"),
+    ("exec", "its calls are those of hooks"),
+    ("net", "has errors of its own in a test of its own"),
+    ("netsplice", "as net"),
+    ("nvme_tcp", "has errors of its own in a test of its own"),
+    ("e4defrag", "needs ext4"),
+    ("filestat", "changes nothing"),
+    ("dirstat", "changes nothing"),
+    ("dircreate", "dirdelete, whose layout makes its calls"),
+];
+
+#[test]
+fn every_engine_has_a_run_or_a_reason() {
+    let list = Folder::new().fathom("run --enghelp").expect(0).out;
+    let engines = list.lines().skip(1).map(str::trim);
+    for engine in engines.filter(|name| !name.is_empty()) {
+        let has_run = RUNS.iter().any(|(_, words, _)| {
+            let given = words
+                .split(' ')
+                .filter_map(|word| word.strip_prefix("--ioengine="));
+            given.into_iter().any(|given| given == engine)
+        });
+        let excused = WITHOUT_RUN.iter().any(|(name, _)| *name == engine);
+        assert!(has_run != excused, "{engine}");
+    }
+}
+
 fn has_strace() -> bool {
     let mut command = Command::new("strace");
     command.args([
@@ -344,8 +412,12 @@ fn counted(words: &[impl AsRef<str>]) -> BTreeMap<String, BTreeMap<String, u32>>
 fn words(run: usize, name: &str) -> Vec<String> {
     let name = format!("{}-{name}", std::process::id());
     let own = RUNS[run].1.replace('@', &name);
-    let words =
-        format!("run --name=t --filename=data --bs=4k --size=64k --output-format=json {own}");
+    // A second list of files would add to the first.
+    let files = match own.contains("--filename=") {
+        true => "",
+        false => "--filename=data",
+    };
+    let words = format!("run --name=t {files} --bs=4k --size=64k --output-format=json {own}");
     words.split_whitespace().map(String::from).collect()
 }
 
@@ -438,6 +510,8 @@ fn left_in(folder: &Folder) -> Vec<String> {
     left.retain(|name| match name.as_str() {
         "data" => fs::metadata(folder.path().join(name)).unwrap().len() != 64 << 10,
         "report" | "t.prerun.txt" | "t.postrun.txt" => false,
+        // Of engines that create, cut or remove the files that the user named.
+        own if own.starts_with("made") => false,
         log => !log.starts_with("log"),
     });
     left

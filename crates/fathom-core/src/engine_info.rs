@@ -43,6 +43,8 @@ pub struct EngineInfo {
     pub directions: &'static [Direction],
     /// Changes its files whatever the direction of its ops.
     pub always_writes: bool,
+    /// Has memory of the size of the job's files, which ops may fill.
+    pub files_in_memory: bool,
     /// Noun phrase for help texts.
     pub help: &'static str,
     /// End of its jobs; tells engines that perform I/O from those that do other work.
@@ -196,6 +198,7 @@ impl EngineInfo {
             work: Work::Data,
             directions: &Direction::ALL,
             always_writes: false,
+            files_in_memory: false,
             help,
             job_end: JobEnd::Size,
             pause: None,

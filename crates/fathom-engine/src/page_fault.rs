@@ -18,6 +18,7 @@ use crate::{AnyEngine, EngineConfig};
 pub(crate) static INFO: EngineInfo = EngineInfo {
     storage: Storage::None,
     directions: &[Direction::Read, Direction::Write],
+    files_in_memory: true,
     ..EngineInfo::new(
         "page_fault",
         "page faults of anonymous memory of the job's size",

@@ -390,7 +390,10 @@ fn sizes_in_use(job: &Job) -> Vec<u64> {
 fn memory(setups: &[JobSetup]) -> Option<RunProblem> {
     let per_job = |setup: &JobSetup| {
         let slot = u128::from(setup.buffer_bytes) + SLOT_BYTES;
-        u128::from(setup.worker.depth) * slot
+        let in_memory = setup.job.options.engine.files_in_memory;
+        let files = setup.files.iter().filter(|_| in_memory);
+        let files: u128 = files.map(|file| u128::from(file.bytes)).sum();
+        u128::from(setup.worker.depth) * slot + files
     };
     let needed: u128 = setups.iter().map(per_job).sum();
     let memory = MemoryLimit::detect();
@@ -402,9 +405,14 @@ fn memory(setups: &[JobSetup]) -> Option<RunProblem> {
             memory.owner(),
             memory.bytes
         );
-        let hint = match memory.is_of_group {
-            true => "reduce `iodepth`, `bs` or `numjobs`, or raise the group's limit",
+        let mut jobs = setups.iter().map(|setup| &setup.job.options);
+        let hint = match jobs.any(|options| options.engine.files_in_memory) {
+            true => "reduce `size`, `iodepth`, `bs` or `numjobs`",
             false => "reduce `iodepth`, `bs` or `numjobs`",
+        };
+        let hint = match memory.is_of_group {
+            true => format!("{hint}, or raise the group's limit"),
+            false => hint.to_owned(),
         };
         RunProblem::new(ProblemKind::TooMuchMemory, message).hint(hint)
     })

@@ -21,6 +21,8 @@ pub enum PlanWarningKind {
     IgnoredByReplay,
     /// An oddity of a log to replay.
     ReplayLog,
+    /// Files that the job's ops are to create exist already.
+    FilesExist,
 }
 
 impl PlanWarningKind {
@@ -36,6 +38,7 @@ impl PlanWarningKind {
             Self::OffloadPollers => "offload_pollers",
             Self::IgnoredByReplay => "ignored_by_replay",
             Self::ReplayLog => "replay_log",
+            Self::FilesExist => "files_exist",
         }
     }
 
@@ -50,6 +53,7 @@ impl PlanWarningKind {
             Self::SchedulerWithoutDevice => "ioscheduler",
             Self::OffloadPollers => "sqthread_poll",
             Self::IgnoredByReplay | Self::ReplayLog => "read_iolog",
+            Self::FilesExist => "ioengine",
         }
     }
 }

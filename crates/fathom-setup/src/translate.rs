@@ -280,6 +280,7 @@ fn setup(
             "remove `size` to use the whole device",
         );
     }
+    note_existing(options, &files, &mut warnings);
     shared_state::note_windows(options, &mut warnings);
     note_ranges(options, &files, &mut warnings);
     let pattern = pattern_over(&files, options, seed).map_err(|problem| problem.at(job, "bs"))?;
@@ -396,6 +397,27 @@ fn early_end(problem: Option<&RunProblem>, no_files: bool) -> Option<EarlyEnd> {
     match problem {
         Some(problem) => Some(EarlyEnd::Failure(failure(problem))),
         None => no_files.then_some(EarlyEnd::NoFiles),
+    }
+}
+
+/// Warns of files that exist where ops are to create them.
+fn note_existing(options: &Options, files: &[FileSetup], warnings: &mut Warnings<'_>) {
+    let creates = options
+        .engine
+        .name_work()
+        .is_some_and(|names| !names.laid_out);
+    let existing = files
+        .iter()
+        .filter(|file| file.found != TargetKind::Missing);
+    let count = existing.count();
+    if creates && count > 0 {
+        let message = format!(
+            "{count} of {} files exist when the job starts: its ops create none of these",
+            files.len()
+        );
+        let hint =
+            "remove them first, and keep other jobs from laying them out (`create_on_open=1`)";
+        warnings.add(PlanWarningKind::FilesExist, message, hint);
     }
 }
 

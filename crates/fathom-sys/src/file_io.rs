@@ -255,7 +255,7 @@ pub(crate) fn raw(file: Descriptor<'_>) -> libc::c_int {
 
 /// Makes a call, again after EINTR, and returns bytes moved or a negated errno.
 #[inline]
-fn moved(call: impl Fn() -> isize) -> i32 {
+pub(crate) fn moved(call: impl Fn() -> isize) -> i32 {
     let mut result = call();
     if result < 0 {
         result = again(call);

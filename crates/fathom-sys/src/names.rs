@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-use crate::file_io::{done, failure};
+use crate::file_io::{done, moved};
 
 /// Opens a file, which is created if it is missing, and returns its descriptor. A link is not
 /// followed.
@@ -14,9 +14,9 @@ use crate::file_io::{done, failure};
 pub fn create(path: &CStr) -> Result<OwnedFd, i32> {
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NOCTTY;
     // SAFETY: the path ends in a nul byte; the mode is an integer.
-    let fd = unsafe { libc::open(path.as_ptr(), flags, FILE_MODE) };
+    let fd = moved(|| unsafe { libc::open(path.as_ptr(), flags, FILE_MODE) } as isize);
     if fd < 0 {
-        return Err(failure());
+        return Err(fd);
     }
     // SAFETY: a new descriptor, which nobody else has.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use crate::errno;
-use crate::file_io::{Descriptor, failure, raw};
+use crate::file_io::{Descriptor, moved, raw};
 
 /// A pipe through which data move between a file and a buffer, empty between transfers.
 #[derive(Debug)]
@@ -47,9 +47,10 @@ impl Pipe {
             let part = (out.len() - moved).min(self.capacity);
             let mut at = offset.wrapping_add(moved as u64).cast_signed();
             let (to, none) = (self.writer.as_raw_fd(), std::ptr::null_mut());
+            let at = &raw mut at;
             // SAFETY: the offset is a live integer; a pipe has none.
             let spliced = call(|| unsafe {
-                libc::splice(raw(file), &raw mut at, to, none, part, libc::SPLICE_F_MOVE)
+                libc::splice(raw(file), at, to, none, part, libc::SPLICE_F_MOVE)
             });
             let taken = match spliced {
                 Ok(0) => break,
@@ -128,16 +129,10 @@ impl Pipe {
         while moved < count {
             let mut at = offset.wrapping_add(moved as u64).cast_signed();
             let (from, none, part) = (self.reader.as_raw_fd(), std::ptr::null_mut(), count - moved);
+            let at = &raw mut at;
             // SAFETY: the offset is a live integer; a pipe has none.
             let spliced = call(|| unsafe {
-                libc::splice(
-                    from,
-                    none,
-                    raw(file),
-                    &raw mut at,
-                    part,
-                    libc::SPLICE_F_MOVE,
-                )
+                libc::splice(from, none, raw(file), at, part, libc::SPLICE_F_MOVE)
             });
             match spliced {
                 Ok(0) => return Err((moved, self.empty(count - moved, -libc::EIO))),
@@ -158,21 +153,13 @@ impl Pipe {
 }
 
 /// Makes a call, again after EINTR, and returns the count or the negated errno.
-fn call(mut call: impl FnMut() -> isize) -> Result<usize, i32> {
-    loop {
-        match usize::try_from(call()) {
-            Ok(count) => return Ok(count),
-            Err(_negative) => match failure() {
-                // Bounded: a pipe of our own never blocks, and a file's wait ends with the signal.
-                failed if failed == -libc::EINTR => {}
-                failed => return Err(failed),
-            },
-        }
-    }
+fn call(call: impl Fn() -> isize) -> Result<usize, i32> {
+    let result = moved(call);
+    usize::try_from(result).map_err(|_negative| result)
 }
 
-fn result(moved: usize) -> i32 {
-    i32::try_from(moved).unwrap_or(i32::MAX)
+fn result(bytes: usize) -> i32 {
+    i32::try_from(bytes).unwrap_or(i32::MAX)
 }
 
 /// Capacity of a pipe that does not tell: the kernel's default, 16 pages.

@@ -91,6 +91,33 @@ fn zones_past_the_end_of_a_file_are_told() {
 }
 
 #[test]
+fn an_op_on_a_name_is_a_file_whatever_its_length() {
+    for sizes in ["--filesize=1k", "--filesize=64k", "--size=1k", "--size=1m"] {
+        for (engine, bytes) in [("filestat", 20 * 4096), ("filecreate", 20 * 4096)] {
+            let words = format!("--name=t --nrfiles=20 {sizes} --ioengine={engine}");
+            let mut translation = come_to(&words, &[]);
+            assert!(translation.problems.is_empty(), "{words}");
+            let setup = translation.setups.remove(0);
+            assert_eq!(setup.worker.bytes_per_pass, bytes, "{words}");
+            assert!(setup.files.iter().all(|file| file.length == 4096));
+        }
+    }
+}
+
+#[test]
+fn files_that_exist_are_not_created() {
+    let exists = [("t.0.1", TargetKind::Regular(0))];
+    for (engine, warned) in [("filecreate", true), ("filestat", false)] {
+        let words = format!("--name=t --nrfiles=2 --filesize=4k --ioengine={engine}");
+        let warnings = come_to(&words, &exists).warnings;
+        let told = warnings
+            .iter()
+            .any(|w| w.kind == PlanWarningKind::FilesExist);
+        assert_eq!(told, warned, "{engine}");
+    }
+}
+
+#[test]
 fn batching_follows_the_depth() {
     let cases = [
         // (options, submit, complete_min, complete_max, low)
