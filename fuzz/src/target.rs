@@ -42,6 +42,7 @@ pub(crate) const TARGETS: &[Target] = &[
     target("machine-file", machine::decode, machine::words),
     target("target-file", target_file::decode, target_file::words),
     target("verify-header", verify::decode, no_words),
+    target("verify-state", verify::decode_state, no_words),
     target("nvme-pdu", nvme::decode, no_words),
     target(
         "nvme-host-controller",

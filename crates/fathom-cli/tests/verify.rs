@@ -144,4 +144,76 @@ fn verify_only_writes_nothing() {
     folder.fathom(&format!("run {JOB} {words}")).expect(1);
 }
 
+/// Writes the first half of the file under a state.
+fn half_written() -> Folder {
+    let folder = damaged("", &[]);
+    let words = "--rw=write --number_ios=8 --verify_state_save=1 --do_verify=0";
+    folder.fathom(&format!("run {JOB} {words}")).expect(0);
+    assert_eq!(folder.names(), ["data", "local-t-0-verify.state"]);
+    folder
+}
+
+#[test]
+fn a_state_tells_what_was_written() {
+    let folder = half_written();
+    let read = format!("run {JOB} --rw=read --verify_state_load=1");
+    folder.fathom(&read).expect(0);
+    let path = folder.path().join("data");
+    let good = std::fs::read(&path).unwrap();
+    // The other half was not written by that run: anything may be there.
+    let mut data = good.clone();
+    data[9 * 4096] ^= 1;
+    std::fs::write(&path, &data).unwrap();
+    folder.fathom(&read).expect(0);
+    data[3 * 4096 + 99] ^= 1;
+    std::fs::write(&path, &data).unwrap();
+    folder.fathom(&read).expect(1);
+}
+
+/// A block that is valid by itself, but of an earlier run: its write was lost.
+#[test]
+fn a_state_finds_outdated_blocks() {
+    let folder = damaged("", &[]);
+    let path = folder.path().join("data");
+    let earlier = std::fs::read(&path).unwrap();
+    let write = format!("run {JOB} --rw=write --verify_state_save=1");
+    folder.fathom(&write).expect(0);
+    let mut data = std::fs::read(&path).unwrap();
+    data[5 * 4096..6 * 4096].copy_from_slice(&earlier[5 * 4096..6 * 4096]);
+    std::fs::write(&path, data).unwrap();
+    folder.fathom(&format!("run {JOB} --rw=read")).expect(0);
+    let run = folder.fathom(&format!("run {JOB} --rw=read --verify_state_load=1"));
+    let run = run.expect(1);
+    assert!(run.err.contains("outdated"), "{run:#?}");
+    assert!(run.err.contains("offset 20480"), "{run:#?}");
+}
+
+#[test]
+fn a_state_of_other_data_is_refused() {
+    let folder = half_written();
+    let state = folder.path().join("local-t-0-verify.state");
+    let bytes = std::fs::read(&state).unwrap();
+    let refused = |words: &str, why: &str| {
+        let run = folder.fathom(&format!("run {words} --rw=read --verify_state_load=1"));
+        let run = run.expect(2);
+        assert!(run.err.contains(why), "{why}: {run:#?}");
+    };
+    let other = JOB.replace("--filename=data", "--filename=other");
+    refused(&other, "it has no file `other`");
+    refused(
+        &JOB.replace("--name=t", "--name=u"),
+        "local-u-0-verify.state",
+    );
+    folder.write("local-u-0-verify.state", &bytes);
+    refused(&JOB.replace("--name=t", "--name=u"), "it is of job `t`");
+    let mut newer = bytes.clone();
+    newer[20] = 9;
+    folder.write("local-t-0-verify.state", newer);
+    refused(JOB, "verify state of version 9");
+    folder.write("local-t-0-verify.state", &bytes[..bytes.len() - 1]);
+    refused(JOB, "incomplete or damaged");
+    folder.write("local-t-0-verify.state", [7; 88]);
+    refused(JOB, "not a verify state of fathom");
+}
+
 const JOB: &str = "--name=t --bs=4k --size=64k --filename=data --verify=crc32c";

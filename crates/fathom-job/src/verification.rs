@@ -21,6 +21,10 @@ pub struct VerificationOptions {
     pub is_fatal: bool,
     /// `verify_dump`.
     pub dumps: bool,
+    /// `verify_state_save`.
+    pub saves_state: bool,
+    /// `verify_state_load`.
+    pub loads_state: bool,
     /// `verify_only`; a job with it reads.
     pub only: bool,
 }
@@ -36,6 +40,8 @@ impl Default for VerificationOptions {
             checks_seed: true,
             is_fatal: false,
             dumps: false,
+            saves_state: false,
+            loads_state: false,
             only: false,
         }
     }

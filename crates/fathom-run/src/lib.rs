@@ -27,6 +27,7 @@ mod start_barrier;
 mod testing;
 mod tracing_engine;
 mod validity;
+mod verify_state;
 
 pub mod layout;
 

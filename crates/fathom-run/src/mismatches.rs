@@ -11,13 +11,16 @@ use std::path::Path;
 
 use fathom_record::Warning;
 use fathom_setup::translate::JobSetup;
-use fathom_workload::{DumpedBlock, Mismatches, Results};
+use fathom_workload::{DumpedBlock, Mismatches, Results, Worker};
+
+use crate::verify_state::StateFile;
 
 /// Names of a job and of its files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VerifiedFiles {
     job: String,
     paths: Vec<String>,
+    state: Option<StateFile>,
 }
 
 impl VerifiedFiles {
@@ -30,7 +33,14 @@ impl VerifiedFiles {
         Self {
             job: setup.job.clone_name(setup.place.clone).to_owned(),
             paths: paths.collect(),
+            state: StateFile::of(setup),
         }
+    }
+
+    /// Saves the verify state of a job that has ended, if it has one; returns a warning if that
+    /// fails.
+    pub(crate) fn save_state(&self, worker: &Worker) -> Option<Warning> {
+        self.state.as_ref()?.save(&worker.generations())
     }
 
     /// Saves the blocks of all mismatches, and returns warnings about them.
@@ -133,6 +143,7 @@ mod tests {
         VerifiedFiles {
             job: "t".into(),
             paths: vec!["/somewhere/data".into()],
+            state: None,
         }
     }
 

@@ -49,6 +49,7 @@ use crate::mismatches::VerifiedFiles;
 use crate::prepare;
 use crate::run_files::RunFiles;
 use crate::tracing_engine::Trace;
+use crate::verify_state;
 
 /// Runs a plan: checks all of it, lays out its files, runs its jobs and collects their results.
 ///
@@ -102,6 +103,10 @@ fn run_stoppable(
     let mut preflight = preflight(plan, settings, Host::Local(&RunFiles::new(engines, clock)));
     let alone = session.jobs_fail_alone;
     let failing = check_all(plan, &mut preflight, engines, clock, alone)?;
+    let problems = verify_state::load(&mut preflight.setups);
+    if !problems.is_empty() {
+        return Err(RunError { problems });
+    }
     let mut warnings = preflight.take_warnings();
     warnings.extend_from_slice(&failing);
     let setups = &preflight.setups;

@@ -75,6 +75,8 @@ problem_kinds! {
     VerifyMapTooLarge = "verify_map_too_large",
     /// `verify=pattern` without a pattern.
     NoVerifyPattern = "no_verify_pattern",
+    /// A verify state that cannot be loaded, or is of other data.
+    VerifyState = "verify_state",
 
     // Files and devices.
     /// `--readonly` forbids what the job does.

@@ -478,6 +478,8 @@ pub struct VerifyConfig {
     pub is_fatal: bool,
     /// Keep the blocks of mismatches.
     pub dumps: bool,
+    /// The maps are those of an earlier run; blocks that it did not write may hold anything.
+    pub has_state: bool,
     /// Read back after the writes of each pass.
     pub read_back: bool,
     /// Trimmed blocks read as zeros, and are checked for it.
@@ -507,6 +509,7 @@ impl VerifyConfig {
             checks_seed: true,
             is_fatal: false,
             dumps: false,
+            has_state: false,
             read_back: true,
             zeros_after_trim: true,
             backlog: None,

@@ -27,7 +27,8 @@ pub(crate) struct Readback {
     after_pass: bool,
     /// The readback after a pass is in progress.
     is_reading: bool,
-    /// The job writes: blocks from before the run are not expected to be valid.
+    /// The job writes, or knows what an earlier run wrote: other blocks are not expected to be
+    /// valid.
     writes: bool,
     mismatches: Mismatches,
     /// Keep the blocks of mismatches.
@@ -91,7 +92,7 @@ impl Readback {
             }),
             after_pass: !config.time_based,
             is_reading: false,
-            writes,
+            writes: writes || verify.has_state,
             mismatches: Mismatches::default(),
             dumps: verify.dumps,
             reading: vec![None; depth as usize].into_boxed_slice(),

@@ -24,6 +24,7 @@ mod map_layout;
 #[cfg(test)]
 mod map_tests;
 mod mismatches;
+mod state;
 #[cfg(test)]
 mod tests;
 mod written;
@@ -45,6 +46,7 @@ pub use header::Header;
 pub use layout::HeaderUnfit;
 pub use map_layout::{MapLayout, map_layout};
 pub use mismatches::{DumpedBlock, FoundMismatch, Mismatches};
+pub use state::{FileState, StateError, VerifyState};
 pub(crate) use written::{LoggedWrite, ReadOrder, WrittenLog};
 
 /// Encoder and decoder of verified blocks: stamps the buffers of writes, checks those of reads.

@@ -2,7 +2,7 @@
 
 use fathom_workload::{
     CHECKSUMS, Expected, HeaderLayout, META, SizeChoice, Stamp, Verifier, VerifyConfig,
-    VerifyMethod,
+    VerifyMethod, VerifyState,
 };
 
 use crate::target::Verdict;
@@ -59,6 +59,15 @@ pub(crate) fn decode(input: &[u8]) -> Result<Verdict, String> {
     match verifier.check(&mut ours, offset, |_, _| Expected::Write(1)) {
         Ok(()) => Ok(verdict),
         Err(error) => Err(format!("a block just stamped is refused: {error}")),
+    }
+}
+
+/// Reads a verify state, which is written again as it was.
+pub(crate) fn decode_state(input: &[u8]) -> Result<Verdict, String> {
+    match VerifyState::decode(input) {
+        Err(error) => Ok(Verdict::Refused(error.to_string())),
+        Ok(state) if state.encode() == input => Ok(Verdict::Accepted),
+        Ok(_) => Err("a state is not written as it was read".to_owned()),
     }
 }
 

@@ -22,7 +22,6 @@ mod lifecycle;
 mod log;
 mod measure;
 mod memory;
-mod off;
 mod pattern;
 mod priority;
 mod process;
@@ -93,7 +92,6 @@ const GROUPS: &[(&str, &[Row])] = &[
     ("Logs", log::ROWS),
     ("Replay", replay::ROWS),
     ("fio profiles", profile::ROWS),
-    ("Accepted only when off", off::ROWS),
 ];
 
 #[cfg(test)]

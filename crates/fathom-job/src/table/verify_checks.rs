@@ -44,6 +44,22 @@ pub(super) const ROWS: &[Row] = &[
     )
     .different("reported as a job that reads; fio also counts the writes that it leaves out"),
     Row::new(
+        "verify_state_save",
+        "0",
+        "Save which blocks were written, for a later run, when the job ends or is interrupted",
+        "verify_state_save=1",
+        ValueKind::Bool(|o, v| o.verification.saves_state = v),
+    )
+    .different("fio's default is 1; the format is Fathom's own"),
+    Row::new(
+        "verify_state_load",
+        "0",
+        "Load which blocks an earlier run wrote; other blocks may hold anything",
+        "verify_state_load=1",
+        ValueKind::Bool(|o, v| o.verification.loads_state = v),
+    )
+    .different("reads Fathom's own format, not fio's; older blocks in place of newer are found"),
+    Row::new(
         "verify_policy",
         "completed",
         "Writes of an interrupted run that must be there afterwards",

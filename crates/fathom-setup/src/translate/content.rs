@@ -144,6 +144,7 @@ pub fn verify(options: &Options, number: u32) -> Result<Option<VerifyConfig>, Ru
         checks_seed: own.checks_seed,
         is_fatal: own.is_fatal,
         dumps: own.dumps,
+        has_state: false,
         // What went to a peer cannot be read back; the peer verifies it.
         read_back: options.do_verify && options.engine.storage != Storage::Peer,
         zeros_after_trim: options.trims.verify_zero,

@@ -102,10 +102,34 @@ impl GenerationMap {
         }
     }
 
+    /// Creates a map with the entries of an earlier run, for any number of jobs. An entry that is
+    /// none, or is missing, is unknown.
+    #[must_use]
+    pub fn restored(layout: MapLayout, mut entries: Vec<u32>) -> Self {
+        let count = usize::try_from(layout.blocks()).unwrap_or(usize::MAX);
+        entries.iter_mut().for_each(|entry| *entry = known(*entry));
+        entries.resize(count.min(entries.len()), UNKNOWN);
+        let map = Self::new(layout).shared(true);
+        let entries = entries.into_iter().map(AtomicU32::new).collect();
+        // A new map has no entries.
+        let _ = map.entries.set(entries);
+        map
+    }
+
     /// Returns the extent and the granularity.
     #[must_use]
     pub const fn layout(&self) -> MapLayout {
         self.layout
+    }
+
+    /// Returns the entries, those of writes in flight as unknown.
+    #[must_use]
+    pub fn known_entries(&self) -> Vec<u32> {
+        let entries = self.entries().iter();
+        // Acquire: pairs with the release of a writer in another thread.
+        entries
+            .map(|entry| known(entry.load(Ordering::Acquire)))
+            .collect()
     }
 
     /// Returns whether the blocks of all writers have the same format.
@@ -362,6 +386,15 @@ pub(super) const fn state(entry: u32) -> State {
 #[inline]
 pub(super) const fn generation(entry: u32) -> Generation {
     Generation::from_low_bits(entry)
+}
+
+/// Returns an entry that outlives a run; unknown where a write is in flight.
+const fn known(entry: u32) -> u32 {
+    match state(entry) {
+        State::First | State::Rest | State::Zeroed => entry,
+        State::Special if entry == UNTOUCHED => entry,
+        State::Special | State::InFlight | State::Contended => UNKNOWN,
+    }
 }
 
 /// Entry of a block that was not written in this run.
