@@ -277,7 +277,7 @@ fn self_tests_run_without_a_job() {
         "{run:#?}"
     );
     let run = folder.fio("--crctest=crc8").expect(1);
-    assert!(run.err.contains("use md5, crc32c, "), "{run:#?}");
+    assert!(run.err.contains("use md5, crc64, "), "{run:#?}");
     let run = folder.fio("--memcpytest").expect(0);
     assert!(run.out.starts_with("memcpy\n\t8 bytes:\t"), "{run:#?}");
     let run = folder.fio("--idle-prof=calibrate").expect(0);

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use fathom_block::{Delay, DelayConfig, DelayTime, Faults, Faulty, split};
 use fathom_core::{
     BlockDevice, Command, CommandData, DataBuffer, Direction, Errno, Finished, Nanos, OpKind,
-    PerDirection, SyncKind, Tick, Work,
+    PerDirection, Storage, SyncKind, Tick, Work,
 };
 use fathom_engine::{EngineConfig, EngineDevice, EngineFile, Registry, built_in};
 use fathom_sys::clock::Clock;
@@ -212,11 +212,13 @@ fn delay() -> DelayConfig {
 fn data_go_through_every_engine() {
     let clock = Clock::monotonic();
     let registry = Registry::built_in();
-    // Work on the size, the blocks or the name of a file, or on none, makes no device.
+    // Work on the size, the blocks or the name of a file, or on none, makes no device, nor does a
+    // peer.
     let of_data = registry
         .infos()
         .iter()
-        .filter(|info| info.work == Work::Data && info.performs_io());
+        .filter(|info| info.work == Work::Data && info.performs_io())
+        .filter(|info| info.storage != Storage::Peer);
     for info in of_data {
         let file = Scratch::new();
         let Some(device) = open(info.name, &file, true, clock) else {

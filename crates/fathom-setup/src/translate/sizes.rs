@@ -142,11 +142,13 @@ pub(crate) fn sizes(
     }
     // A file that ends at the offset is skipped, unless all do.
     let at_end = |file: &FileSize| file.length == 0 && file.offset > 0 && file.bytes == file.offset;
-    if files.iter().all(at_end) {
+    if let Some(first) = files.first()
+        && files.iter().all(at_end)
+    {
         return Err(SizeFault::OffsetBehindEnd {
             file: 0,
-            offset: files[0].offset,
-            bytes: files[0].bytes,
+            offset: first.offset,
+            bytes: first.bytes,
         });
     }
     let total = sum(files.iter().map(|file| file.length))?;
