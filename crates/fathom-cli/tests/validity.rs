@@ -13,28 +13,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use common::namespace::after;
 use common::{Folder, Run};
 use serde_json::Value;
 
-/// Runs the program in a mount namespace after a shell script; `None`, with the reason printed,
-/// where the machine does not permit the script.
+/// Runs the program in a mount namespace after a shell script and returns its report.
 fn in_namespace(folder: &Folder, script: &str, words: &str) -> Option<Value> {
-    let script = format!(
-        "{{ {script}; }} >&2 || exit {UNABLE}\nexec '{}' run --output-format=json --name=t {words}",
-        env!("CARGO_BIN_EXE_fathom"),
-    );
-    let namespace = ["--mount", "--propagation", "private", "sh", "-c"];
-    let mut command = Command::new("unshare");
-    command
-        .args(namespace)
-        .arg(script)
-        .current_dir(folder.path());
-    let run = Run::of(command);
-    // 1 is `unshare`'s own failure, before the program is there.
-    if run.code == Some(UNABLE) || run.err.starts_with("unshare:") {
-        println!("skipped: {}", run.err.trim());
-        return None;
-    }
+    let run = after(folder, script, &format!("--output-format=json {words}"))?;
     Some(run.expect(0).json())
 }
 
@@ -275,6 +260,3 @@ fn a_limit_of_memory_counts_for_buffers_and_the_working_set() {
         );
     }
 }
-
-/// Exit code of a script that could not do its part; the program has no such code.
-const UNABLE: i32 = 77;

@@ -9,8 +9,8 @@
 use std::collections::VecDeque;
 
 use fathom_core::{
-    Capabilities, Completion, Engine, EngineError, EngineInfo, EngineOption, FileIndex, Nanos, Op,
-    Slot, Storage, Submitted, Synchronous, Tick,
+    Capabilities, Completion, Engine, EngineError, EngineInfo, EngineOption, Nanos, Op, Slot,
+    Storage, Submitted, Synchronous, Tick,
 };
 use fathom_engine::{AnyEngine, EngineConfig, Registration};
 use fathom_sys::clock::{Clock, sleep_until};
@@ -75,18 +75,6 @@ impl Engine for Delay {
             queued_sync: true,
             queued_trim: true,
         }
-    }
-
-    fn open(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn close(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn invalidate(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
     }
 
     fn buffer(&mut self, _slot: Slot) -> &mut [u8] {

@@ -10,8 +10,8 @@
 
 use fathom_core::{
     Capabilities, Completion, Engine, EngineError, EngineInfo, EngineOption, EngineStep,
-    EngineValues, FileIndex, JobEnd, Nanos, Op, OptionEffect, OptionWord, Slot, Storage, Submitted,
-    Taus88, Tick,
+    EngineValues, JobEnd, Nanos, Op, OptionEffect, OptionWord, Slot, Storage, Submitted, Taus88,
+    Tick,
 };
 use fathom_sys::clock::Clock;
 use fathom_sys::thread::processor_time;
@@ -183,18 +183,6 @@ impl Engine for Cpuio {
         }
     }
 
-    fn open(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn close(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn invalidate(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
-    }
-
     fn cancel(&mut self) {
         let (completion, is_whole) = match self.op {
             State::Prepared(completion) => (completion, false),
@@ -297,7 +285,7 @@ const SEED: u64 = 0x6370_7569;
 
 #[cfg(test)]
 mod tests {
-    use fathom_core::{Direction, OpKind};
+    use fathom_core::{Direction, FileIndex, OpKind};
     use fathom_sys::clock;
 
     use super::*;

@@ -14,8 +14,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
 use fathom_core::{
-    Direction, EngineError, EngineInfo, EngineOption, EngineStep, Errno, FileIndex, Op, OpKind,
-    OptionEffect, Work,
+    Direction, EngineError, EngineInfo, EngineOption, EngineStep, Errno, Op, OpKind, OptionEffect,
+    Work,
 };
 use fathom_sys::extents::{self, RangeChange};
 use fathom_sys::file_io;
@@ -119,16 +119,8 @@ impl E4defrag {
 }
 
 impl Performer for E4defrag {
-    fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
-        self.files.open(file)
-    }
-
-    fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {
-        self.files.close(file)
-    }
-
-    fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {
-        self.files.invalidate(file)
+    fn files(&mut self) -> Option<&mut Files> {
+        Some(&mut self.files)
     }
 
     fn perform(&mut self, op: &Op) -> i32 {

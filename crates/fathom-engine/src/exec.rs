@@ -16,7 +16,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use fathom_core::{
     Capabilities, Completion, Engine, EngineError, EngineInfo, EngineOption, EngineStep, Errno,
-    FileIndex, JobEnd, Nanos, Op, Slot, Storage, Submitted, Tick,
+    JobEnd, Nanos, Op, Slot, Storage, Submitted, Tick,
 };
 use fathom_sys::child::Child;
 use fathom_sys::clock::{Clock, sleep_until};
@@ -205,18 +205,6 @@ impl Engine for Exec {
             queued_sync: true,
             queued_trim: true,
         }
-    }
-
-    fn open(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn close(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn invalidate(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
     }
 
     fn cancel(&mut self) {

@@ -1,6 +1,6 @@
 //! `falloc`: fallocate(2), to allocate and free the blocks of files.
 
-use fathom_core::{Direction, EngineError, EngineInfo, FileIndex, Op, OpKind, Work};
+use fathom_core::{Direction, EngineError, EngineInfo, Op, OpKind, Work};
 use fathom_sys::extents::{self, RangeChange};
 use fathom_sys::file_io;
 
@@ -30,16 +30,8 @@ pub(crate) fn start(config: &EngineConfig) -> Result<AnyEngine, EngineError> {
 }
 
 impl Performer for Falloc {
-    fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
-        self.files.open(file)
-    }
-
-    fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {
-        self.files.close(file)
-    }
-
-    fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {
-        self.files.invalidate(file)
+    fn files(&mut self) -> Option<&mut Files> {
+        Some(&mut self.files)
     }
 
     fn perform(&mut self, op: &Op) -> i32 {

@@ -1,6 +1,6 @@
 //! `ftruncate`: each write sets the size of the file to the write's offset.
 
-use fathom_core::{Direction, EngineError, EngineInfo, Errno, FileIndex, Op, OpKind, Work};
+use fathom_core::{Direction, EngineError, EngineInfo, Errno, Op, OpKind, Work};
 use fathom_sys::{extents, file_io};
 
 use crate::files::Files;
@@ -30,16 +30,8 @@ pub(crate) fn start(config: &EngineConfig) -> Result<AnyEngine, EngineError> {
 }
 
 impl Performer for Ftruncate {
-    fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
-        self.files.open(file)
-    }
-
-    fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {
-        self.files.close(file)
-    }
-
-    fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {
-        self.files.invalidate(file)
+    fn files(&mut self) -> Option<&mut Files> {
+        Some(&mut self.files)
     }
 
     fn perform(&mut self, op: &Op) -> i32 {

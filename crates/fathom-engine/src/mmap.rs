@@ -5,20 +5,19 @@ use std::io;
 use std::os::fd::AsFd;
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption, EngineStep,
-    Errno, FileIndex, Op, OpKind, Slot, Submitted, Tick,
+    Direction, EngineError, EngineInfo, EngineOption, EngineStep, Errno, FileIndex, Op, OpKind,
+    Slot,
 };
-use fathom_sys::clock::Clock;
 use fathom_sys::file_io;
 use fathom_sys::files::{self, Advice, FileKind};
-use fathom_sys::in_flight::Ready;
 use fathom_sys::map::Map;
 use fathom_sys::memory::Buffers;
 
 use crate::error::no_memory;
 use crate::files::Files;
 use crate::options::U32;
-use crate::{EngineConfig, EngineFile};
+use crate::serial::{Performer, Serial};
+use crate::{AnyEngine, EngineConfig, EngineFile};
 
 /// Facts about `mmap`.
 pub(crate) static INFO: EngineInfo = EngineInfo {
@@ -42,8 +41,6 @@ pub const THP: EngineOption = EngineOption::int(
 /// A mapping cannot bypass the page cache: with `direct`, each op is synced (`msync`) and its pages
 /// are dropped instead, as in fio.
 pub(crate) struct Mmap {
-    clock: Clock,
-    depth: u32,
     buffers: Buffers,
     files: Files,
     writable: Vec<bool>,
@@ -55,13 +52,10 @@ pub(crate) struct Mmap {
     direct: bool,
     sync_writes: bool,
     huge_pages: bool,
-    /// Prepared, not yet executed.
-    pending: Vec<Op>,
-    done: Ready,
 }
 
 impl Mmap {
-    pub(crate) fn start(config: &EngineConfig) -> Result<Self, EngineError> {
+    pub(crate) fn start(config: &EngineConfig) -> Result<AnyEngine, EngineError> {
         let buffers = Buffers::within(&config.memory, config.depth, config.buffer_bytes);
         let buffers = buffers.map_err(|error| no_memory(config, &error))?;
         // A writable shared mapping needs a descriptor that is also readable.
@@ -69,9 +63,7 @@ impl Mmap {
         for file in &mut readable.files {
             file.read = true;
         }
-        Ok(Self {
-            clock: config.clock,
-            depth: config.depth,
+        let mmap = Self {
             buffers,
             files: Files::new(&readable),
             writable: config.files.iter().map(|file| file.write).collect(),
@@ -81,48 +73,8 @@ impl Mmap {
             direct: config.direct,
             sync_writes: config.sync_flag != 0,
             huge_pages: config.options.flag(&THP),
-            pending: Vec::with_capacity(config.depth as usize),
-            done: Ready::new(config.depth),
-        })
-    }
-
-    fn perform(&mut self, op: &Op) -> i32 {
-        let Some(file) = self.files.descriptor(op.file) else {
-            return Errno::EBADF.result();
         };
-        let OpKind::Data(direction) = op.kind else {
-            let map = &self.maps[op.file.index()];
-            return map.as_ref().map_or(0, |map| map.sync(0, map.length()));
-        };
-        let write = match direction {
-            Direction::Read => false,
-            Direction::Write => true,
-            Direction::Trim => {
-                return file_io::perform_dataless(Some(file), self.files.kind(op.file), op);
-            }
-        };
-        let Some(map) = &mut self.maps[op.file.index()] else {
-            return if write { Errno::ENXIO.result() } else { 0 };
-        };
-        let part = self.buffers.part(op.slot, op.buffer_offset, op.length);
-        let mut result = if write {
-            if !self.writable[op.file.index()] {
-                return Errno::EBADF.result();
-            }
-            map.write(file, op.offset, part)
-        } else {
-            map.read(file, op.offset, part)
-        };
-        if result > 0 && (self.direct || write && self.sync_writes) {
-            let failed = map.sync(op.offset, op.length.into());
-            result = if failed < 0 { failed } else { result };
-        }
-        if result > 0 && self.direct {
-            // Best effort: a page that stays cached is not an error of the op.
-            let _advice = map.drop_pages(op.offset, op.length.into());
-            let _advice = files::advise(file, Advice::DontNeed, op.offset, op.length.into());
-        }
-        result
+        Ok(Serial::start(config, mmap))
     }
 
     /// Extends a file to the size that the job needs, because a write to a mapping cannot, and
@@ -182,17 +134,7 @@ impl Mmap {
     }
 }
 
-impl Engine for Mmap {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            name: INFO.name,
-            synchronous: true,
-            moves_data: true,
-            queued_sync: true,
-            queued_trim: true,
-        }
-    }
-
+impl Performer for Mmap {
     fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
         self.files.open(file)?;
         let mapped = self.map(file);
@@ -215,41 +157,47 @@ impl Engine for Mmap {
         self.files.invalidate(file)
     }
 
-    fn buffer(&mut self, slot: Slot) -> &mut [u8] {
-        debug_assert!(self.pending.iter().all(|op| op.slot != slot), "in flight");
-        self.buffers.get(slot)
-    }
-
-    fn prepare(&mut self, op: &Op) {
-        let in_flight = self.pending.len() + self.done.count();
-        assert!(in_flight < self.depth as usize, "more ops than slots");
-        self.pending.push(*op);
-    }
-
-    fn submit(&mut self, _want: u32) -> Submitted {
-        let ops = std::mem::take(&mut self.pending);
-        let issue = self.clock.now();
-        for op in &ops {
-            let result = self.perform(op);
-            self.done.push(op.slot, result);
+    fn perform(&mut self, op: &Op) -> i32 {
+        let Some(file) = self.files.descriptor(op.file) else {
+            return Errno::EBADF.result();
+        };
+        let OpKind::Data(direction) = op.kind else {
+            let map = &self.maps[op.file.index()];
+            return map.as_ref().map_or(0, |map| map.sync(0, map.length()));
+        };
+        let write = match direction {
+            Direction::Read => false,
+            Direction::Write => true,
+            Direction::Trim => {
+                return file_io::perform_dataless(Some(file), self.files.kind(op.file), op);
+            }
+        };
+        let Some(map) = &mut self.maps[op.file.index()] else {
+            return if write { Errno::ENXIO.result() } else { 0 };
+        };
+        let part = self.buffers.part(op.slot, op.buffer_offset, op.length);
+        let mut result = if write {
+            if !self.writable[op.file.index()] {
+                return Errno::EBADF.result();
+            }
+            map.write(file, op.offset, part)
+        } else {
+            map.read(file, op.offset, part)
+        };
+        if result > 0 && (self.direct || write && self.sync_writes) {
+            let failed = map.sync(op.offset, op.length.into());
+            result = if failed < 0 { failed } else { result };
         }
-        let now = self.clock.now();
-        // Put the vector back: its capacity is reserved for the whole run.
-        self.pending = ops;
-        self.pending.clear();
-        Submitted::Issued { issue, now }
+        if result > 0 && self.direct {
+            // Best effort: a page that stays cached is not an error of the op.
+            let _advice = map.drop_pages(op.offset, op.length.into());
+            let _advice = files::advise(file, Advice::DontNeed, op.offset, op.length.into());
+        }
+        result
     }
 
-    fn reap(&mut self, out: &mut [Completion]) -> usize {
-        self.done.take(out)
-    }
-
-    fn wait(&mut self, min: u32, _until: Option<Tick>) -> Result<(), EngineError> {
-        assert!(
-            self.done.count() >= min as usize,
-            "everything submitted has completed"
-        );
-        Ok(())
+    fn buffer(&mut self, slot: Slot) -> &mut [u8] {
+        self.buffers.get(slot)
     }
 
     fn release(&mut self, slot: Slot) {

@@ -15,8 +15,8 @@ pub(crate) mod options;
 use std::io;
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineStep, Errno,
-    FileIndex, Op, OpKind, Slot, Storage, Submitted, Tick,
+    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineStep, Errno, Op,
+    OpKind, Slot, Storage, Submitted, Tick,
 };
 use fathom_sys::clock::Clock;
 use fathom_sys::memory::Buffers;
@@ -228,18 +228,6 @@ impl Engine for Net {
             queued_sync: false,
             queued_trim: false,
         }
-    }
-
-    fn open(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn close(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn invalidate(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
     }
 
     fn connect(&mut self) -> Result<bool, EngineError> {

@@ -3,8 +3,8 @@
 //! A job on this engine measures the tool's own cost, so each step here is a few instructions.
 
 use fathom_core::{
-    Capabilities, Completion, Engine, EngineError, EngineInfo, FileIndex, Op, Slot, Storage,
-    Submitted, Synchronous, Tick,
+    Capabilities, Completion, Engine, EngineError, EngineInfo, Op, Slot, Storage, Submitted,
+    Synchronous, Tick,
 };
 use fathom_sys::clock::Clock;
 
@@ -64,18 +64,6 @@ impl Engine for Null {
             queued_sync: true,
             queued_trim: true,
         }
-    }
-
-    fn open(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn close(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn invalidate(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
     }
 
     #[inline]

@@ -6,9 +6,7 @@
 
 use std::io;
 
-use fathom_core::{
-    Direction, EngineError, EngineInfo, EngineStep, Errno, FileIndex, Op, OpKind, Storage,
-};
+use fathom_core::{Direction, EngineError, EngineInfo, EngineStep, Errno, Op, OpKind, Storage};
 use fathom_sys::anonymous::Anonymous;
 
 use crate::serial::{Performer, Serial, whole};
@@ -39,18 +37,6 @@ pub(crate) fn start(config: &EngineConfig) -> Result<AnyEngine, EngineError> {
 }
 
 impl Performer for PageFault {
-    fn open(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn close(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn invalidate(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
-    }
-
     fn prepare(&mut self, op: &Op) {
         if let OpKind::Data(_) = op.kind {
             let memory = &mut self.memory[op.file.index()];

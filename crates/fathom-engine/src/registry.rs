@@ -210,9 +210,7 @@ const BUILT_IN: &[Registration] = &[
         })
     },
     Registration::new(&posixaio::INFO, posixaio::start),
-    Registration::new(&mmap::INFO, |config| {
-        Ok(AnyEngine::Boxed(Box::new(Mmap::start(config)?)))
-    }),
+    Registration::new(&mmap::INFO, Mmap::start),
     Registration::new(&splice::INFO, splice::start),
     Registration::new(&falloc::INFO, falloc::start),
     Registration::new(&ftruncate::INFO, ftruncate::start),

@@ -8,18 +8,30 @@ use fathom_core::{
 use fathom_sys::clock::Clock;
 use fathom_sys::in_flight::Ready;
 
+use crate::files::Files;
 use crate::{AnyEngine, EngineConfig};
 
 /// Files and system calls of an engine, which [`Serial`] turns into one.
 pub(crate) trait Performer {
+    /// Returns the files that the performer opens by `open(2)`, if it does.
+    fn files(&mut self) -> Option<&mut Files> {
+        None
+    }
+
     /// Opens a file, as [`Engine::open`].
-    fn open(&mut self, file: FileIndex) -> Result<(), EngineError>;
+    fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        self.files().map_or(Ok(()), |files| files.open(file))
+    }
 
     /// Closes a file, as [`Engine::close`].
-    fn close(&mut self, file: FileIndex) -> Result<(), EngineError>;
+    fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        self.files().map_or(Ok(()), |files| files.close(file))
+    }
 
     /// Drops a file's cached pages, as [`Engine::invalidate`].
-    fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError>;
+    fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        self.files().map_or(Ok(()), |files| files.invalidate(file))
+    }
 
     /// Performs one op and returns its result, as in [`Completion::result`].
     fn perform(&mut self, op: &Op) -> i32;

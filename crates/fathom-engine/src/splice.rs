@@ -2,9 +2,7 @@
 
 use std::io;
 
-use fathom_core::{
-    Direction, EngineError, EngineInfo, EngineStep, Errno, FileIndex, Op, OpKind, Slot,
-};
+use fathom_core::{Direction, EngineError, EngineInfo, EngineStep, Errno, Op, OpKind, Slot};
 use fathom_sys::file_io;
 use fathom_sys::memory::Buffers;
 use fathom_sys::splice::Pipe;
@@ -40,16 +38,8 @@ pub(crate) fn start(config: &EngineConfig) -> Result<AnyEngine, EngineError> {
 }
 
 impl Performer for Splice {
-    fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
-        self.files.open(file)
-    }
-
-    fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {
-        self.files.close(file)
-    }
-
-    fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {
-        self.files.invalidate(file)
+    fn files(&mut self) -> Option<&mut Files> {
+        Some(&mut self.files)
     }
 
     fn buffer(&mut self, slot: Slot) -> &mut [u8] {

@@ -282,18 +282,6 @@ mod tests {
             self.engine.capabilities()
         }
 
-        fn open(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-            Ok(())
-        }
-
-        fn close(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-            Ok(())
-        }
-
-        fn invalidate(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-            Ok(())
-        }
-
         fn buffer(&mut self, slot: Slot) -> &mut [u8] {
             self.engine.buffer(slot)
         }

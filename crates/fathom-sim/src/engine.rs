@@ -222,14 +222,6 @@ impl<S: ModelledStorage> Engine for Seat<'_, S> {
         self.engine.capabilities
     }
 
-    fn open(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn close(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
-    }
-
     fn invalidate(&mut self, _file: FileIndex) -> Result<(), EngineError> {
         self.engine.invalidations += 1;
         Ok(())

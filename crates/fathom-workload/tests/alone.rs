@@ -6,8 +6,8 @@ mod common;
 use std::collections::VecDeque;
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, Slot, Step,
-    Submitted, Tick,
+    Capabilities, Completion, Direction, Engine, EngineError, Op, OpKind, Slot, Step, Submitted,
+    Tick,
 };
 use fathom_workload::{Batching, Control, Mix, SyncRules, Worker, WorkerConfig, turn};
 use proptest::prelude::*;
@@ -99,18 +99,6 @@ impl Engine for Unqueued {
             queued_sync: false,
             queued_trim: false,
         }
-    }
-
-    fn open(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn close(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn invalidate(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
     }
 
     fn buffer(&mut self, _slot: Slot) -> &mut [u8] {

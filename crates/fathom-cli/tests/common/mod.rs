@@ -1,6 +1,8 @@
 //! Scratch directory of a test, and the program run in it.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod namespace;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, Slot,
-    Submitted, Tick,
+    Capabilities, Completion, Direction, Engine, EngineError, Op, OpKind, Slot, Submitted, Tick,
 };
 use proptest::prelude::*;
 
@@ -168,18 +167,6 @@ impl Engine for Model {
             queued_sync: true,
             queued_trim: true,
         }
-    }
-
-    fn open(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn close(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn invalidate(&mut self, _file: FileIndex) -> Result<(), EngineError> {
-        Ok(())
     }
 
     fn buffer(&mut self, slot: Slot) -> &mut [u8] {
