@@ -61,6 +61,13 @@ fn jobs_on_one_file_verify_whichever_wrote_last() {
         assert!(jobs.iter().map(|job| ios(job, "read")).sum::<u64>() > 0);
     });
     check(&format!("{shared} --rw=randrw --verify_backlog=8"), |_| {});
+    // What one writes in blocks of a pattern, the other reads by the sector.
+    let pattern = "--verify=pattern_hdr --verify_pattern=0x0102030405 --verify_interval=512";
+    let by_sector = format!("--name=u --filename=data --size=1m --bs=512 --rw=randrw {pattern}");
+    check(
+        &format!("{shared} --rw=randrw {pattern} {by_sector}"),
+        |_| {},
+    );
     // One of them does not verify.
     let other = "--name=u --filename=data --size=1m --bs=8k --rw=randwrite --verify=0";
     check(&format!("{shared} --rw=randwrite {other}"), |_| {});

@@ -118,6 +118,34 @@ fn the_reads_of_a_mix_are_not_checked() {
     assert_eq!(results.directions.read.ios, 16);
 }
 
+/// Small reads of large writes: where a pattern begins in a block is known of those alone that are
+/// read back.
+#[test]
+fn a_pattern_that_does_not_divide_the_interval_gives_no_false_alarm() {
+    for method in [VerifyMethod::Pattern, VerifyMethod::PatternHeader] {
+        for (offsets, interval) in [(vec![], Some(512)), (vec![3], Some(512)), (vec![3], None)] {
+            for align in [512, 4096] {
+                let mut config = verifying(method, true, 8);
+                let pattern = &mut config.pattern;
+                pattern.mix = Mix::ReadWrite { read: 50 };
+                pattern.map = MapMode::Off;
+                pattern.sizes.read = SizeChoice::Fixed(512);
+                (pattern.align.read, pattern.align.write) = (512, align);
+                config.bytes_per_pass = 256 << 10;
+                config.loops = 2;
+                let verify = config.verify.as_mut().expect("a job that verifies");
+                verify.pattern = Some(b"abc12345678".to_vec());
+                verify.interval = interval;
+                verify.pattern_offsets.clone_from(&offsets);
+                let (results, ..) = on_a_file(config);
+                let what = format!("{method:?} {offsets:?} {interval:?} {align}");
+                assert_eq!(results.error, None, "{what}");
+                assert!(results.directions.read.ios > 128, "{what}");
+            }
+        }
+    }
+}
+
 fn faulty(number: u64, kind: FaultKind) -> Rig {
     let fault = InjectedFault {
         number,

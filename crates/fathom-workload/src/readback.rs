@@ -30,6 +30,8 @@ pub(crate) struct Readback {
     /// The job writes, or knows what an earlier run wrote: other blocks are not expected to be
     /// valid.
     writes: bool,
+    /// The right content depends on where a write began, which only reading back tells.
+    lacks_starts: bool,
     mismatches: Mismatches,
     /// Keep the blocks of mismatches.
     dumps: bool,
@@ -82,8 +84,11 @@ impl Readback {
             TrimBacklog::new(rule, capacity, config.pattern.seed)
         });
         let trims = trims.transpose().map_err(ReadbackError::Memory)?;
+        // A job that reads an earlier one's blocks has their size, or could not know the pattern.
+        let lacks_starts = verifier.depends_on_start() && (writes || !verify.has_state);
         Ok(Self {
             verifier,
+            lacks_starts,
             log,
             backlog: backlog.map(|rule| Backlog {
                 rule,
@@ -319,13 +324,15 @@ impl Readback {
             return Expected::Anything;
         }
         let is_own = |generation| own.filter(|own| own.generation == generation);
-        let knows_all = tracking.is_uniform(state.op.file);
+        let is_uniform = tracking.is_uniform(state.op.file);
+        let knows_all = is_uniform && !self.lacks_starts;
         match tracking.expected(state, offset, length) {
             // Blocks of before the run, in a job that writes.
             Expected::Valid if self.writes => Expected::Anything,
             Expected::Zeros if !self.zeros_after_trim => Expected::Anything,
             Expected::Latest { generation, .. } => match is_own(generation) {
-                // Another job's block, in a format that this job does not know.
+                // In a format that this job does not know, or a part of a larger block, whose
+                // pattern began at an unknown offset.
                 None if !knows_all => Expected::Anything,
                 own => Expected::Latest {
                     generation,

@@ -121,6 +121,25 @@ impl Verifier {
         self.layout.interval
     }
 
+    /// Returns whether an interval does not tell what its bytes should be: its block's pattern
+    /// goes on in it, from a place that only the write's offset tells.
+    pub(crate) fn depends_on_start(&self) -> bool {
+        let continues = self.layout.interval < self.layout.unit;
+        let interval = self.layout.interval as usize;
+        let is_alike = self.offsets.is_empty() && interval.is_multiple_of(self.pattern.len());
+        self.method.compares_pattern() && continues && !is_alike
+    }
+
+    /// Returns the bytes from the start of an op after which what is expected begins anew: the
+    /// interval, or all the blocks through which a pattern goes on.
+    #[must_use]
+    pub fn period(&self) -> u32 {
+        match self.depends_on_start() {
+            true => self.layout.unit,
+            false => self.layout.interval,
+        }
+    }
+
     /// Returns the generation of the blocks of a write.
     #[must_use]
     pub const fn generation(&self, stamp: &Stamp) -> Generation {

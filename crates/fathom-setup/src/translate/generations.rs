@@ -63,7 +63,7 @@ struct FileUsers {
     /// Map for all writers so far.
     layout: Option<MapLayout>,
     /// Format of the first job that verifies.
-    format: Option<(VerifyConfig, u32)>,
+    format: Option<Format>,
     formats_differ: bool,
 }
 
@@ -74,7 +74,7 @@ impl FileUsers {
             self.jobs.push(setup.place.number);
         }
         if changes(setup) {
-            let interval = format.as_ref().map_or(0, |(_, interval)| *interval);
+            let interval = format.as_ref().map_or(0, |format| format.interval);
             let layout = map_layout(&setup.worker.pattern, file, interval);
             self.layout = Some(self.layout.map_or(layout, |all| all.merged(&layout)));
         }
@@ -95,8 +95,18 @@ impl FileUsers {
     }
 }
 
-/// Returns the format of a job's verified blocks and their interval.
-fn format(setup: &JobSetup) -> Option<(VerifyConfig, u32)> {
+/// Format of a job's verified blocks.
+#[derive(PartialEq)]
+struct Format {
+    config: VerifyConfig,
+    /// Bytes from one header to the next.
+    interval: u32,
+    /// Bytes after which a pattern begins anew.
+    period: u32,
+}
+
+/// Returns the format of a job's verified blocks.
+fn format(setup: &JobSetup) -> Option<Format> {
     let verify = setup.worker.verify.as_ref()?;
     let pattern = &setup.worker.pattern;
     let sizes = match uses(&setup.job.options, Direction::Write) {
@@ -105,7 +115,7 @@ fn format(setup: &JobSetup) -> Option<(VerifyConfig, u32)> {
     };
     let verifier = Verifier::new(verify, sizes, pattern.seed).ok()?;
     // What does not show in a block is the job's own affair.
-    let format = VerifyConfig {
+    let config = VerifyConfig {
         read_back: false,
         zeros_after_trim: false,
         backlog: None,
@@ -113,7 +123,11 @@ fn format(setup: &JobSetup) -> Option<(VerifyConfig, u32)> {
         thread: 0,
         ..verify.clone()
     };
-    Some((format, verifier.interval()))
+    Some(Format {
+        config,
+        interval: verifier.interval(),
+        period: verifier.period(),
+    })
 }
 
 #[cfg(test)]

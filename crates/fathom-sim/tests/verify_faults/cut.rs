@@ -12,7 +12,8 @@ fn verifying(plan: &Plan) -> WorkerConfig {
     let mut config = written.config.clone();
     // A mix of reads alone: a job that only reads would check what earlier runs wrote, too.
     let reads = Mix::ReadWrite { read: 100 };
-    config.pattern = fixture::pattern(reads, false, written.interval, VERIFIED_BYTES);
+    let unit = plan::unit(&config.pattern.sizes.write);
+    config.pattern = fixture::pattern(reads, false, unit, VERIFIED_BYTES);
     let range = FileRange {
         file: FILE_BYTES,
         ..fixture::file(0, VERIFIED_BYTES)

@@ -122,7 +122,7 @@ fn must_find(
 ) -> bool {
     let read = storage.told[read];
     let length = truth.len() as u64 * SECTOR;
-    if !plan.uniform {
+    if !plan.uniform || plan.lacks_starts() {
         // A job knows its own blocks among others by what it reads back alone.
         return false;
     }
@@ -172,13 +172,14 @@ fn names(
             let whole = (index..)
                 .zip(returned)
                 .all(|(index, content)| *content == Content::Written { op, index });
+            // A pattern differs where the block that is there began elsewhere.
             let stamps = u64::from(plan.jobs[told.job.index()].interval);
             if !(index * SECTOR).is_multiple_of(stamps) || stamps != length {
                 &[]
             } else if place != offset {
-                &["bad header offset"]
+                &["bad header offset", "pattern"]
             } else if whole {
-                &["outdated", "numberio", "seed"]
+                &["outdated", "numberio", "seed", "pattern"]
             } else {
                 &["verify failed", "numberio"]
             }

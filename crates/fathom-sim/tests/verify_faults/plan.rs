@@ -6,8 +6,8 @@ use fathom_core::{Direction, Nanos, PerDirection, Xoshiro256};
 use fathom_sim::DataFault;
 use fathom_workload::{
     Checksum, Distribution, FileRange, GenerationMap, HeaderLayout, MapLayout, MapMode, Mix,
-    PatternConfig, SizeChoice, VerifyBacklog, VerifyConfig, VerifyMethod, WorkerConfig, Zones,
-    fixture, map_layout,
+    PatternConfig, SizeChoice, Verifier, VerifyBacklog, VerifyConfig, VerifyMethod, WorkerConfig,
+    Zones, fixture, map_layout,
 };
 
 use crate::oracle::{Planned, SECTOR};
@@ -38,6 +38,28 @@ pub(crate) struct JobPlan {
     pub(crate) starts: Nanos,
 }
 
+impl JobPlan {
+    /// Returns what the blocks of two jobs must have in common if each is to check the other's.
+    fn format(&self) -> (u32, u32) {
+        let config = self.config.verify.as_ref().unwrap();
+        let pattern = &self.config.pattern;
+        let verifier = Verifier::new(config, &pattern.sizes.write, pattern.seed).unwrap();
+        (verifier.interval(), verifier.period())
+    }
+}
+
+impl Plan {
+    /// Returns whether patterns of five bytes go on in intervals, so that only reading back tells
+    /// what they should be.
+    pub(crate) fn lacks_starts(&self) -> bool {
+        let is_short = |job: &JobPlan| {
+            let verify = job.config.verify.as_ref();
+            verify.is_some_and(|verify| verify.pattern.is_some() && verify.interval.is_some())
+        };
+        self.jobs.iter().any(is_short)
+    }
+}
+
 /// Kinds of faults; 0 is none.
 pub(crate) const FAULTS: u64 = 8;
 
@@ -48,6 +70,8 @@ pub(crate) fn draw(seed: u64, fault: u64) -> Plan {
     let block = 512 << random.below(4);
     let alike = random.below(4) > 0;
     let method = method(&mut random);
+    // Distance of headers, where they are closer than blocks; all blocks are a multiple of it.
+    let header = (random.below(4) == 0).then_some(block.min(1024));
     let sizes = sizes(&mut random, block);
     let count = 1 + random.below(3);
     let mut jobs: Vec<JobPlan> = (0..count)
@@ -56,10 +80,10 @@ pub(crate) fn draw(seed: u64, fault: u64) -> Plan {
                 true => sizes.clone(),
                 false => self::sizes(&mut random, block),
             };
-            job(&mut random, number, files, block, sizes, method)
+            job(&mut random, number, (files, block), sizes, (method, header))
         })
         .collect();
-    let uniform = jobs.iter().all(|job| job.interval == jobs[0].interval);
+    let uniform = jobs.iter().all(|job| job.format() == jobs[0].format());
     share_maps(&mut jobs, files, uniform);
     Plan {
         files,
@@ -91,7 +115,8 @@ fn sizes(random: &mut Xoshiro256, block: u32) -> SizeChoice {
     }
 }
 
-fn interval(sizes: &SizeChoice) -> u32 {
+/// Returns the largest divisor of all sizes.
+pub(crate) fn unit(sizes: &SizeChoice) -> u32 {
     match sizes {
         SizeChoice::Fixed(size) => *size,
         SizeChoice::Range { min, .. } | SizeChoice::Unaligned { min, .. } => *min,
@@ -102,10 +127,9 @@ fn interval(sizes: &SizeChoice) -> u32 {
 fn job(
     random: &mut Xoshiro256,
     number: u64,
-    files: u64,
-    block: u32,
+    (files, block): (u64, u32),
     sizes: SizeChoice,
-    method: VerifyMethod,
+    (method, header): (VerifyMethod, Option<u32>),
 ) -> JobPlan {
     let length = u64::from(block) * (8 + random.below(56));
     let offset = u64::from(block) * random.below(3);
@@ -114,11 +138,16 @@ fn job(
         0 => (0..files as usize).collect(),
         _ => vec![first as usize],
     };
-    let interval = interval(&sizes);
+    let unit = unit(&sizes);
     let mut pattern = fixture::pattern(mix(random, number), random.below(4) > 0, block, length);
     pattern.files = vec![range(offset, length); files.len()];
     pattern.sizes = PerDirection::all(sizes);
-    pattern.align = PerDirection::all(u64::from(interval));
+    pattern.align = PerDirection::all(u64::from(unit));
+    if random.below(3) == 0 {
+        let smallest = (block >> random.below(3)).max(512);
+        pattern.sizes.read = self::sizes(random, smallest);
+        pattern.align.read = u64::from(self::unit(&pattern.sizes.read));
+    }
     pattern.seed = random.below(1 << 40);
     vary(random, &mut pattern, block, length);
     let mut config = fixture::job(pattern);
@@ -134,7 +163,9 @@ fn job(
     if !config.time_based && random.below(6) == 0 {
         config.limits.ops = Some(20 + random.below(100));
     }
-    config.verify = Some(verify(random, number, method));
+    let verify = verify(random, number, method, header);
+    let interval = verify.interval.unwrap_or(unit);
+    config.verify = Some(verify);
     JobPlan {
         config,
         files,
@@ -190,7 +221,12 @@ fn vary(random: &mut Xoshiro256, pattern: &mut PatternConfig, block: u32, length
     }
 }
 
-fn verify(random: &mut Xoshiro256, number: u64, method: VerifyMethod) -> VerifyConfig {
+fn verify(
+    random: &mut Xoshiro256,
+    number: u64,
+    method: VerifyMethod,
+    interval: Option<u32>,
+) -> VerifyConfig {
     let backlog = (random.below(3) == 0).then(|| VerifyBacklog {
         writes: 1 + random.below(16),
         reads: 1 + random.below(20),
@@ -198,6 +234,7 @@ fn verify(random: &mut Xoshiro256, number: u64, method: VerifyMethod) -> VerifyC
     let layouts = [HeaderLayout::Fio3_42, HeaderLayout::Fio3_33];
     VerifyConfig {
         pattern: pattern_of(method),
+        interval,
         layout: layouts[random.below(2) as usize],
         backlog,
         thread: 1 + u16::try_from(number).unwrap(),
