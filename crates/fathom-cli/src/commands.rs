@@ -11,7 +11,8 @@ use crate::lint;
 use crate::log::{self, LogArguments};
 use crate::micro::{self, MicroArguments};
 use crate::output::{self, StandardStream};
-use crate::peak::{self, PeakArguments};
+use crate::peak;
+use crate::peak_arguments::PeakArguments;
 use crate::run_command;
 use crate::table::{self, TableArguments};
 use crate::target::{self, TargetArguments};
@@ -112,7 +113,7 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> ProgramEnd {
         }) => lint::run(&words),
         Ok(Arguments {
             command: FathomCommand::Peak(arguments),
-        }) => peak::run(&arguments),
+        }) => peak::run(&arguments, words),
         Ok(Arguments {
             command: FathomCommand::Table(arguments),
         }) => table::run(&arguments),

@@ -15,6 +15,8 @@ mod log;
 mod micro;
 mod output;
 mod peak;
+mod peak_against;
+mod peak_arguments;
 mod report;
 mod run_command;
 mod self_test;

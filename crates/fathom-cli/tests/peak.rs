@@ -18,7 +18,7 @@ fn with_file() -> Folder {
 /// Returns the only point of a measurement; `None` if this kernel lacks the engine.
 #[track_caller]
 fn point(folder: &Folder, words: &str) -> Option<Value> {
-    let run = folder.fathom(&format!("peak --json --seconds 1 {words}"));
+    let run = folder.fathom(&format!("peak --json --repeats 2 --seconds 0.2 {words}"));
     if let Some(why) = run.refused() {
         println!("skipped: {why}");
         return None;
@@ -77,6 +77,7 @@ fn every_engine_counts_its_ops_and_calls() {
             "{point}"
         );
         assert_eq!(point["lat"], Value::Null);
+        assert_eq!(point["repeats"].as_array().unwrap().len(), 2, "{point}");
     }
 }
 
@@ -119,10 +120,10 @@ fn writes_change_the_file_and_nothing_else() {
 #[test]
 fn once_a_second_and_the_maximum() {
     let folder = with_file();
-    let run = folder.fathom("peak --seconds 1 --engine sync --buffered --latency data");
-    let run = run.expect(0);
+    let words = "peak --repeats 1 --seconds 1.2 --engine sync --buffered --latency data";
+    let run = folder.fathom(words).expect(0);
     assert!(
-        run.out.contains("1 s: ") && run.out.contains("maximum: "),
+        run.out.contains("1 s: ") && run.out.contains("2 s: ") && run.out.contains("maximum: "),
         "{}",
         run.out
     );
@@ -134,25 +135,27 @@ fn once_a_second_and_the_maximum() {
     assert!(run.err.contains("psync"), "{}", run.err);
 }
 
+/// Returns the rows of a comparison for `side`, split into cells.
+fn rows<'a>(text: &'a str, side: &str) -> Vec<Vec<&'a str>> {
+    let rows = text.lines().map(|line| line.split_whitespace().collect());
+    rows.filter(|row: &Vec<&str>| row.first() == Some(&side) || row.get(2) == Some(&side))
+        .collect()
+}
+
 #[test]
 fn a_sweep_is_compared_with_a_saved_one() {
     let folder = Folder::new();
-    let run = folder.fathom("peak --sweep --nop --seconds 1 --json");
+    let run = folder.fathom("peak --sweep --nop --seconds 0.05 --json");
     if let Some(why) = run.refused() {
         println!("skipped: {why}");
         return;
     }
     folder.write("saved.json", run.expect(0).out);
     let run = folder
-        .fathom("peak --sweep --nop --seconds 1 --against saved.json")
+        .fathom("peak --sweep --nop --seconds 0.05 --against saved.json")
         .expect(0);
-    let rows: Vec<Vec<&str>> = run
-        .out
-        .lines()
-        .map(|line| line.split_whitespace().collect())
-        .collect();
-    assert_eq!(rows.len(), 8, "{}", run.out);
-    let steps: Vec<_> = rows[1..].iter().map(|row| (row[0], row[1])).collect();
+    let now = rows(&run.out, "now");
+    let steps: Vec<_> = now.iter().map(|row| (row[0], row[1])).collect();
     let want = [
         ("1", "1"),
         ("2", "1"),
@@ -162,20 +165,123 @@ fn a_sweep_is_compared_with_a_saved_one() {
         ("32", "8"),
         ("64", "16"),
     ];
-    assert_eq!(steps, want);
+    assert_eq!(steps, want, "{}", run.out);
+    assert_eq!(rows(&run.out, "saved").len(), 7, "{}", run.out);
+    let changes = rows(&run.out, "change");
+    assert!(changes.iter().all(|row| row.contains(&"×")), "{changes:?}");
+    assert!(run.out.contains("96 % interval"), "{}", run.out);
     assert!(
-        rows[1..]
-            .iter()
-            .all(|row| row.len() == 11 && row[10].ends_with('%')),
-        "{rows:?}"
+        run.out.contains("changed: nothing that is recorded"),
+        "{}",
+        run.out
     );
+    assert!(
+        run.out.lines().all(|line| line.chars().count() <= 80),
+        "{}",
+        run.out
+    );
+}
+
+#[test]
+fn a_saved_result_without_repeats_has_no_interval() {
+    let folder = with_file();
+    let words = "peak --engine sync --buffered --seconds 0.05";
+    let mut saved = folder
+        .fathom(&format!("{words} --json data"))
+        .expect(0)
+        .json();
+    saved["points"][0]
+        .as_object_mut()
+        .unwrap()
+        .remove("repeats");
+    saved["machine"].as_object_mut().unwrap().remove("governor");
+    saved["machine"]["kernel"] = "1.0".into();
+    folder.write("saved.json", saved.to_string());
+    let run = folder
+        .fathom(&format!("{words} --against saved.json data"))
+        .expect(0);
+    assert_eq!(
+        rows(&run.out, "change"),
+        [["change", "unknown"]],
+        "{}",
+        run.out
+    );
+    assert!(
+        run.out.contains("unknown: no interval without repeats"),
+        "{}",
+        run.out
+    );
+    assert!(
+        run.out.contains("changed: kernel: 1.0, now "),
+        "{}",
+        run.out
+    );
+}
+
+#[test]
+fn options_are_compared_in_turn() {
+    let folder = with_file();
+    let against = |options: &str, more: &str| {
+        let words = format!("peak --engine sync --buffered --seconds 0.05 {more}");
+        let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), &words);
+        command.args(["--against", options, "data"]);
+        Run::of(command)
+    };
+    let json = against("--sequential --block 512", "--json")
+        .expect(0)
+        .json();
+    let comparison = &json["comparison"];
+    assert_eq!(comparison["alternating"], true, "{json}");
+    let changes = [
+        "block size: 512, now 4096",
+        "settings: --sequential --buffered, now --buffered",
+    ];
+    assert_eq!(comparison["changes"], serde_json::json!(changes));
+    let point = &comparison["points"][0];
+    assert_eq!(point["against_iops"].as_array().unwrap().len(), 5);
+    let (low, high) = (&point["iops"]["low"], &point["iops"]["high"]);
+    assert!(low.as_f64().unwrap() <= high.as_f64().unwrap(), "{point}");
+    let text = against("--threads 2", "").expect(0);
+    assert!(
+        text.out.contains("now 5: ") && text.out.contains("other 5: "),
+        "{}",
+        text.out
+    );
+    assert!(
+        text.out
+            .contains("other: measured in turn, with `--threads 2`"),
+        "{}",
+        text.out
+    );
+    check_refused(against("--depth 1,2", ""), &["2 points to compare with 1"]);
+    let wants = ["--against: ", "--nonsense", "hint: name options"];
+    check_refused(against("--nonsense", ""), &wants);
+}
+
+#[test]
+fn depths_and_batches_make_a_table() {
+    let folder = with_file();
+    let words = "peak --buffered --engine libaio --depth 1,8 --batch 1,8 --seconds 0.05 data";
+    let run = folder.fathom(words);
+    if let Some(why) = run.refused() {
+        println!("skipped: {why}");
+        return;
+    }
+    let run = run.expect(0);
+    let lines: Vec<&str> = run.out.lines().collect();
+    assert_eq!(
+        lines[..2],
+        ["IOPS, median of the repeats", "depth  batch 1  batch 8"]
+    );
+    assert_eq!(lines.len(), 4, "{}", run.out);
+    assert!(run.err.contains("depth 1/8, submit 1/8"), "{}", run.err);
 }
 
 #[test]
 fn bad_targets_are_named() {
     let folder = with_file();
     folder.write("small", "x");
-    let peak = |words: &str| folder.fathom(&format!("peak --seconds 1 {words}"));
+    let peak = |words: &str| folder.fathom(&format!("peak --seconds 0.1 {words}"));
     check_refused(peak("missing"), &["missing: No such file"]);
     check_refused(peak("/dev/no-such-disk"), &["/dev/no-such-disk", "lsblk"]);
     check_refused(peak("."), &[".: is a directory", "hint: "]);
@@ -195,7 +301,7 @@ fn bad_targets_are_named() {
 #[test]
 fn bad_numbers_say_their_limit() {
     let folder = with_file();
-    let peak = |words: &str| folder.fathom(&format!("peak --seconds 1 {words}"));
+    let peak = |words: &str| folder.fathom(&format!("peak --seconds 0.1 {words}"));
     check_refused(
         peak("--depth 40000 data"),
         &["32768", "IORING_MAX_ENTRIES", "hint: lower it"],
@@ -216,6 +322,10 @@ fn bad_numbers_say_their_limit() {
         &["CPU 4294967295", "choose among"],
     );
     check_refused(peak("--block 4q data"), &["--block"]);
+    check_refused(peak("--repeats 0 data"), &["--repeats"]);
+    check_refused(peak("--repeats 65 data"), &["--repeats", "1..=64"]);
+    check_refused(peak("--batch 1,x data"), &["--batch", "1,8,32"]);
+    check_refused(peak("--batch 4 --submit 4 data"), &["--submit"]);
     check_refused(peak("--block 0 data"), &["--block: must be at least 1"]);
     check_refused(peak("--threads 0 data"), &["--threads: must be at least 1"]);
     check_refused(peak("--threads 5000 data"), &["5000 is more than 4096"]);
@@ -282,7 +392,7 @@ fn polling_a_device_without_poll_queues_names_the_setting() {
 fn an_unprinted_measurement_is_a_failure() {
     let folder = with_file();
     let shell = format!(
-        "{} peak --seconds 1 --engine sync --buffered --json data > /dev/full",
+        "{} peak --seconds 0.1 --engine sync --buffered --json data > /dev/full",
         env!("CARGO_BIN_EXE_fathom")
     );
     let ran = folder.command("sh", "-c").arg(shell).output().unwrap();
@@ -304,13 +414,13 @@ fn files_of_other_programs_are_refused() {
 #[test]
 fn nops_have_no_bandwidth_and_differing_settings_are_reported() {
     let folder = Folder::new();
-    let saved = folder.fathom("peak --nop --seconds 1 --depth 8 --threads 2 --json");
+    let saved = folder.fathom("peak --nop --seconds 0.1 --depth 8 --threads 2 --json");
     if let Some(why) = saved.refused() {
         println!("skipped: {why}");
         return;
     }
     folder.write("saved.json", saved.expect(0).out);
-    let run = folder.fathom("peak --nop --seconds 1 --depth 8 --against saved.json");
+    let run = folder.fathom("peak --nop --seconds 0.1 --depth 8 --against saved.json");
     let run = run.expect(0);
     assert!(!run.out.contains("MiB/s"), "{}", run.out);
     assert!(run.out.contains("saved: "), "{}", run.out);

@@ -1,5 +1,9 @@
 //! Description of the host for the record.
 
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
 use fathom_record::{Machine, StorageRecord};
 use fathom_sys::clock::Clock;
 use fathom_sys::system;
@@ -25,12 +29,42 @@ pub fn machine(
         clock_read_ns: f64::from(read_ns),
         storage,
         engine_features,
+        governor: governor(Path::new("/sys/devices/system/cpu")),
     }
+}
+
+/// Returns the frequency governors under `cpus`, each once and sorted: usually a single name.
+fn governor(cpus: &Path) -> String {
+    let folders = fs::read_dir(cpus).into_iter().flatten().flatten();
+    let names = folders.filter_map(|folder| {
+        let file = folder.path().join("cpufreq/scaling_governor");
+        Some(fs::read_to_string(file).ok()?.trim().to_owned())
+    });
+    let names: BTreeSet<String> = names.collect();
+    names.into_iter().collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_governor_is_named_once() {
+        let folder = std::env::temp_dir().join(format!("fathom-governor-{}", std::process::id()));
+        for (cpu, name) in [
+            ("cpu0", "schedutil\n"),
+            ("cpu1", "performance\n"),
+            ("cpu2", "schedutil\n"),
+        ] {
+            let cpufreq = folder.join(cpu).join("cpufreq");
+            fs::create_dir_all(&cpufreq).unwrap();
+            fs::write(cpufreq.join("scaling_governor"), name).unwrap();
+        }
+        let found = governor(&folder);
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(found, "performance, schedutil");
+        assert_eq!(governor(&folder), "");
+    }
 
     #[test]
     fn this_machine_is_described() {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use fathom_core::Nanos;
 use fathom_peak::{PeakConfig, PeakEngine, PeakError, SWEEP_DEPTHS, block_of, peak};
 use fathom_record::{PeakLatency, PeakPoint};
 
@@ -77,7 +78,7 @@ fn config(asked: &UringIrq, block: u32) -> PeakConfig {
         write: false,
         cpu: Some(asked.cpu),
         latency: true,
-        seconds: asked.seconds,
+        duration: Nanos::from_secs(u64::from(asked.seconds)),
     }
 }
 

@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+mod compare;
 mod error;
 mod limits;
 mod point;
@@ -60,8 +61,8 @@ pub struct PeakConfig {
     pub cpu: Option<u32>,
     /// Record the latency of each op.
     pub latency: bool,
-    /// Duration, ≥ 1.
-    pub seconds: u32,
+    /// Duration, > 0.
+    pub duration: Nanos,
 }
 
 /// Engines that can be measured.
@@ -101,7 +102,7 @@ pub struct Interval {
 /// Result of a measurement.
 #[derive(Clone, Debug, Default)]
 pub struct PeakOutcome {
-    /// One per second; the last may be shorter.
+    /// One per started second; the last may be shorter.
     pub intervals: Vec<Interval>,
     /// Sum over all intervals.
     pub total: Interval,
@@ -128,6 +129,7 @@ pub fn peak(
 }
 
 // Public items, listed once.
+pub use compare::compare;
 pub use error::PeakError;
-pub use point::SWEEP_DEPTHS;
+pub use point::{Repeats, SWEEP_DEPTHS};
 pub use targets::block_of;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use fathom_core::{EngineError, EngineStep, Errno};
+use fathom_core::{EngineError, EngineStep, Errno, Nanos};
 use fathom_engine::options::HIPRI;
 use fathom_engine::why_no_ring;
 use fathom_sys::system::locked_memory_limit;
@@ -26,12 +26,14 @@ fn check_numbers(config: &PeakConfig) -> Result<(), PeakError> {
         ("--complete", config.complete),
         ("--block", config.block_bytes),
         ("--threads", config.threads),
-        ("--seconds", config.seconds),
     ];
     for (name, number) in numbers {
         if number == 0 {
             return Err(refuse(format!("{name}: must be at least 1"), ""));
         }
+    }
+    if config.duration == Nanos::ZERO {
+        return Err(refuse("--seconds: must be more than 0", ""));
     }
     for (name, number) in &numbers[1..3] {
         if *number > config.depth {

@@ -1,6 +1,7 @@
 //! Rates of a measurement, and the depths of a sweep.
 
-use fathom_record::{PeakLatency, PeakPoint};
+use fathom_record::{PeakLatency, PeakPoint, PeakRepeat};
+use fathom_stats::Latency;
 
 use crate::{Interval, PeakConfig, PeakOutcome};
 
@@ -32,14 +33,63 @@ impl Interval {
 }
 
 impl PeakOutcome {
-    /// Converts the result for the record.
+    /// Converts the result of a single repeat for the record.
+    #[must_use]
+    pub fn into_point(self, config: &PeakConfig) -> PeakPoint {
+        let mut repeats = Repeats::default();
+        repeats.add(self);
+        repeats.into_point(config)
+    }
+}
+
+/// Repeats of one measurement, which may be far apart in time.
+#[derive(Clone, Debug, Default)]
+pub struct Repeats {
+    total: Interval,
+    /// Rate of the best second so far, or of the best repeat if it was shorter.
+    best_iops: f64,
+    lat: Option<Latency>,
+    repeats: Vec<PeakRepeat>,
+}
+
+impl Repeats {
+    /// Adds the result of one more repeat.
+    pub fn add(&mut self, outcome: PeakOutcome) {
+        let (total, iops) = (outcome.total, outcome.total.iops());
+        // The last interval may be too short to be the best one.
+        let whole = |interval: &&Interval| interval.span.get() >= SECOND_NS_MIN;
+        let best = outcome.intervals.iter().filter(whole).map(Interval::iops);
+        self.best_iops = best.fold(self.best_iops.max(iops), f64::max);
+        self.total = Interval {
+            ops: self.total.ops + total.ops,
+            calls: self.total.calls + total.calls,
+            span: self.total.span + total.span,
+        };
+        self.repeats.push(PeakRepeat {
+            wall_ns: total.span.get(),
+            iops,
+            lat: outcome
+                .latency
+                .clone()
+                .map(|lat| PeakLatency::new(lat).short()),
+        });
+        match (&mut self.lat, outcome.latency) {
+            (Some(sum), Some(lat)) => sum.merge(&lat),
+            (sum, lat) => *sum = lat,
+        }
+    }
+
+    /// Returns whether nothing was measured.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.repeats.is_empty()
+    }
+
+    /// Converts the sum of the repeats for the record.
     #[must_use]
     pub fn into_point(self, config: &PeakConfig) -> PeakPoint {
         let (total, mean) = (self.total, self.total.iops());
         let block = if config.nops { 0 } else { config.block_bytes };
-        // The last interval may be too short to be the best one.
-        let whole = |interval: &&Interval| interval.span.get() >= SECOND_NS_MIN;
-        let best = self.intervals.iter().filter(whole).map(Interval::iops);
         PeakPoint {
             depth: config.depth,
             submit: config.submit,
@@ -49,9 +99,10 @@ impl PeakOutcome {
             calls: total.calls,
             wall_ns: total.span.get(),
             iops_mean: mean,
-            iops_max: best.fold(mean, f64::max),
+            iops_max: self.best_iops,
             bw_bytes_per_s: mean * f64::from(block),
-            lat: self.latency.map(PeakLatency::new),
+            lat: self.lat.map(PeakLatency::new),
+            repeats: self.repeats,
         }
     }
 }
@@ -92,7 +143,7 @@ mod tests {
             write: false,
             cpu: None,
             latency: false,
-            seconds: 1,
+            duration: Nanos::from_secs(1),
         }
     }
 
@@ -119,5 +170,38 @@ mod tests {
         assert!((point.iops_max - 300.0).abs() < 1e-9);
         assert!((point.iops_mean - 224.9).abs() < 0.1);
         assert_eq!(point.moved_bytes, 450 * 512);
+    }
+
+    #[test]
+    fn repeats_are_kept_and_summed() {
+        let mut repeats = Repeats::default();
+        assert!(repeats.is_empty());
+        for (ops, ns) in [(100, 1_000), (300, 2_000), (200, 9_000)] {
+            let mut lat = Latency::new(true);
+            lat.record_n(ns, ops);
+            let total = Interval {
+                ops,
+                calls: ops,
+                span: Nanos::from_millis(100),
+            };
+            repeats.add(PeakOutcome {
+                intervals: vec![total],
+                total,
+                latency: Some(lat),
+                ..PeakOutcome::default()
+            });
+        }
+        let point = repeats.into_point(&config());
+        assert_eq!((point.ops, point.wall_ns), (600, 300_000_000));
+        assert!((point.iops_mean - 2000.0).abs() < 1e-9);
+        assert!((point.iops_median() - 2000.0).abs() < 1e-9);
+        assert!((point.iops_max - 3000.0).abs() < 1e-9);
+        assert_eq!(point.iops_of_repeats().len(), 3);
+        // Merged, the middle op is one of the 300; of the medians, it is the middle repeat's.
+        assert_eq!(point.lat_medians().map(|lat| lat.p50_ns / 100), Some(20));
+        assert_eq!(
+            point.lat.as_ref().map(|lat| lat.all.summary.count()),
+            Some(600)
+        );
     }
 }

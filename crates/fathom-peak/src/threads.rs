@@ -100,8 +100,9 @@ fn watch(
     let clock = shared.clock;
     let begun = clock.now();
     let (mut seen, mut since) = ((0, 0), begun);
-    for second in 1..=u64::from(shared.config.seconds) {
-        let until = begun + Nanos::from_secs(second);
+    let end = begun + shared.config.duration;
+    while since < end {
+        let until = end.min(since + Nanos::from_secs(1));
         while clock.now() < until && stops() == 0 && !failed() {
             sleep_until(&clock, until.min(clock.now() + STOP_CHECK));
         }

@@ -23,6 +23,9 @@ pub struct Machine {
     pub storage: Vec<StorageRecord>,
     /// Kernel features that each engine used, as `engine: feature, feature`.
     pub engine_features: Vec<String>,
+    /// Frequency governors of the CPUs, each name once; empty if the kernel does not set them.
+    #[serde(default)]
+    pub governor: String,
 }
 
 /// Storage under one file of a run.

@@ -18,7 +18,10 @@ mod trace;
 pub use block_lives::BlockLivesRecord;
 pub use context::{Machine, StorageRecord, Validity, Warning};
 pub use lifecycle::{LatencyTargetRecord, SteadyStateRecord, Unified};
-pub use peak::{PEAK_VERSION, PeakLatency, PeakPercentile, PeakPoint, PeakRecord};
+pub use peak::{
+    PEAK_VERSION, PeakComparison, PeakLatency, PeakPercentile, PeakPoint, PeakPointComparison,
+    PeakRatio, PeakRecord, PeakRepeat, PeakRepeatLatency,
+};
 pub use record::{
     CpuRecord, DirectionRecord, DiskRecord, Display, Idleness, JobRecord, LogRecord,
     ModelledDevice, ModelledMachine, PerDirectionRecord, PriorityRecord, RECORD_VERSION, Record,

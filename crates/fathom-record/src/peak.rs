@@ -1,12 +1,12 @@
 //! Result of `fathom peak`.
 
-use fathom_stats::Latency;
+use fathom_stats::{Latency, RatioInterval, median};
 use serde::{Deserialize, Serialize};
 
 use crate::stored::{RecordError, read_versioned};
 use crate::{Machine, Warning};
 
-/// Result of `fathom peak`: one point, or one per depth of a sweep.
+/// Result of `fathom peak`: one point per depth and batch.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PeakRecord {
     /// Version of the layout; see [`PEAK_VERSION`].
@@ -27,6 +27,9 @@ pub struct PeakRecord {
     pub machine: Option<Machine>,
     /// Measured points.
     pub points: Vec<PeakPoint>,
+    /// Comparison with another result, if one was requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<PeakComparison>,
     /// Warnings to the user.
     #[serde(default)]
     pub warnings: Vec<Warning>,
@@ -35,7 +38,7 @@ pub struct PeakRecord {
 /// Current version of the layout of [`PeakRecord`].
 pub const PEAK_VERSION: u32 = 1;
 
-/// Measurement at one depth.
+/// Measurement at one depth and batch: the sum of its repeats.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PeakPoint {
     /// Queue depth of each thread.
@@ -54,12 +57,86 @@ pub struct PeakPoint {
     pub wall_ns: u64,
     /// Ops per second over the whole duration.
     pub iops_mean: f64,
-    /// Ops per second in the best second.
+    /// Ops per second in the best second, or in the best repeat if those are shorter.
     pub iops_max: f64,
     /// Bytes per second over the whole duration.
     pub bw_bytes_per_s: f64,
     /// Time from just before an op is prepared until it is reaped, if requested.
     pub lat: Option<PeakLatency>,
+    /// Repeats in the order of measurement; empty in results of earlier programs.
+    #[serde(default)]
+    pub repeats: Vec<PeakRepeat>,
+}
+
+/// One repeat of a measurement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PeakRepeat {
+    /// Duration.
+    pub wall_ns: u64,
+    /// Ops per second.
+    pub iops: f64,
+    /// Latencies, if recorded.
+    pub lat: Option<PeakRepeatLatency>,
+}
+
+/// Latencies of one repeat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PeakRepeatLatency {
+    /// Median.
+    pub p50_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// 99.9th percentile.
+    pub p99_9_ns: u64,
+}
+
+/// Comparison of a result with another one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PeakComparison {
+    /// Other side: the name of its file, or the options that were measured in turn.
+    pub against: String,
+    /// The repeats of both sides alternated.
+    pub alternating: bool,
+    /// End of the other measurement: milliseconds since 1970-01-01 UTC.
+    pub against_timestamp_ms: u64,
+    /// Differences between the two machines and settings, a sentence each.
+    pub changes: Vec<String>,
+    /// One per measured point.
+    pub points: Vec<PeakPointComparison>,
+}
+
+/// Comparison of one point.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PeakPointComparison {
+    /// Queue depth of the other side.
+    pub depth: u32,
+    /// Batch of the other side.
+    pub submit: u32,
+    /// Ops per second in the other side's repeats; the mean alone if it has none.
+    pub against_iops: Vec<f64>,
+    /// IOPS ÷ the other side's.
+    pub iops: Option<PeakRatio>,
+    /// Median latency ÷ the other side's.
+    pub p50: Option<PeakRatio>,
+    /// 99th percentile ÷ the other side's.
+    pub p99: Option<PeakRatio>,
+    /// Other side's latencies, each the median over its repeats.
+    pub against_lat: Option<PeakRepeatLatency>,
+}
+
+/// Ratio of one figure to the other side's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PeakRatio {
+    /// Estimate.
+    pub middle: f64,
+    /// Lower end of the confidence interval.
+    pub low: f64,
+    /// Upper end of the confidence interval.
+    pub high: f64,
+    /// Coverage of the interval, 0 to 1.
+    pub coverage: f64,
+    /// The interval excludes 1.
+    pub differs: bool,
 }
 
 /// Distribution of latencies.
@@ -108,9 +185,72 @@ impl PeakLatency {
         let found = kept.find(|kept| (kept.percent - percent).abs() < 1e-9);
         found.map(|found| found.lat_ns)
     }
+
+    /// Returns the three percentiles that are kept for each repeat.
+    #[must_use]
+    pub fn short(&self) -> PeakRepeatLatency {
+        let at = |percent| self.at(percent).unwrap_or(0);
+        PeakRepeatLatency {
+            p50_ns: at(50.0),
+            p99_ns: at(99.0),
+            p99_9_ns: at(99.9),
+        }
+    }
+}
+
+impl From<RatioInterval> for PeakRatio {
+    fn from(ratio: RatioInterval) -> Self {
+        Self {
+            middle: ratio.middle,
+            low: ratio.low,
+            high: ratio.high,
+            coverage: ratio.coverage,
+            differs: ratio.shows_difference(),
+        }
+    }
 }
 
 impl PeakPoint {
+    /// Returns the ops per second of each repeat; of the whole measurement if there are none.
+    #[must_use]
+    pub fn iops_of_repeats(&self) -> Vec<f64> {
+        if self.repeats.is_empty() {
+            return vec![self.iops_mean];
+        }
+        self.repeats.iter().map(|repeat| repeat.iops).collect()
+    }
+
+    /// Returns the median over the repeats.
+    #[must_use]
+    pub fn iops_median(&self) -> f64 {
+        let mut rates = self.iops_of_repeats();
+        rates.sort_by(f64::total_cmp);
+        median(&rates)
+    }
+
+    /// Returns the medians over the repeats of each latency; the merged ones without repeats.
+    #[must_use]
+    pub fn lat_medians(&self) -> Option<PeakRepeatLatency> {
+        let kept: Vec<PeakRepeatLatency> = self
+            .repeats
+            .iter()
+            .filter_map(|repeat| repeat.lat)
+            .collect();
+        if kept.is_empty() {
+            return self.lat.as_ref().map(PeakLatency::short);
+        }
+        let middle = |of: fn(&PeakRepeatLatency) -> u64| {
+            let mut sorted: Vec<u64> = kept.iter().map(of).collect();
+            sorted.sort_unstable();
+            sorted[sorted.len() / 2]
+        };
+        Some(PeakRepeatLatency {
+            p50_ns: middle(|lat| lat.p50_ns),
+            p99_ns: middle(|lat| lat.p99_ns),
+            p99_9_ns: middle(|lat| lat.p99_9_ns),
+        })
+    }
+
     /// Returns the mean number of ops per system call; 0 without calls.
     #[must_use]
     pub fn ops_per_call(&self) -> f64 {
@@ -185,6 +325,25 @@ mod tests {
         assert!(lat.at(99.99).unwrap() > 49_000);
         assert_eq!(lat.all.summary.count(), 100);
         assert!(back.point(8, 1).is_none());
+    }
+
+    #[test]
+    fn a_result_without_repeats_is_read_and_is_one_value() {
+        let point = PeakPoint {
+            iops_mean: 7.0,
+            ..PeakPoint::default()
+        };
+        let record = PeakRecord {
+            version: PEAK_VERSION,
+            points: vec![point],
+            ..PeakRecord::default()
+        };
+        let mut json: serde_json::Value = serde_json::from_str(&record.to_json().unwrap()).unwrap();
+        let point = json["points"][0].as_object_mut().unwrap();
+        assert!(point.remove("repeats").is_some());
+        let back = PeakRecord::from_json(&json.to_string()).unwrap();
+        assert_eq!(back.points[0].iops_of_repeats(), [7.0]);
+        assert_eq!(back.comparison, None);
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod header;
 mod json;
 mod number;
 mod peak;
+mod peak_table;
 mod percentiles;
 mod priorities;
 mod prometheus;
@@ -36,7 +37,8 @@ use fathom_record::Record;
 // Public items, listed once.
 pub use caveats::caveats;
 pub use header::{job_header, starting_line};
-pub use peak::{aligned, peak_line, peak_summary, peak_sweep};
+pub use peak::{aligned, peak_line, peak_summary};
+pub use peak_table::{peak_matrix, peak_table};
 pub use prometheus::prometheus;
 pub use seeks::seeks;
 pub use status::{StatusFigures, status_line};

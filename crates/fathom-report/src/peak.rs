@@ -1,10 +1,12 @@
-//! Results of `fathom peak` as text.
+//! Results of `fathom peak` as text: one measurement.
 
 use std::fmt::Write as _;
 
 use fathom_record::{PeakLatency, PeakPoint, PeakRecord};
 
-/// Formats the result of one second on one line; ops without bytes have no bandwidth.
+use crate::peak_table::{comparison_notes, point_rows};
+
+/// Formats the rate of an interval or a repeat on one line; ops without bytes have no bandwidth.
 #[must_use]
 pub fn peak_line(label: &str, iops: f64, block_bytes: u32, ops_per_call: f64) -> String {
     let bandwidth = match block_bytes {
@@ -12,56 +14,39 @@ pub fn peak_line(label: &str, iops: f64, block_bytes: u32, ops_per_call: f64) ->
         bytes => format!("{}, ", bandwidth(iops * f64::from(bytes))),
     };
     format!(
-        "{label:>9}: {:>8} IOPS, {bandwidth}{ops_per_call:.1} ops per call\n",
-        short(iops),
+        "{label:>9}: {:>7} IOPS, {bandwidth}{ops_per_call:.1} ops per call\n",
+        spaced(iops),
     )
 }
 
-/// Formats mean, best second, and latencies if they were recorded.
+/// Formats median, spread, best second, the comparison, and latencies if they were recorded, beside
+/// those of `against`.
 #[must_use]
 pub fn peak_summary(record: &PeakRecord, against: Option<&PeakRecord>) -> String {
     let mut text = String::new();
-    for point in &record.points {
+    for (index, point) in record.points.iter().enumerate() {
         let bytes = record.block_bytes;
         let per_call = point.ops_per_call();
-        text.push_str(&peak_line("mean", point.iops_mean, bytes, per_call));
-        text.push_str(&peak_line("maximum", point.iops_max, bytes, per_call));
-        let other = against.and_then(|other| other.point(point.depth, point.submit));
-        if let Some(other) = other {
-            let _infallible = writeln!(
-                text,
-                "{:>9}: {:>8} IOPS maximum, now {}",
-                "saved",
-                short(other.iops_max),
-                change(other.iops_max, point.iops_max),
-            );
+        let rates = point.iops_of_repeats();
+        if rates.len() > 1 {
+            let label = "median";
+            text.push_str(&peak_line(label, point.iops_median(), bytes, per_call));
+            spread(&mut text, &rates);
+        } else {
+            text.push_str(&peak_line("mean", point.iops_mean, bytes, per_call));
         }
+        text.push_str(&peak_line("maximum", point.iops_max, bytes, per_call));
+        let other = against.and_then(|other| beside(record, other, index, point));
         if let Some(lat) = &point.lat {
             latency(&mut text, lat, other.and_then(|other| other.lat.as_ref()));
         }
     }
+    if record.comparison.is_some() {
+        text.push('\n');
+        text.push_str(&aligned(&point_rows(record)));
+        text.push_str(&comparison_notes(record));
+    }
     text
-}
-
-/// Formats a sweep as a table, each row beside that of an earlier sweep.
-#[must_use]
-pub fn peak_sweep(record: &PeakRecord, against: Option<&PeakRecord>) -> String {
-    let mut heads = vec!["depth", "batch", "IOPS", "p50 ns", "p99 ns", "p99.9 ns"];
-    if against.is_some() {
-        heads.extend(["saved IOPS", "p50 ns", "p99 ns", "p99.9 ns", "IOPS"]);
-    }
-    let mut rows = vec![heads.iter().map(ToString::to_string).collect()];
-    for point in &record.points {
-        let mut row = vec![point.depth.to_string(), point.submit.to_string()];
-        figures(&mut row, Some(point));
-        if let Some(against) = against {
-            let other = against.point(point.depth, point.submit);
-            figures(&mut row, other);
-            row.push(other.map_or_else(none, |other| change(other.iops_mean, point.iops_mean)));
-        }
-        rows.push(row);
-    }
-    aligned(&rows)
 }
 
 /// Formats rows as right-aligned columns, two spaces apart.
@@ -85,17 +70,30 @@ pub fn aligned(rows: &[Vec<String>]) -> String {
     text
 }
 
-fn figures(row: &mut Vec<String>, point: Option<&PeakPoint>) {
-    row.push(point.map_or_else(none, |point| format!("{:.0}", point.iops_mean)));
-    let lat = point.and_then(|point| point.lat.as_ref());
-    for percent in [50.0, 99.0, 99.9] {
-        let at = lat.and_then(|lat| lat.at(percent));
-        row.push(at.map_or_else(none, |ns| ns.to_string()));
+/// Returns the other side's point that is compared with `point`.
+fn beside<'a>(
+    record: &PeakRecord,
+    other: &'a PeakRecord,
+    index: usize,
+    point: &PeakPoint,
+) -> Option<&'a PeakPoint> {
+    match &record.comparison {
+        Some(comparison) if comparison.alternating => other.points.get(index),
+        _ => other.point(point.depth, point.submit),
     }
 }
 
-fn none() -> String {
-    "-".into()
+fn spread(text: &mut String, rates: &[f64]) {
+    let lowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    let highest = rates.iter().copied().fold(0.0, f64::max);
+    let _infallible = writeln!(
+        text,
+        "{:>9}: {:>7} to {} IOPS in {} repeats",
+        "range",
+        spaced(lowest),
+        spaced(highest),
+        rates.len(),
+    );
 }
 
 fn latency(text: &mut String, lat: &PeakLatency, other: Option<&PeakLatency>) {
@@ -109,32 +107,41 @@ fn latency(text: &mut String, lat: &PeakLatency, other: Option<&PeakLatency>) {
         all.stddev(),
     );
     let mut rows = Vec::new();
+    if other.is_some() {
+        rows.push(["", "now", "other"].map(str::to_owned).to_vec());
+    }
     for one in &lat.percentiles {
         let mut row = vec![format!("p{}", one.percent), one.lat_ns.to_string()];
         if let Some(other) = other {
-            row.push(other.at(one.percent).map_or_else(none, |ns| ns.to_string()));
+            let at = other.at(one.percent);
+            row.push(at.map_or_else(|| "-".to_owned(), |ns| ns.to_string()));
         }
         rows.push(row);
     }
     text.push_str(&aligned(&rows));
 }
 
-/// Returns the signed change in percent.
-fn change(before: f64, now: f64) -> String {
-    if before > 0.0 {
-        format!("{:+.1}%", (now / before - 1.0) * 100.0)
-    } else {
-        none()
+/// Formats three or four digits and a decimal prefix.
+pub(crate) fn short(number: f64) -> String {
+    let (digits, prefix) = digits(number);
+    format!("{digits}{prefix}")
+}
+
+/// Formats three or four digits, a space, and a decimal prefix; the unit follows.
+pub(crate) fn spaced(number: f64) -> String {
+    match digits(number) {
+        (digits, "") => digits,
+        (digits, prefix) => format!("{digits} {prefix}"),
     }
 }
 
-/// Formats three or four digits and a decimal prefix.
-pub(crate) fn short(number: f64) -> String {
+/// Returns three or four digits, and the decimal prefix that scales them.
+fn digits(number: f64) -> (String, &'static str) {
     match number {
-        number if number >= 99_950_000.0 => format!("{:.1}M", number / 1e6),
-        number if number >= 999_500.0 => format!("{:.2}M", number / 1e6),
-        number if number >= 9_995.0 => format!("{:.1}k", number / 1e3),
-        number => format!("{number:.0}"),
+        number if number >= 99_950_000.0 => (format!("{:.1}", number / 1e6), "M"),
+        number if number >= 999_500.0 => (format!("{:.2}", number / 1e6), "M"),
+        number if number >= 9_995.0 => (format!("{:.1}", number / 1e3), "k"),
+        number => (format!("{number:.0}"), ""),
     }
 }
 
@@ -146,14 +153,18 @@ fn bandwidth(bytes_per_s: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use fathom_record::{PEAK_VERSION, PeakRecord};
+    use fathom_record::{PEAK_VERSION, PeakRepeat};
     use fathom_stats::Latency;
 
     use super::*;
 
-    fn record(iops: f64, ns: u64) -> PeakRecord {
+    fn record(rates: &[f64], ns: u64) -> PeakRecord {
         let mut all = Latency::new(true);
         all.record_n(ns, 10);
+        let repeat = |&iops| PeakRepeat {
+            iops,
+            ..PeakRepeat::default()
+        };
         PeakRecord {
             version: PEAK_VERSION,
             block_bytes: 4096,
@@ -162,9 +173,10 @@ mod tests {
                 submit: 2,
                 ops: 64,
                 calls: 32,
-                iops_mean: iops,
-                iops_max: iops * 2.0,
+                iops_mean: rates[0],
+                iops_max: 2000.0,
                 lat: Some(PeakLatency::new(all)),
+                repeats: rates.iter().map(repeat).collect(),
                 ..PeakPoint::default()
             }],
             ..PeakRecord::default()
@@ -174,48 +186,28 @@ mod tests {
     #[test]
     fn a_line_has_both_units() {
         let line = peak_line("1 s", 1_234_567.0, 4096, 31.96);
-        let want = "      1 s:    1.23M IOPS, 4823 MiB/s (5057 MB/s), 32.0 ops per call\n";
+        let want = "      1 s:  1.23 M IOPS, 4823 MiB/s (5057 MB/s), 32.0 ops per call\n";
         assert_eq!(line, want);
-        assert!(peak_line("1 s", 12_345.0, 512, 1.0).contains("12.3k IOPS, 6 MiB/s (6 MB/s)"));
+        let line = peak_line("1 s", 12_345.0, 512, 1.0);
+        assert!(line.contains("12.3 k IOPS, 6 MiB/s (6 MB/s)"), "{line}");
+        assert!(peak_line("1 s", 800.0, 0, 1.0).contains("    800 IOPS, 1.0 ops"));
     }
 
     #[test]
-    fn a_sweep_is_compared_with_the_saved_one() {
-        let (now, before) = (record(1000.0, 100), record(800.0, 120));
-        let want = "\
-depth  batch  IOPS  p50 ns  p99 ns  p99.9 ns
-    8      2  1000     100     100       100
-";
-        assert_eq!(peak_sweep(&now, None), want);
-        let both = peak_sweep(&now, Some(&before));
-        let row = both.lines().nth(1).unwrap();
-        let cells: Vec<&str> = row.split_whitespace().collect();
-        let want = [
-            "8", "2", "1000", "100", "100", "100", "800", "120", "120", "120", "+25.0%",
-        ];
-        assert_eq!(cells, want);
-    }
-
-    #[test]
-    fn a_saved_sweep_of_other_depths_leaves_gaps() {
-        let mut before = record(800.0, 120);
-        before.points[0].depth = 4;
-        let both = peak_sweep(&record(1000.0, 100), Some(&before));
+    fn a_summary_has_the_spread_and_every_percentile() {
+        let now = record(&[1000.0, 1200.0, 900.0], 100);
+        let text = peak_summary(&now, Some(&record(&[800.0], 120)));
+        assert!(text.contains("median:    1000 IOPS"), "{text}");
         assert!(
-            both.lines().nth(1).unwrap().trim_end().ends_with('-'),
-            "{both}"
+            text.contains("range:     900 to 1200 IOPS in 3 repeats"),
+            "{text}"
         );
-    }
-
-    #[test]
-    fn a_summary_has_every_percentile() {
-        let text = peak_summary(&record(1000.0, 100), Some(&record(800.0, 120)));
-        assert!(text.contains("maximum:     2000 IOPS"), "{text}");
-        assert!(text.contains("now +25.0%"), "{text}");
+        assert!(text.contains("maximum:    2000 IOPS"), "{text}");
         let rows = text
             .lines()
             .filter(|line| line.trim_start().starts_with('p'));
         assert_eq!(rows.count(), 17);
-        assert!(text.contains("p99.99  100  120"), "{text}");
+        assert!(text.contains("p99.99  100    120"), "{text}");
+        assert!(peak_summary(&record(&[1000.0], 100), None).starts_with("     mean:    1000 IOPS"));
     }
 }

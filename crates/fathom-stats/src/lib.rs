@@ -3,6 +3,7 @@
 
 mod histogram;
 mod latency;
+mod ratio;
 mod samples;
 mod steady;
 mod summary;
@@ -10,6 +11,7 @@ mod summary;
 // Public items, listed once.
 pub use histogram::Histogram;
 pub use latency::Latency;
+pub use ratio::{RatioInterval, median};
 pub use samples::SampleStats;
 pub use steady::{SteadyCriterion, SteadyEvaluation, evaluate_steady};
 pub use summary::Summary;

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use fathom_core::OutputFormat;
 use fathom_record::{PeakRecord, Record};
-use fathom_report::{peak_summary, peak_sweep, render};
+use fathom_report::{peak_matrix, peak_summary, peak_table, render};
 
 use crate::target::Verdict;
 
@@ -22,8 +22,9 @@ pub(crate) fn decode(input: &[u8]) -> Result<Verdict, String> {
         }
         (_, Ok(record)) => {
             let _ = (
-                peak_sweep(&record, Some(&record)),
-                peak_summary(&record, None),
+                peak_table(&record),
+                peak_matrix(&record),
+                peak_summary(&record, Some(&record)),
             );
             survives(&record, PeakRecord::to_json, PeakRecord::from_json)
         }

@@ -226,6 +226,7 @@ impl Bench {
             .command(Program::FathomPeak, self.one_core())?;
         command
             .args(words)
+            .arg("--repeats=1")
             .arg(format!("--seconds={}", self.seconds));
         self.run_ring_loop(row, &mut command)
             .and_then(|said| run_report::peak_iops(&said))
