@@ -17,6 +17,7 @@ mod names;
 mod survey;
 mod text;
 mod transform;
+mod writer;
 
 // Public items, listed once.
 pub use decoder::{Decoder, Notes};
@@ -24,3 +25,4 @@ pub use error::{IologError, IologErrorKind, Place};
 pub use event::{Action, Event, LogFile, LogFileName};
 pub use survey::{FileSurvey, Survey};
 pub use transform::{Changes, Transform};
+pub use writer::{can_name, write_action, write_add, write_header};

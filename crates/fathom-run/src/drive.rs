@@ -30,7 +30,7 @@ use fathom_setup::replay::ReplayPlan;
 use fathom_setup::translate::EarlyEnd;
 use fathom_sys::clock::{Clock, sleep_until, spin_until};
 use fathom_sys::thread::{self, Usage};
-use fathom_workload::{Control, JobLog, Worker, WorkerConfig, turn};
+use fathom_workload::{Control, JobLog, RecordingSink, Worker, WorkerConfig, turn};
 
 use crate::affinity::{self, ThreadSettings};
 use crate::hooks::Hooks;
@@ -38,6 +38,7 @@ use crate::interim::InterimResults;
 use crate::mismatches::VerifiedFiles;
 use crate::offload;
 use crate::progress::ProgressCell;
+use crate::recording::{Recording, RecordingWriter};
 use crate::replay_reader::ReplayReader;
 use crate::start_barrier::StartBarrier;
 use crate::tracing_engine::{Say, Trace};
@@ -60,6 +61,8 @@ pub(crate) struct JobSpec {
     pub(crate) verified: VerifiedFiles,
     /// Log to replay.
     pub(crate) replay: Option<Arc<ReplayPlan>>,
+    /// Log in which to record ops.
+    pub(crate) recording: Option<Recording>,
     /// `--debug` output to produce.
     pub(crate) trace: Trace,
     /// Reason to end before the first op.
@@ -120,6 +123,10 @@ pub(crate) fn run_job(spec: JobSpec, handles: &JobHandles<'_>) -> JobOutcome {
             Some(EarlyEnd::Failure(failure)) => return Err(failure),
             None => {}
         }
+        // Before the thread takes its settings: the writer shall not share CPUs, user and control
+        // group of the job.
+        let recording = spec.recording.map(Recording::start).transpose()?;
+        let (writer, sink) = recording.unzip();
         let _held = affinity::apply(&spec.thread)?;
         let info = spec.engine.engine.info;
         let (engine, offload) = start_with_stats(spec.engine)?;
@@ -138,13 +145,16 @@ pub(crate) fn run_job(spec: JobSpec, handles: &JobHandles<'_>) -> JobOutcome {
             config: spec.worker,
             log: spec.log,
             replay: spec.replay,
+            sink,
         };
         let ended = dispatch(engine, work, &context, &mut outcome);
         // The engine has been dropped, so its offload workers have ended.
         if let Some(told) = offload {
             offload::add_final_stats(&told.borrow(), spec.hooks.job(), &mut outcome);
         }
-        ended
+        // And its worker has passed on the last ops.
+        let recorded = writer.map_or(Ok(()), RecordingWriter::finish);
+        ended.and(recorded)
     });
     let ended = catch_unwind(body).unwrap_or_else(|panic| Err(panicked(&*panic)));
     outcome.failure = ended.err();
@@ -162,6 +172,7 @@ struct Work {
     config: WorkerConfig,
     log: Option<JobLog>,
     replay: Option<Arc<ReplayPlan>>,
+    sink: Option<Box<dyn RecordingSink>>,
 }
 
 /// Arguments of a job's loop besides its worker and engine.
@@ -332,6 +343,9 @@ fn worker_of(work: Work, capabilities: Capabilities, clock: &Clock) -> Result<Wo
     if let Some(log) = work.log {
         worker.log_to(log);
     }
+    if let Some(sink) = work.sink {
+        worker.record_to(sink);
+    }
     if let Some(replay) = &work.replay {
         worker.replay_from(Box::new(ReplayReader::start(replay)?));
     }
@@ -488,6 +502,7 @@ mod tests {
             hooks: Hooks::default(),
             verified: VerifiedFiles::default(),
             replay: None,
+            recording: None,
             trace: Trace::default(),
             early_end: None,
         };

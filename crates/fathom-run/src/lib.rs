@@ -18,6 +18,7 @@ mod offload;
 mod prepare;
 mod process;
 mod progress;
+mod recording;
 mod replay_reader;
 mod run;
 mod run_files;

@@ -47,6 +47,7 @@ use crate::idleness::IdleWatch;
 use crate::launch::{Launch, run_all};
 use crate::mismatches::VerifiedFiles;
 use crate::prepare;
+use crate::recording::Recording;
 use crate::run_files::RunFiles;
 use crate::tracing_engine::Trace;
 use crate::verify_state;
@@ -126,8 +127,8 @@ fn run_stoppable(
         setups.iter().map(|_| None).collect()
     } else {
         let bandwidth;
-        (logs, bandwidth) = opened.begin(clock.now(), stop)?;
-        let launches = launches(setups, engines, clock, logs.as_ref(), &settings.debug);
+        (logs, bandwidth) = opened.begin(clock.now(), stop.clone())?;
+        let launches = launches(setups, engines, clock, &logs, &stop, &settings.debug);
         let lifecycle = Lifecycle::new(plan, setups.iter().map(|setup| setup.place));
         let goals = goals(plan);
         let so_far = |outcomes: Vec<Option<JobOutcome>>, snapshot: &Snapshot| Record {
@@ -188,6 +189,10 @@ impl Opened {
         stops: &dyn Fn() -> u32,
     ) -> Result<Self, RunError> {
         let refused = |problems| RunError { problems };
+        let problems = Recording::check(setups);
+        if !problems.is_empty() {
+            return Err(refused(problems));
+        }
         let stop = || stops() > 0;
         let prefix = settings.bandwidth_log.as_deref();
         let bandwidth = prefix.map(|prefix| OpenBandwidthLog::open(prefix, &stop));
@@ -343,7 +348,8 @@ fn launches(
     setups: &[JobSetup],
     engines: &Registry,
     clock: Clock,
-    logs: Option<&Logs>,
+    logs: &Option<Logs>,
+    stop: &Stop,
     debug: &DebugOptions,
 ) -> Vec<Launch> {
     let mut locks = FileLocks::default();
@@ -366,11 +372,12 @@ fn launches(
                     ..ThreadSettings::new(&job.options, setup.place.number)
                 },
                 files: u32::try_from(files).unwrap_or(u32::MAX),
-                log: logs.and_then(|logs| logs.job(index)),
+                log: logs.as_ref().and_then(|logs| logs.job(index)),
                 hooks: Hooks::of(job, setup.place.clone),
                 verified: VerifiedFiles::of(setup),
                 trace: Trace::of(setup, debug),
                 replay: setup.replay.clone(),
+                recording: Recording::of(setup, stop),
                 early_end: setup.early_end.clone(),
             },
         }

@@ -5,6 +5,7 @@ mod atomic;
 mod engine_fit;
 pub mod pollers;
 mod process;
+mod recorded;
 mod replayed;
 pub mod scheduler;
 mod streams;
@@ -30,6 +31,7 @@ use crate::translate::pattern::{bounds, smallest, uses, writes};
 use crate::translate::{FileSetup, JobSetup};
 
 pub use self::atomic::write_bytes;
+pub use self::recorded::recordings;
 pub use self::streams::write_streams;
 pub use self::verify_map::verify_maps;
 

@@ -182,7 +182,8 @@ fn counted_errors(setup: &JobSetup, results: &Results) -> Option<Tolerated> {
         | JobActivity::RateMin
         | JobActivity::Reopen
         | JobActivity::Close
-        | JobActivity::Replay => false,
+        | JobActivity::Replay
+        | JobActivity::Record => false,
     });
     let tolerated = results.tolerated.as_ref();
     let first = tolerated.map(|tolerated| &tolerated.first).or(last)?;

@@ -20,6 +20,7 @@ pub mod outcome;
 mod plan_warning;
 mod preflight;
 mod problem_kind;
+pub mod recording;
 pub mod replay;
 mod session;
 pub mod status;

@@ -273,13 +273,7 @@ fn setup(
         None => files::files(job, place, seed, planned),
     };
     let ((files, sizes), problem) = or_early_end(found)?;
-    if sizes.files.iter().any(|file| file.cut) {
-        warnings.add(
-            PlanWarningKind::SizeBeyondDevice,
-            "`size` exceeds the device; the job uses the part that exists",
-            "remove `size` to use the whole device",
-        );
-    }
+    note_cut(&sizes, &mut warnings);
     note_existing(options, &files, &mut warnings);
     shared_state::note_windows(options, &mut warnings);
     note_ranges(options, &files, &mut warnings);
@@ -320,6 +314,7 @@ fn setup(
             .shared_state
             .limits(job, place, ops_limit(options))?,
         replay: replayed::config(options),
+        records: options.replay.record.is_some() && replay.is_none(),
     };
     let setup = JobSetup {
         place,
@@ -334,6 +329,17 @@ fn setup(
         replay: replay.clone(),
     };
     Ok((setup, warnings.list, problem))
+}
+
+/// Warns about a size beyond the end of a device.
+fn note_cut(sizes: &sizes::ResolvedSizes, warnings: &mut Warnings<'_>) {
+    if sizes.files.iter().any(|file| file.cut) {
+        warnings.add(
+            PlanWarningKind::SizeBeyondDevice,
+            "`size` exceeds the device; the job uses the part that exists",
+            "remove `size` to use the whole device",
+        );
+    }
 }
 
 /// Keeps a problem that ends only the job, with nothing in place of what it prevents.

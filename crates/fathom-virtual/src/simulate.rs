@@ -3,6 +3,7 @@
 //! Preflight, workers and collection are those of a real run. No file is read or written, and
 //! nothing waits for real time.
 
+mod recordings;
 mod unsupported;
 mod watch;
 
@@ -28,6 +29,7 @@ use fathom_workload::{Results, Worker};
 
 use crate::modelled::{Home, MachineModel, Placed, place};
 use crate::seeks::seek_record;
+use recordings::Recordings;
 use watch::RunWatcher;
 
 /// Runs a plan in virtual time with every file on `device`. The same plan and device give the same
@@ -125,17 +127,19 @@ fn finish<S: ModelledStorage>(
     world: World<S>,
     session: &mut Session<'_>,
 ) -> Result<(Record, LogFiles, Vec<S>), RunError> {
-    let logs = MemoryLogs::new(setups);
+    let (logs, mut recordings) = (MemoryLogs::new(setups), Recordings::default());
     let machine = world.machine.clone();
     let run = RunParts {
         plan,
         setups,
         machine: &machine,
     };
-    let (results, storages) = run_all(&run, settings, world, &logs, session)?;
+    let (results, storages) = run_all(&run, settings, world, (&logs, &mut recordings), session)?;
     let ended = results.iter().flatten().map(|results| results.ended);
     let ended = ended.max().unwrap_or(Tick::ZERO);
-    Ok((run.record(results, ended), logs.finish(), storages))
+    let mut files = logs.finish();
+    files.extend(recordings.end());
+    Ok((run.record(results, ended), files, storages))
 }
 
 /// Parts of a record other than the results of the jobs.
@@ -193,7 +197,7 @@ fn run_all<S: ModelledStorage>(
     run: &RunParts<'_>,
     settings: &Settings,
     world: World<S>,
-    logs: &MemoryLogs,
+    (logs, recordings): (&MemoryLogs, &mut Recordings),
     session: &mut Session<'_>,
 ) -> Result<ResultsAndStorages<S>, RunError> {
     let mut simulation = Simulation::new(world.storages, world.placed.files);
@@ -216,6 +220,9 @@ fn run_all<S: ModelledStorage>(
             })?;
         if let Some(log) = logs.job(index) {
             worker.log_to(log);
+        }
+        if let Some(sink) = recordings.begin(setup) {
+            worker.record_to(sink);
         }
         if let Some(replay) = &setup.replay {
             worker.replay_from(Box::new(open_log(replay, job)?));

@@ -77,6 +77,8 @@ pub struct WorkerConfig {
     pub limits: LimitConfig,
     /// Recorded ops instead of those of the pattern, of which the files alone count.
     pub replay: Option<ReplayConfig>,
+    /// Issued ops are recorded, to be replayed.
+    pub records: bool,
 }
 
 impl WorkerConfig {

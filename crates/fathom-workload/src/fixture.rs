@@ -83,6 +83,7 @@ pub fn job(pattern: PatternConfig) -> WorkerConfig {
         block_lives: None,
         limits: LimitConfig::default(),
         replay: None,
+        records: false,
     }
 }
 

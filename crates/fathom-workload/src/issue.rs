@@ -30,6 +30,7 @@ impl Worker {
         engine.prepare(&state.op);
         self.queue.prepared.push(slot);
         self.track(slot);
+        self.record_op(target, now);
     }
 
     /// Issues up to one batch, applying every rule to each op.

@@ -27,6 +27,7 @@ mod queue;
 mod readback;
 mod readback_ops;
 mod recorder;
+mod recording;
 mod replay;
 mod replenish;
 mod results;
@@ -62,6 +63,7 @@ pub use log::{
     Batch, Dropped, JobLog, LogChannel, LogConfig, LogEntry, LogItem, LoggedOp, Series, WhenFull,
 };
 pub use pattern::{OpTarget, Pattern, PatternError};
+pub use recording::{RECORDING_CHUNK_OPS, RecordingError, RecordingSink};
 pub use replay::{FeedStatus, ReplayConfig, ReplayFeed, ReplayKind, ReplayOp};
 pub use results::{
     DirectionResults, JobActivity, JobError, Phase, PriorityLatency, Results, ToleratedErrors,

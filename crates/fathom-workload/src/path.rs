@@ -55,6 +55,7 @@ fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
         limits,
         block_lives,
         replay,
+        records,
         // Settled before the first op, or by the choice between batch and replenish.
         depth: _,
         batching: _,
@@ -99,7 +100,8 @@ fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
         || priorities.is_some()
         || block_lives.is_some()
         || limits.apply_to_ops()
-        || replay.is_some())
+        || replay.is_some()
+        || *records)
 }
 
 /// Returns whether each completion is reaped by itself and makes room for one op.

@@ -113,6 +113,8 @@ pub enum JobActivity {
     Close,
     /// Reading the log of a replay.
     Replay,
+    /// Recording ops.
+    Record,
 }
 
 impl JobActivity {
@@ -129,6 +131,7 @@ impl JobActivity {
             Self::Reopen => "open",
             Self::Close => "close",
             Self::Replay => "read_iolog",
+            Self::Record => "write_iolog",
         }
     }
 }

@@ -5,6 +5,7 @@ use fathom_core::{Direction, PerDirection, Tick};
 use crate::config::{Distribution, MapMode, Mix, RandomGenerator, WorkerConfig};
 use crate::lookahead::Lookahead;
 use crate::pattern::{OpTarget, Pattern};
+use crate::recording::Recording;
 use crate::replay::Replay;
 use crate::schedule::{Schedule, Schedules};
 
@@ -17,6 +18,8 @@ pub(crate) struct Source {
     pub(crate) pattern: Pattern,
     /// Recorded ops, which replace those of the pattern.
     pub(crate) replay: Option<Box<Replay>>,
+    /// Recording of issued ops.
+    pub(crate) recording: Option<Box<Recording>>,
     pub(crate) schedules: Schedules,
     /// Drawn op that is not due or not allowed yet.
     pub(crate) held: Option<OpTarget>,

@@ -200,5 +200,6 @@ impl Worker {
         state.op.sequence = self.source.sequence;
         engine.prepare(&state.op);
         self.queue.prepared.push(slot);
+        self.record_sync(file, kind, now);
     }
 }

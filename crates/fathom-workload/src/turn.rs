@@ -214,6 +214,9 @@ impl Worker {
         if let Some(replay) = &mut self.source.replay {
             replay.begin(now);
         }
+        if let Some(recording) = &mut self.source.recording {
+            recording.begin(now);
+        }
         if self.config.ramp.is_zero() {
             self.measure_from(now);
         } else {

@@ -198,6 +198,7 @@ impl Worker {
                     .replay
                     .as_ref()
                     .map(|replay| Box::new(Replay::new(replay))),
+                recording: None,
                 pattern,
                 schedules,
                 held: None,

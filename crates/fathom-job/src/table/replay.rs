@@ -30,6 +30,17 @@ pub(super) const ROWS: &[Row] = &[
          earlier ones took",
     ),
     Row::new(
+        "write_iolog",
+        "",
+        "Record the job's ops in this file, to be replayed with `read_iolog`",
+        "write_iolog=recorded.log",
+        ValueKind::Text(|o, text| o.replay.record = Some(text.to_owned())),
+    )
+    .different(
+        "an earlier log is replaced when the recording is complete (fio appends to it); a log that \
+         jobs or clones share is refused; a log that cannot be written ends the job (fio goes on)",
+    ),
+    Row::new(
         "read_iolog_chunked",
         "0",
         "No effect: logs are always read in chunks",
