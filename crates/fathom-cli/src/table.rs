@@ -63,10 +63,13 @@ fn make(arguments: &TableArguments) -> Result<ProgramEnd> {
     let Some(name) = &arguments.name else {
         return Ok(output::show(&list(), "fathom: table", ProgramEnd::Printed));
     };
-    if !experiments().iter().any(|known| known.name == name) {
+    let Some(experiment) = experiments().iter().find(|known| known.name == name) else {
         bail!("{name}: no such table\nhint: `fathom table` lists them");
-    }
+    };
     if let Some(path) = &arguments.svg {
+        if !experiment.has_plot {
+            bail!("{name}: --svg does not apply: the table has no plot\nhint: omit it");
+        }
         output_file::check(path).with_context(|| format!("--svg: {}", path.display()))?;
     }
     refuse_foreign_options(arguments, name)?;

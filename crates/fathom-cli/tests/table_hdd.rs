@@ -101,5 +101,9 @@ fn invalid_options_are_refused() {
     check_refused("task-list --cpu 0", "--cpu does not apply");
     check_refused("aio-submit --cpu 0 /x", "--cpu does not apply");
     check_refused("hdd-single --numjobs 3", "use it with hdd-tags");
+    check_refused(
+        "aio-submit --svg x.svg /tmp",
+        "aio-submit: --svg does not apply",
+    );
     check_refused("uring-irq", "no target");
 }

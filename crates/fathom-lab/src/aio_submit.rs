@@ -20,6 +20,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     about: "random reads and writes of 4 KiB at depth 32, submitted inline and by offload workers",
     origin: "kernel and linux-aio lists, July 2012, \"Make io_submit non-blocking\": libaio, \
              a disk with ext4 and a RAM disk",
+    has_plot: false,
 };
 
 /// Parameters of the experiment.

@@ -4,7 +4,7 @@ use fathom_block::{Policy, SeekCounts};
 use fathom_core::Direction;
 
 use crate::machines::{LabMachine, MachineSetup, run_1m_ops};
-use crate::plot::{Panel, PlotLine};
+use crate::plot::{Axis, Panel, Point, Scale, Series, Shape};
 use crate::published::rows;
 use crate::table::{Cell, Experiment, Table};
 
@@ -15,6 +15,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
             modelled hard disk",
     origin: "Linux block mailing list, April 2022, \"improve tag allocation under heavy load\" \
              (v3): Linux 5.18-rc1, traced",
+    has_plot: true,
 };
 
 /// Runs the experiment in virtual time.
@@ -39,9 +40,6 @@ fn table(seeks: &SeekCounts, mib_s: f64) -> Table {
     let published_all: f64 = published.iter().sum();
     let buckets: Vec<_> = seeks.buckets().collect();
     let all: f64 = buckets.iter().map(|bucket| number(bucket.count)).sum();
-    let mut lines = [PlotLine::default(), PlotLine::default()];
-    lines[0].name = "modelled".into();
-    lines[1].name = "published".into();
     let mut table_rows = Vec::new();
     for place in 0..buckets.len().max(published.len()) {
         let count = buckets.get(place).map_or(0, |bucket| bucket.count);
@@ -49,10 +47,6 @@ fn table(seeks: &SeekCounts, mib_s: f64) -> Table {
         let to_kib = 1_u64 << place;
         let share = number(count) / all.max(1.0) * 100.0;
         let known_share = known.map(|known| known / published_all * 100.0);
-        lines[0].points.push((number(to_kib), share));
-        lines[1]
-            .points
-            .extend(known_share.map(|share| (number(to_kib), share)));
         table_rows.push(vec![
             Cell::Count(if place == 0 { 0 } else { to_kib / 2 }),
             Cell::Count(to_kib),
@@ -65,18 +59,42 @@ fn table(seeks: &SeekCounts, mib_s: f64) -> Table {
     Table {
         experiment: EXPERIMENT,
         columns: COLUMNS.map(String::from).to_vec(),
-        rows: table_rows,
         notes: vec![
             format!("modelled, virtual time: 110 s after a ramp of 10 s, {mib_s:.1} MiB/s"),
             "modelled jobs cover 512 GiB in regions of 1 GiB, the published ones about 100 GB, so \
              long seeks are longer by that factor"
                 .into(),
         ],
-        panels: vec![Panel {
-            across: "distance up to, KiB".into(),
-            up: "percent of requests".into(),
-            series: lines.to_vec(),
-        }],
+        panels: vec![panel(&table_rows)],
+        rows: table_rows,
+    }
+}
+
+/// Draws the shares as steps, with a marker in the middle of each published bucket.
+fn panel(rows: &[Vec<Cell>]) -> Panel {
+    let from = |row: &[Cell]| {
+        let to_kib = row[1].number().unwrap_or(1.0);
+        // The first bucket, without a seek, begins where the halving of the others ends.
+        to_kib * 1024.0 / 2.0
+    };
+    let modelled = rows
+        .iter()
+        .map(|row| Point::new(from(row), row[3].number()));
+    let end = rows.last().map(|row| Point::new(from(row) * 2.0, None));
+    let known = rows.iter().filter(|row| row[5] != Cell::Missing);
+    let middle = |row: &[Cell]| from(row) * std::f64::consts::SQRT_2;
+    let known = known.map(|row| Point::new(middle(row), row[5].number()));
+    let mut modelled = Series::measured("modelled", 0, modelled.chain(end));
+    modelled.shape = Shape::Step;
+    let mut published = Series::published("published", 1, known);
+    published.shape = Shape::Scatter;
+    Panel {
+        across: Axis::new(
+            "distance from the end of one request to the next",
+            Scale::Bytes,
+        ),
+        up: Axis::new("requests, %", Scale::Linear),
+        series: vec![modelled, published],
     }
 }
 
@@ -99,6 +117,7 @@ const PUBLISHED: &str = include_str!("../reference/hdd-seek-distances.csv");
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plot::check::check_plot;
 
     #[test]
     fn buckets_are_compared_with_the_published_ones() {
@@ -114,5 +133,6 @@ mod tests {
         );
         assert_eq!(table.rows[7][..3], [64, 128, 1].map(Cell::Count));
         assert_eq!(table.rows[7][4], Cell::Rate(4975.0));
+        check_plot(&table);
     }
 }

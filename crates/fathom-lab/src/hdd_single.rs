@@ -5,7 +5,7 @@ use fathom_core::{Direction, Nanos};
 
 use crate::closed_loop::{Load, closed_loop, mib_per_second};
 use crate::machines::{LabMachine, MachineSetup};
-use crate::plot::{Panel, PlotLine};
+use crate::plot::{Axis, Panel, Point, Scale, Series};
 use crate::published::{error_percent, mean_and_worst, rows};
 use crate::table::{Cell, Experiment, Table};
 
@@ -15,13 +15,13 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     about: "one job, random writes of 128 KiB to 4 MiB to a modelled hard disk, write cache off",
     origin: "Linux block mailing list, April 2022, \"improve tag allocation under heavy load\" \
              (v3): Linux 5.18-rc1, one hard disk, max_sectors_kb 1280",
+    has_plot: true,
 };
 
 /// Runs all block sizes in virtual time.
 #[must_use]
 pub fn hdd_single() -> Table {
     let mut errors = Vec::new();
-    let mut lines = [PlotLine::default(), PlotLine::default()];
     let mut table_rows = Vec::new();
     for [block, published] in rows::<2>(PUBLISHED) {
         let (Some(kib), Some(published)) = (block, published) else {
@@ -29,8 +29,6 @@ pub fn hdd_single() -> Table {
         };
         let modelled = modelled(kib);
         errors.push(error_percent(modelled, published));
-        lines[0].points.push((kib, modelled));
-        lines[1].points.push((kib, published));
         table_rows.push(vec![
             Cell::Rate(kib),
             Cell::Tenths(modelled),
@@ -38,24 +36,35 @@ pub fn hdd_single() -> Table {
             Cell::Tenths(error_percent(modelled, published)),
         ]);
     }
-    lines[0].name = "modelled".into();
-    lines[1].name = "published".into();
     let (mean, worst) = mean_and_worst(&errors).unwrap_or_default();
     Table {
         experiment: EXPERIMENT,
         columns: COLUMNS.map(String::from).to_vec(),
-        rows: table_rows,
         notes: vec![
             "modelled, virtual time: 110 s after a ramp of 10 s".into(),
             format!(
                 "error: mean {mean:.1} %, worst {worst:.1} %; the model was fitted to these figures"
             ),
         ],
-        panels: vec![Panel {
-            across: "block, KiB".into(),
-            up: "MiB/s".into(),
-            series: lines.to_vec(),
-        }],
+        panels: vec![panel(&table_rows)],
+        rows: table_rows,
+    }
+}
+
+fn panel(rows: &[Vec<Cell>]) -> Panel {
+    let points = |column: usize| {
+        let rows = rows.iter();
+        rows.filter_map(move |row| {
+            Some(Point::new(row[0].number()? * 1024.0, row[column].number()))
+        })
+    };
+    Panel {
+        across: Axis::new("size of an op", Scale::Bytes),
+        up: Axis::new("bandwidth, MiB/s", Scale::Auto),
+        series: vec![
+            Series::measured("modelled", 0, points(1)),
+            Series::published("published", 1, points(2)),
+        ],
     }
 }
 
@@ -97,11 +106,13 @@ const PUBLISHED: &str = include_str!("../reference/hdd-single-io.csv");
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plot::check::check_plot;
 
     #[test]
     fn the_disk_writes_blocks_as_fast_as_published() {
         let table = hdd_single();
         assert_eq!(table.rows.len(), 7);
+        check_plot(&table);
         for row in &table.rows {
             let Cell::Tenths(error) = row[3] else {
                 panic!("no error in {row:?}");

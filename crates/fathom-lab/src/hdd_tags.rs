@@ -4,7 +4,7 @@ use fathom_block::{Policy, SeekCounts};
 use fathom_core::{Direction, Nanos};
 
 use crate::machines::{LabMachine, MachineSetup, run_1m_ops};
-use crate::plot::{Panel, PlotLine};
+use crate::plot::{Axis, Panel, Point, Scale, Series};
 use crate::published::{error_percent, mean_and_worst, rows};
 use crate::table::{Cell, Experiment, Table};
 
@@ -16,6 +16,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     origin: "Linux block mailing list, April 2022, \"improve tag allocation under heavy load\" \
              (v3): Linux 5.18-rc1 before (plain) and after (fair), 96 cores, one hard disk, random \
              writes",
+    has_plot: true,
 };
 
 /// Parameters of the experiment.
@@ -75,7 +76,7 @@ impl HddTags {
     fn published_ratio(&self, jobs: u32, policy: Policy) -> Option<f64> {
         match (self.nr_requests, jobs, policy) {
             _ if !self.has_published_disk() => None,
-            (NR_REQUESTS, 1..=8, _) => Some(0.875),
+            (NR_REQUESTS, 1..=8, Policy::Plain | Policy::Fair) => Some(0.875),
             (NR_REQUESTS, 512, Policy::Plain) => Some(0.20),
             (2048, 512, Policy::Plain) => Some(0.49),
             _ => None,
@@ -196,32 +197,38 @@ fn notes(config: &HddTags, errors: &[f64]) -> Vec<String> {
     notes
 }
 
+/// Draws bandwidth and sequential share; a policy has one style in both.
 fn panels(config: &HddTags, rows: &[Vec<Cell>]) -> Vec<Panel> {
     let count = config.policies.len();
-    let line = |name: String, column: usize| PlotLine {
-        name,
-        points: rows
-            .iter()
-            .filter_map(|row| Some((row[0].number()?, row[column].number()?)))
-            .collect(),
+    let points = |column: usize| {
+        let rows = rows.iter();
+        rows.filter_map(move |row| Some(Point::new(row[0].number()?, row[column].number())))
     };
-    let named = || config.policies.iter().copied().map(name).enumerate();
-    let modelled = named().map(|(at, name)| line(name.to_owned(), 1 + at));
-    let published = named().map(|(at, name)| {
-        let column = 1 + 2 * count + 3 * at;
-        line(format!("{name}, published"), column)
-    });
-    let ratios = named().map(|(at, name)| line(name.to_owned(), 1 + count + at));
-    let panel = |up: &str, series: Vec<PlotLine>| Panel {
-        across: "jobs".into(),
-        up: up.into(),
-        series: (series.into_iter())
-            .filter(|line| !line.points.is_empty())
-            .collect(),
+    let panel = |up: &str, scale: Scale, first: usize, first_published: usize| {
+        let named = config.policies.iter().copied().map(name).enumerate();
+        let series = named.flat_map(|(at, name)| {
+            let name = name.replace('_', " ");
+            let published = points(first_published + 3 * at);
+            [
+                Series::measured(name.clone(), at, points(first + at)),
+                Series::published(format!("{name}, published"), at, published),
+            ]
+        });
+        Panel {
+            across: Axis::new("jobs", Scale::Doubling),
+            up: Axis::new(up, scale),
+            series: series.filter(Series::has_values).collect(),
+        }
     };
+    let published = 1 + 2 * count;
     vec![
-        panel("MiB/s", modelled.chain(published).collect()),
-        panel("share of sequential requests", ratios.collect()),
+        panel("bandwidth, MiB/s", Scale::Auto, 1, published),
+        panel(
+            "sequential requests, share",
+            Scale::Linear,
+            1 + count,
+            published + 2,
+        ),
     ]
 }
 
@@ -233,6 +240,7 @@ const PUBLISHED: &str = include_str!("../reference/hdd-concurrent-writes.csv");
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plot::check::check_plot;
 
     #[track_caller]
     fn at(table: &Table, jobs: u32, column: &str) -> f64 {
@@ -253,6 +261,7 @@ mod tests {
             .filter_map(|cell| cell.number())
             .collect();
         assert_eq!(errors.len(), 14);
+        check_plot(&table);
         let (mean, worst) = mean_and_worst(&errors).unwrap();
         assert!(mean <= 12.0 && worst <= 25.0, "{mean} {worst}");
         for jobs in [1, 2, 4, 8] {
@@ -305,6 +314,8 @@ mod tests {
             write_cache: true,
             ..HddTags::default()
         };
-        assert_eq!(hdd_tags(&config).json(), hdd_tags(&config).json());
+        let table = hdd_tags(&config);
+        assert_eq!(table.json(), hdd_tags(&config).json());
+        check_plot(&table);
     }
 }

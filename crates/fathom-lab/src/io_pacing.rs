@@ -3,13 +3,13 @@
 mod condition;
 mod initiators;
 mod outcome;
+mod plot;
 mod published;
 mod target;
 
 use std::path::PathBuf;
 
 use crate::error::{CommandError, LabError};
-use crate::plot::{Panel, PlotLine};
 use crate::table::{Cell, Experiment, Table};
 use crate::work_folder::WorkFolder;
 
@@ -27,6 +27,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     origin: "README of the \"IO Pacing Prototype\" of an SPDK target: RDMA, two links of 100 Gb/s, \
              two initiators, 16 NVMe drives (beside memory here) or null devices, depth per \
              initiator",
+    has_plot: true,
 };
 
 /// Parameters of the experiment.
@@ -199,7 +200,7 @@ fn table(config: &IoPacing, measured: &[Vec<Outcome>], line_us: f64, notes: Vec<
         .collect();
     Table {
         experiment: EXPERIMENT,
-        panels: panels(config, &columns, &rows),
+        panels: plot::panels(config, &columns, &rows),
         columns,
         rows,
         notes,
@@ -267,63 +268,6 @@ fn published_cells(condition: &Condition) -> Vec<Cell> {
     .to_vec()
 }
 
-/// Draws bandwidth and buffers in flight by depth, a line per kind of device and policy.
-fn panels(config: &IoPacing, columns: &[String], rows: &[Vec<Cell>]) -> Vec<Panel> {
-    let at = |name: &str| columns.iter().position(|column| column == name);
-    let panel = |up: &str, column: &str, published: &str| {
-        let mut series: Vec<PlotLine> = Vec::new();
-        for (suffix, column) in [("", column), (", published", published)] {
-            for (condition, row) in config.rows.iter().zip(rows) {
-                let value = at(column).and_then(|column| row[column].number());
-                let Some(value) = value else { continue };
-                let name = series_name(condition) + suffix;
-                let point = (f64::from(condition.depth), value);
-                match series.iter_mut().find(|line| line.name == name) {
-                    Some(line) => line.points.push(point),
-                    None => series.push(PlotLine {
-                        name,
-                        points: vec![point],
-                    }),
-                }
-            }
-        }
-        for line in &mut series {
-            line.points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        }
-        Panel {
-            across: "depth per initiator".into(),
-            up: up.into(),
-            series,
-        }
-    };
-    vec![
-        panel("Gb/s", "bw_gbps", "published_bw_gbps"),
-        panel(
-            "MiB of buffers in flight",
-            "in_flight_mib",
-            "published_in_flight_mib",
-        ),
-    ]
-}
-
-/// Names the line that a row belongs to: all of its condition but the depth.
-fn series_name(condition: &Condition) -> String {
-    let mut name = format!("{}, {}", condition.devices.name(), condition.pacing);
-    if let Pacing::Rate(Period::Us(us) | Period::PublishedUs(us)) = condition.pacing {
-        name += &format!(" {us} us");
-    }
-    if condition.threads > 1 {
-        name += &format!(", {} threads", condition.threads);
-    }
-    if let Some(cache) = condition.buffer_cache {
-        name += &format!(", cache {cache}");
-    }
-    if let Some(slow) = condition.slow {
-        name += &format!(", {} slow", slow.devices);
-    }
-    name
-}
-
 const CONDITIONS: [&str; 8] = [
     "devices",
     "pacing",
@@ -370,6 +314,7 @@ const DEVICES: u32 = 16;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plot::check::check_plot;
 
     #[test]
     fn rows_stand_beside_published_ones() {
@@ -404,12 +349,33 @@ mod tests {
             table.rows[0][column("published_bw_gbps")],
             Cell::Tenths(184.5)
         );
-        let names: Vec<&str> = (table.panels[0].series.iter())
-            .map(|series| series.name.as_str())
-            .collect();
-        let want = ["null, none", "memory, none"];
-        assert_eq!(names[..2], want);
-        assert!(names.contains(&"memory, none, published"), "{names:?}");
+    }
+
+    #[test]
+    fn every_published_test_has_a_plot() {
+        for (name, test) in PacingTest::ALL {
+            let config = IoPacing {
+                rows: test.grid(4),
+                initiators: 1,
+                repeats: 1,
+                seconds: 1,
+                cpus: vec![0, 1],
+                fathom: PathBuf::new(),
+            };
+            let outcome = Outcome {
+                bw_gbps: 30.0,
+                ..Outcome::default()
+            };
+            let measured = vec![vec![outcome]; config.rows.len()];
+            let table = table(&config, &measured, 20.0, Vec::new());
+            check_plot(&table);
+            let labels: Vec<&str> = (table.panels.iter())
+                .map(|panel| panel.up.label.as_str())
+                .collect();
+            let measured = labels.iter().any(|label| label.ends_with(", measured"));
+            let published = labels.iter().any(|label| label.ends_with(", published"));
+            assert!(measured && published, "{name}: {labels:?}");
+        }
     }
 
     #[test]

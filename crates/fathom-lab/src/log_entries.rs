@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::command::output;
 use crate::error::{CommandError, LabError};
-use crate::plot::{Panel, PlotLine};
+use crate::plot::{Axis, Panel, Point, Scale, Series};
 use crate::table::{Cell, Experiment, Table};
 use crate::work_folder::WorkFolder;
 
@@ -22,6 +22,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
             30 % of them at high priority",
     origin: "fio mailing list, \"Introduce the log_entries option\" (v2): a SATA disk with NCQ \
              priority",
+    has_plot: true,
 };
 
 /// Parameters of the experiment.
@@ -186,32 +187,35 @@ fn percents() -> Vec<&'static str> {
 
 /// Draws one panel per class, with rare percentiles to the right.
 fn panels(rows: &[Vec<Cell>]) -> Vec<Panel> {
-    let panel = |class: &str| Panel {
-        across: "one op in".into(),
-        up: format!("clat of {class} priority, µs"),
-        series: COLUMNS[FIRST_LATENCY..]
-            .iter()
-            .enumerate()
-            .map(|(index, name)| series(rows, class, name, FIRST_LATENCY + index))
-            .collect(),
+    let panel = |class: &str| {
+        let points = |column: usize| points(rows, class, column);
+        let series = vec![
+            Series::measured("fio, log_entries=1024", 0, points(2)),
+            Series::measured("fio, log_entries=65536", 1, points(3)),
+            Series::measured("fathom", 2, points(4)),
+            Series::published("published, growing", 0, points(5)),
+            Series::published("published, preallocated", 1, points(6)),
+        ];
+        Panel {
+            across: Axis::new("one op in", Scale::Auto),
+            up: Axis::new(format!("clat of {class} priority, µs"), Scale::Auto),
+            series: series.into_iter().filter(Series::has_values).collect(),
+        }
     };
     vec![panel("high"), panel("low")]
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a place in a picture")]
-fn series(rows: &[Vec<Cell>], class: &str, name: &str, column: usize) -> PlotLine {
+/// Returns the percentiles of a class in one column; the median is one op in 2, p99 one in 100.
+fn points(rows: &[Vec<Cell>], class: &str, column: usize) -> Vec<Point> {
     let own = rows.iter().filter(|row| row[0] == Cell::Text(class.into()));
-    let points = own.filter_map(|row| match (&row[1], &row[column]) {
-        (Cell::Text(percent), Cell::Count(us)) => {
-            let percent: f64 = percent.parse().ok()?;
-            Some((100.0 / (100.0 - percent), *us as f64))
-        }
-        _ => None,
+    let points = own.filter_map(|row| {
+        let Cell::Text(percent) = &row[1] else {
+            return None;
+        };
+        let percent: f64 = percent.parse().ok()?;
+        Some(Point::new(100.0 / (100.0 - percent), row[column].number()))
     });
-    PlotLine {
-        name: name.trim_end_matches("_us").into(),
-        points: points.collect(),
-    }
+    points.collect()
 }
 
 /// Prefix of directory names, followed by a number.
@@ -246,15 +250,13 @@ const COLUMNS: [&str; 7] = [
     "published_preallocated_us",
 ];
 
-/// First column with latencies.
-const FIRST_LATENCY: usize = 2;
-
 /// Published figures, ms.
 const PUBLISHED: &str = include_str!("../reference/log-entries-percentiles.csv");
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plot::check::check_plot;
 
     #[test]
     fn both_classes_have_published_figures() {
@@ -278,7 +280,17 @@ mod tests {
         assert_eq!(table.rows[16][4], Cell::Count(9));
         assert_eq!(table.rows[17][4], Cell::Count(7));
         assert_eq!(table.rows[33][6], Cell::Count(1_053_000));
-        assert_eq!(table.panels[0].series[2].points.len(), 2);
-        assert_eq!(table.panels[1].series[3].points.len(), 17);
+        let names = |panel: usize| {
+            let series = table.panels[panel].series.iter();
+            series
+                .map(|series| series.name.as_str())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names(0)[0], "fathom", "what was not measured is not drawn");
+        assert_eq!(
+            names(1)[1..],
+            ["published, growing", "published, preallocated"]
+        );
+        check_plot(&table);
     }
 }

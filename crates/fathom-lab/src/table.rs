@@ -3,7 +3,7 @@
 use fathom_report::aligned;
 use serde_json::{Map, Value, json};
 
-use crate::plot::{Panel, svg};
+use crate::plot::{Panel, Plot};
 
 /// Experiment that can be selected by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct Experiment {
     pub about: &'static str,
     /// Source of the published figures.
     pub origin: &'static str,
+    /// Its table can be drawn.
+    pub has_plot: bool,
 }
 
 /// Value in a row.
@@ -89,7 +91,11 @@ impl Table {
     /// Draws the plot as SVG.
     #[must_use]
     pub fn svg(&self) -> String {
-        svg(self.experiment.about, &self.panels)
+        Plot {
+            title: self.experiment.about.into(),
+            panels: self.panels.clone(),
+        }
+        .svg()
     }
 }
 
@@ -104,7 +110,7 @@ impl Cell {
         }
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
             Self::Count(number) => number.to_string(),
@@ -138,6 +144,7 @@ mod tests {
                 name: "reads",
                 about: "reads by depth",
                 origin: "nowhere",
+                has_plot: false,
             },
             columns: vec!["depth".into(), "iops".into(), "published_iops".into()],
             rows: vec![

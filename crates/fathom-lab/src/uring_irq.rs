@@ -6,7 +6,7 @@ use fathom_core::Nanos;
 use fathom_peak::{PeakConfig, PeakEngine, PeakError, SWEEP_DEPTHS, block_of, peak};
 use fathom_record::{PeakLatency, PeakPoint};
 
-use crate::plot::{Panel, PlotLine};
+use crate::plot::{Axis, Panel, Point, Scale, Series};
 use crate::table::{Cell, Experiment, Table};
 
 /// The experiment.
@@ -15,6 +15,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     about: "io_uring, interrupt-driven random reads of one sector, one CPU, depths 1 to 64",
     origin: "io_uring mailing list, June 2022, \"tw contention improvements\" (v2): Linux \
              5.19-rc3 before and after, a second-generation Optane drive, 512 B",
+    has_plot: true,
 };
 
 /// Parameters of the experiment.
@@ -166,31 +167,34 @@ fn published() -> Vec<Published> {
 }
 
 fn panels(rows: &[Vec<Cell>]) -> Vec<Panel> {
-    let panel = |up: &str, column: usize| Panel {
-        across: "depth".into(),
-        up: up.into(),
-        series: ["measured", "before", "after"]
-            .iter()
-            .map(|source| series(rows, source, column))
-            .collect(),
+    let panel = |up: &str, column: usize, unit: f64| Panel {
+        across: Axis::new("depth", Scale::Doubling),
+        up: Axis::new(up, Scale::Auto),
+        series: vec![
+            Series::measured("measured", 0, points(rows, "measured", column, unit)),
+            Series::published(BEFORE, 1, points(rows, "before", column, unit)),
+            Series::published(AFTER, 2, points(rows, "after", column, unit)),
+        ],
     };
     vec![
-        panel("IOPS", IOPS_COLUMN),
-        panel("p50, ns", P50_COLUMN),
-        panel("p99, ns", P99_COLUMN),
+        panel("IOPS", IOPS_COLUMN, 1.0),
+        panel("median latency, µs", P50_COLUMN, 1e3),
+        panel("latency p99, µs", P99_COLUMN, 1e3),
     ]
 }
 
-fn series(rows: &[Vec<Cell>], source: &str, column: usize) -> PlotLine {
+fn points(rows: &[Vec<Cell>], source: &str, column: usize, unit: f64) -> Vec<Point> {
     let of = rows
         .iter()
         .filter(|row| row[2] == Cell::Text(source.into()));
-    let points = of.filter_map(|row| Some((row[0].number()?, row.get(column)?.number()?)));
-    PlotLine {
-        name: source.into(),
-        points: points.collect(),
-    }
+    let value = |row: &[Cell]| Some(row.get(column)?.number()? / unit);
+    let points = of.filter_map(|row| Some(Point::new(row[0].number()?, value(row))));
+    points.collect()
 }
+
+/// Names of the published kernels, for people; the sources in JSON are `before` and `after`.
+const BEFORE: &str = "5.19-rc3";
+const AFTER: &str = "5.19-rc3 with the patches";
 
 /// Published figures; `before` and `after` are the two kernels.
 const PUBLISHED: &str = include_str!("../reference/uring-irq-read.csv");
@@ -202,6 +206,7 @@ const P99_COLUMN: usize = 16;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plot::check::check_plot;
 
     #[test]
     fn every_published_row_is_read() {
@@ -237,7 +242,11 @@ mod tests {
             .position(|row| row[3] == Cell::Rate(1000.4));
         // After two rows each of depths 1, 2 and 4.
         assert_eq!(measured, Some(6));
-        assert_eq!(table.panels[0].series[0].points, [(8.0, 1000.4)]);
+        assert_eq!(
+            table.panels[0].series[0].points,
+            [Point::new(8.0, Some(1000.4))]
+        );
         assert_eq!(table.panels[0].series[1].points.len(), 7);
+        check_plot(&table);
     }
 }

@@ -14,6 +14,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "generation-map",
     about: "noting a write of a block before and after it, and looking it up, by one thread",
     origin: "none; two stores to an array of words and a load are the lower bound",
+    has_plot: false,
 };
 
 /// Runs the benchmark on one thread, with a map that fits into L2 and with one that does not.

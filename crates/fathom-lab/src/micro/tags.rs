@@ -14,6 +14,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tags",
     about: "getting and putting a tag, without waiting, by several threads",
     origin: "none; two bare atomic operations are the lower bound",
+    has_plot: false,
 };
 
 /// Runs the benchmark with 1, 2, … threads.

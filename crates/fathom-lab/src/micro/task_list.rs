@@ -8,6 +8,7 @@ use crossbeam_queue::SegQueue;
 use fathom_core::{CompletionList, Slot};
 
 use super::{ColumnNames, Micro, NOTE, Variant, per_second, span_ns, table};
+use crate::plot::{Axis, Panel, Point, Scale, Series};
 use crate::table::{Cell, Experiment, Table};
 
 /// The experiment.
@@ -16,6 +17,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     about: "concurrent pushes to one list by several threads",
     origin: "kernel mailing lists: about 20 % more pushes with a lock-free list than with a \
              spin-locked one",
+    has_plot: true,
 };
 
 /// Runs the benchmark with 1, 2, … threads.
@@ -49,7 +51,7 @@ pub fn task_list(config: &Micro<'_>) -> Table {
     };
     let variants: [Variant<'_>; 4] = [
         ("spin lock", &spin_lock),
-        ("lock-free", &lock_free),
+        (LOCK_FREE, &lock_free),
         ("std::sync::Mutex", &mutex),
         ("crossbeam SegQueue", &crossbeam),
     ];
@@ -75,14 +77,56 @@ pub fn task_list_table(config: &Micro<'_>) -> Table {
             .is_some_and(|threads| *threads != Cell::Count(1));
         let published = match row.get(1) {
             Some(Cell::Text(variant)) if several && variant == "spin lock" => Cell::Ratio(1.0),
-            Some(Cell::Text(variant)) if several && variant == "lock-free" => {
-                Cell::Ratio(PUBLISHED)
-            }
+            Some(Cell::Text(variant)) if several && variant == LOCK_FREE => Cell::Ratio(PUBLISHED),
             _ => Cell::Missing,
         };
         row.push(published);
     }
+    table.panels = panels(&table.rows);
     table
+}
+
+/// Draws rates and ratios by number of threads, a line per implementation.
+fn panels(rows: &[Vec<Cell>]) -> Vec<Panel> {
+    let panel = |up: &str, [median, low, high]: [usize; 3], unit: f64| Panel {
+        across: Axis::new("threads", Scale::Linear),
+        up: Axis::new(up, Scale::Auto),
+        series: variants(rows)
+            .into_iter()
+            .enumerate()
+            .map(|(style, variant)| {
+                let number = |row: &[Cell], column: usize| Some(row[column].number()? / unit);
+                let of = rows.iter().filter(|row| row[1] == variant);
+                let points = of.filter_map(|row| {
+                    Some(Point {
+                        x: row[0].number()?,
+                        y: number(row, median),
+                        interval: number(row, low).zip(number(row, high)),
+                    })
+                });
+                Series::measured(variant.text(), style, points)
+            })
+            .collect(),
+    };
+    let mut ratio = panel("pushes, as a multiple of the spin lock's", [5, 6, 7], 1.0);
+    let of = rows
+        .iter()
+        .filter(|row| row[1] == Cell::Text(LOCK_FREE.into()));
+    let known = of.filter_map(|row| Some(Point::new(row[0].number()?, row[8].number())));
+    let known = Series::published("lock-free, published", 1, known);
+    ratio.series.extend(Some(known).filter(Series::has_values));
+    vec![panel("million pushes per second", [2, 3, 4], 1e6), ratio]
+}
+
+/// Returns the names of the implementations, in the order of the rows.
+fn variants(rows: &[Vec<Cell>]) -> Vec<Cell> {
+    let mut names: Vec<Cell> = Vec::new();
+    for row in rows {
+        if !names.contains(&row[1]) {
+            names.push(row[1].clone());
+        }
+    }
+    names
 }
 
 /// Range of slots that one thread pushes, by its number.
@@ -126,6 +170,9 @@ impl SpinLocked {
     }
 }
 
+/// Name of the list of completions among the implementations.
+const LOCK_FREE: &str = "lock-free";
+
 /// Pushes per thread and repeat: at least 10 ms, so that all threads run at the same time. With a
 /// hundredth of it, one thread is done before the next one is woken.
 const ADDS: u32 = 1_000_000;
@@ -136,6 +183,7 @@ const PUBLISHED: f64 = 1.2;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plot::check::check_plot;
 
     #[test]
     fn published_ratios_are_of_several_threads() {
@@ -148,5 +196,7 @@ mod tests {
         assert_eq!(last(1), Some(Cell::Missing));
         assert_eq!(last(5), Some(Cell::Ratio(1.2)));
         assert_eq!(table.rows[5].len(), table.columns.len());
+        assert_eq!(table.panels[1].series.len(), 5);
+        check_plot(&table);
     }
 }

@@ -1,0 +1,220 @@
+//! SVG elements and their style sheet.
+
+use std::fmt::Write as _;
+
+/// Place in the picture, in pixels from its upper left corner.
+pub(super) type Place = (f64, f64);
+
+/// End of a text at its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// Elements drawn so far.
+pub(super) struct Canvas(String);
+
+impl Canvas {
+    pub(super) const fn new() -> Self {
+        Self(String::new())
+    }
+
+    /// Draws the title.
+    pub(super) fn title(&mut self, at: Place, size: f64, text: &str) {
+        self.add(format_args!(
+            "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"{size}\">{}</text>",
+            at.0,
+            at.1,
+            escaped(text)
+        ));
+    }
+
+    /// Draws one line of text; `at` is the end of its base line that `anchor` names.
+    pub(super) fn text(&mut self, at: Place, anchor: Anchor, text: &str) {
+        let anchor = match anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
+        self.add(format_args!(
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
+            at.0,
+            at.1,
+            escaped(text)
+        ));
+    }
+
+    /// Draws a straight line of a class of the style sheet.
+    pub(super) fn line(&mut self, from: Place, to: Place, class: &str) {
+        self.add(format_args!(
+            "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" class=\"{class}\"/>",
+            from.0, from.1, to.0, to.1
+        ));
+    }
+
+    /// Draws lines through all places.
+    pub(super) fn polyline(&mut self, places: &[Place], class: &str) {
+        let places = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}"));
+        let places: Vec<String> = places.collect();
+        let places = places.join(" ");
+        self.add(format_args!(
+            "<polyline class=\"{class}\" points=\"{places}\"/>"
+        ));
+    }
+
+    /// Draws a marker of the shape of a style.
+    pub(super) fn marker(&mut self, at: Place, style: usize, class: &str) {
+        let (outline, (x, y)) = (MARKERS[style % MARKERS.len()], at);
+        self.add(format_args!(
+            "<path class=\"{class}\" transform=\"translate({x:.1} {y:.1})\" d=\"{outline}\"/>"
+        ));
+    }
+
+    /// Returns the document.
+    pub(super) fn finish(self, width: f64, height: f64) -> String {
+        let Self(elements) = self;
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height:.0}\" \
+             viewBox=\"0 0 {width} {height:.0}\" font-family=\"sans-serif\" font-size=\"{SIZE}\">\n\
+             <style>\n{}</style>\n\
+             <rect width=\"100%\" height=\"100%\" class=\"paper\"/>\n{elements}</svg>\n",
+            style_sheet()
+        )
+    }
+
+    fn add(&mut self, element: std::fmt::Arguments<'_>) {
+        let _infallible = writeln!(self.0, "{element}");
+    }
+}
+
+/// Returns the class of a style's colour.
+pub(super) fn colour(style: usize) -> String {
+    format!("c{}", style % LIGHT.colours.len())
+}
+
+/// Returns the classes of a style's colour and dashes.
+pub(super) fn dashed(style: usize) -> String {
+    let (colours, dashes) = (LIGHT.colours.len(), DASHES.len());
+    // The dashes shift with each round of colours, so that no two of 21 styles are equal.
+    format!("{} d{}", colour(style), (style + style / colours) % dashes)
+}
+
+fn style_sheet() -> String {
+    let dashes = DASHES.iter().enumerate().skip(1);
+    let dashes = dashes.map(|(at, dash)| format!(".d{at}{{stroke-dasharray:{dash}}}\n"));
+    format!(
+        ".line{{fill:none;stroke-width:2}}\n.thin{{fill:none;stroke-width:1}}\n\
+         .mark{{stroke-width:1.5}}\n.grid,.axis{{fill:none}}\n{}{}\
+         @media (prefers-color-scheme:dark){{\n{}}}\n",
+        dashes.collect::<String>(),
+        LIGHT.rules(),
+        DARK.rules(),
+    )
+}
+
+/// Colours of one scheme.
+struct Palette {
+    paper: &'static str,
+    ink: &'static str,
+    grid: &'static str,
+    colours: [&'static str; 7],
+}
+
+impl Palette {
+    fn rules(&self) -> String {
+        let Self {
+            paper, ink, grid, ..
+        } = self;
+        let colours = self.colours.iter().enumerate();
+        let colours = colours.map(|(at, colour)| format!(".c{at}{{stroke:{colour}}}\n"));
+        format!(
+            ".paper,.mark{{fill:{paper}}}\ntext{{fill:{ink}}}\n.axis{{stroke:{ink}}}\n\
+             .grid{{stroke:{grid}}}\n{}",
+            colours.collect::<String>()
+        )
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+/// Font size of all texts but the title, in pixels.
+pub(super) const SIZE: f64 = 12.0;
+
+/// Colours in the hues of Okabe and Ito, which colour-blind readers can distinguish, as dark as
+/// white paper needs: each has a contrast of 3 or more.
+const LIGHT: Palette = Palette {
+    paper: "#ffffff",
+    ink: "#1f2328",
+    grid: "#d8dee4",
+    colours: [
+        "#0072b2", "#d55e00", "#008f68", "#aa4499", "#8f7000", "#2593c4", "#666666",
+    ],
+};
+
+/// The same hues on a dark page.
+const DARK: Palette = Palette {
+    paper: "#0d1117",
+    ink: "#e6edf3",
+    grid: "#30363d",
+    colours: [
+        "#4ba6e0", "#ff8b3d", "#2cc295", "#e08cd0", "#e0b93a", "#8fd3f4", "#b0b0b0",
+    ],
+};
+
+/// Lengths of dashes and gaps; the first style has none.
+const DASHES: [&str; 6] = ["none", "9 4", "2 3", "9 3 2 3", "5 3", "14 4"];
+
+/// Outlines of markers, about nine pixels wide: circle, square, diamond, triangles, crosses.
+const MARKERS: [&str; 7] = [
+    "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0z",
+    "M-3.5,-3.5h7v7h-7z",
+    "M0,-5l5,5l-5,5l-5,-5z",
+    "M0,-5l4.5,8h-9z",
+    "M0,5l4.5,-8h-9z",
+    "M-4,-4l8,8m0,-8l-8,8",
+    "M-5,0h10m-5,-5v10",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the relative luminance of a colour, as WCAG defines it.
+    fn luminance(colour: &str) -> f64 {
+        let channel = |from: usize| {
+            let value = u8::from_str_radix(&colour[from..from + 2], 16).unwrap();
+            let value = f64::from(value) / 255.0;
+            match value <= 0.039_28 {
+                true => value / 12.92,
+                false => ((value + 0.055) / 1.055).powf(2.4),
+            }
+        };
+        0.0722_f64.mul_add(
+            channel(5),
+            0.2126_f64.mul_add(channel(1), 0.7152 * channel(3)),
+        )
+    }
+
+    #[test]
+    fn colours_stand_out_from_the_paper() {
+        for palette in [LIGHT, DARK] {
+            for colour in palette.colours.iter().chain([&palette.ink]) {
+                let (one, other) = (luminance(colour), luminance(palette.paper));
+                let contrast = (one.max(other) + 0.05) / (one.min(other) + 0.05);
+                assert!(contrast >= 3.0, "{colour}: {contrast}");
+            }
+        }
+    }
+
+    #[test]
+    fn styles_differ() {
+        let styles: std::collections::BTreeSet<_> = (0..21).map(dashed).collect();
+        assert_eq!(styles.len(), 21);
+    }
+}

@@ -1,0 +1,200 @@
+//! Frame of a panel: axes, ticks, labels and legend.
+
+use super::canvas::{Anchor, Canvas, Place, SIZE};
+use super::scale::Ruler;
+use super::{MARGIN, Panel, Series, WIDTH, series, text};
+
+/// Horizontal places that all panels share, so that their axes stand in line.
+pub(super) struct Columns {
+    left: f64,
+    right: f64,
+}
+
+impl Columns {
+    /// Leaves room for the widest tick label on the left and the widest name on the right.
+    pub(super) fn of(panels: &[Panel]) -> Self {
+        let widest = |texts: &mut dyn Iterator<Item = String>| {
+            texts.fold(0.0, |widest: f64, name| {
+                widest.max(text::width(&name, SIZE))
+            })
+        };
+        let mut ticks = panels.iter().flat_map(|panel| {
+            let ruler = up(panel);
+            let labels = ruler.ticks.iter().map(|tick| ruler.label(*tick));
+            labels.collect::<Vec<_>>()
+        });
+        let mut names = panels.iter().flat_map(legend_lines);
+        let legend = widest(&mut names);
+        let legend = if legend > 0.0 {
+            LEGEND_GAP + SAMPLE + legend
+        } else {
+            0.0
+        };
+        Self {
+            left: MARGIN + widest(&mut ticks) + TICK_GAP,
+            right: WIDTH - MARGIN - legend - LEGEND_GAP,
+        }
+    }
+}
+
+/// Rectangle between the axes of a panel, and their scales.
+pub(super) struct Frame {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+    across: Ruler,
+    up: Ruler,
+}
+
+impl Frame {
+    /// Returns the place of a point; `None` if a logarithmic axis has none.
+    pub(super) fn place(&self, x: f64, y: f64) -> Option<Place> {
+        Some((self.x(x)?, self.y(y)?))
+    }
+
+    fn x(&self, value: f64) -> Option<f64> {
+        let place = self.across.place(value)?;
+        Some(place.mul_add(self.right - self.left, self.left))
+    }
+
+    fn y(&self, value: f64) -> Option<f64> {
+        let place = self.up.place(value)?;
+        Some(place.mul_add(self.top - self.bottom, self.bottom))
+    }
+}
+
+/// Draws a panel below `top` and returns its lower end.
+pub(super) fn draw(canvas: &mut Canvas, panel: &Panel, columns: &Columns, top: f64) -> f64 {
+    let height = HEIGHT.max(legend_height(panel));
+    let xs: Vec<f64> = points(panel).map(|(x, _)| x).collect();
+    let frame = Frame {
+        left: columns.left,
+        right: columns.right,
+        top,
+        bottom: top + height,
+        across: Ruler::along(panel.across.scale, &xs),
+        up: up(panel),
+    };
+    canvas.text((MARGIN, top - 12.0), Anchor::Start, &panel.up.label);
+    up_axis(canvas, &frame);
+    across_axis(canvas, &frame);
+    let middle = f64::midpoint(frame.left, frame.right);
+    let label = (middle, frame.bottom + LABEL_BELOW);
+    canvas.text(label, Anchor::Middle, &panel.across.label);
+    for series in &panel.series {
+        series::draw(canvas, &frame, series);
+    }
+    legend(canvas, panel, (frame.right + LEGEND_GAP, top + 6.0));
+    frame.bottom + LABEL_BELOW + 4.0
+}
+
+fn up_axis(canvas: &mut Canvas, frame: &Frame) {
+    let ticks = &frame.up.ticks;
+    // Labels need a line's height each.
+    let room = (frame.bottom - frame.top) / count(ticks.len());
+    let every = step(&|every| room * count(every) >= SIZE * 1.3);
+    for (at, &tick) in ticks.iter().enumerate() {
+        let Some(y) = frame.y(tick) else { continue };
+        canvas.line((frame.left, y), (frame.right, y), "grid");
+        if at % every == 0 {
+            let place = (frame.left - TICK_GAP + 2.0, y + 4.0);
+            canvas.text(place, Anchor::End, &frame.up.label(tick));
+        }
+    }
+    canvas.line((frame.left, frame.top), (frame.left, frame.bottom), "axis");
+}
+
+fn across_axis(canvas: &mut Canvas, frame: &Frame) {
+    let bottom = frame.bottom;
+    canvas.line((frame.left, bottom), (frame.right, bottom), "axis");
+    let ticks: Vec<(f64, String)> = (frame.across.ticks.iter())
+        .filter_map(|tick| Some((frame.x(*tick)?, frame.across.label(*tick))))
+        .collect();
+    let every = step(&|every| fits(&ticks, every));
+    for (at, (x, label)) in ticks.iter().enumerate() {
+        canvas.line((*x, bottom), (*x, bottom + 4.0), "axis");
+        if at % every == 0 {
+            canvas.text((*x, bottom + 18.0), Anchor::Middle, label);
+        }
+    }
+}
+
+/// Returns whether every n-th label has a gap to its neighbour.
+fn fits(ticks: &[(f64, String)], every: usize) -> bool {
+    let labelled: Vec<_> = ticks.iter().step_by(every).collect();
+    labelled.windows(2).all(|pair| {
+        let half = |label: &str| text::width(label, SIZE) / 2.0;
+        pair[1].0 - pair[0].0 >= half(&pair[0].1) + half(&pair[1].1) + 6.0
+    })
+}
+
+/// Returns the least step between labelled ticks for which there is room.
+fn step(fits: &dyn Fn(usize) -> bool) -> usize {
+    (1..STEP_MAX).find(|every| fits(*every)).unwrap_or(STEP_MAX)
+}
+
+fn legend(canvas: &mut Canvas, panel: &Panel, at: Place) {
+    let mut y = at.1;
+    for one in panel.series.iter().filter(|one| !one.name.is_empty()) {
+        series::sample(canvas, one, (at.0, y), SAMPLE - 8.0);
+        for line in name_lines(one) {
+            canvas.text((at.0 + SAMPLE, y + 4.0), Anchor::Start, &line);
+            y += LEGEND_LINE;
+        }
+        y += LEGEND_SPACE;
+    }
+}
+
+fn legend_height(panel: &Panel) -> f64 {
+    let lines = count(legend_lines(panel).len());
+    lines * LEGEND_LINE + count(panel.series.len()) * LEGEND_SPACE
+}
+
+fn legend_lines(panel: &Panel) -> Vec<String> {
+    panel.series.iter().flat_map(name_lines).collect()
+}
+
+fn name_lines(series: &Series) -> Vec<String> {
+    text::wrapped(&series.name, SIZE, NAME_WIDTH)
+}
+
+/// Returns the ruler of a panel's vertical axis.
+fn up(panel: &Panel) -> Ruler {
+    let values: Vec<f64> = points(panel).filter_map(|(_, y)| y).collect();
+    Ruler::up(panel.up.scale, &values)
+}
+
+/// Returns all points of a panel, and the ends of their intervals.
+fn points(panel: &Panel) -> impl Iterator<Item = (f64, Option<f64>)> {
+    let points = panel.series.iter().flat_map(|series| &series.points);
+    points.flat_map(|point| {
+        let ends = point
+            .interval
+            .map_or([None; 2], |(low, high)| [Some(low), Some(high)]);
+        let ends = ends.into_iter().flatten().map(|end| (point.x, Some(end)));
+        std::iter::once((point.x, point.y)).chain(ends)
+    })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a few lines")]
+const fn count(lines: usize) -> f64 {
+    lines as f64
+}
+
+/// Least height of a frame, in pixels; a long legend makes it higher.
+const HEIGHT: f64 = 220.0;
+/// Distance between the vertical axis and its labels.
+const TICK_GAP: f64 = 8.0;
+/// Distance from the horizontal axis to its label's base line.
+const LABEL_BELOW: f64 = 36.0;
+/// Distance between frame and legend: half the width of the last tick label.
+const LEGEND_GAP: f64 = 24.0;
+/// Width of a sample in the legend, with the space behind it.
+const SAMPLE: f64 = 40.0;
+const LEGEND_LINE: f64 = 15.0;
+const LEGEND_SPACE: f64 = 4.0;
+/// Width at which a name is wrapped.
+const NAME_WIDTH: f64 = 170.0;
+/// More ticks than an axis has.
+const STEP_MAX: usize = 64;

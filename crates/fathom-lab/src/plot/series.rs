@@ -1,0 +1,86 @@
+//! Series in a frame: lines, steps, markers and intervals.
+
+use super::canvas::{Canvas, Place, colour, dashed};
+use super::panel::Frame;
+use super::{Point, Series, Shape};
+
+/// Draws a series.
+pub(super) fn draw(canvas: &mut Canvas, frame: &Frame, series: &Series) {
+    for run in runs(frame, series) {
+        match &run[..] {
+            [] => {}
+            // Without a line, a value between two missing ones would be lost.
+            [only] if !series.is_published => canvas.marker(*only, series.style, &mark(series)),
+            _ if series.shape == Shape::Scatter => {}
+            _ => canvas.polyline(&run, &line(series)),
+        }
+    }
+    for point in &series.points {
+        interval(canvas, frame, point, series.style);
+        let place = point.y.and_then(|y| frame.place(point.x, y));
+        if let Some(place) = place.filter(|_| has_markers(series)) {
+            canvas.marker(place, series.style, &mark(series));
+        }
+    }
+}
+
+/// Draws the sample of a series in the legend.
+pub(super) fn sample(canvas: &mut Canvas, series: &Series, at: Place, width: f64) {
+    if series.shape != Shape::Scatter {
+        canvas.line(at, (at.0 + width, at.1), &line(series));
+    }
+    if has_markers(series) {
+        canvas.marker((at.0 + width / 2.0, at.1), series.style, &mark(series));
+    }
+}
+
+/// Returns the places between missing values, run by run.
+fn runs(frame: &Frame, series: &Series) -> Vec<Vec<Place>> {
+    let mut runs = vec![Vec::new()];
+    let mut held = None;
+    for point in &series.points {
+        // A step ends where the next one begins, even if that one is missing.
+        let end = held.and_then(|y| frame.place(point.x, y));
+        let place = point.y.and_then(|y| frame.place(point.x, y));
+        if let Some(run) = runs.last_mut() {
+            run.extend(end);
+            run.extend(place);
+        }
+        if place.is_none() {
+            runs.push(Vec::new());
+        }
+        held = point.y.filter(|_| series.shape == Shape::Step);
+    }
+    runs
+}
+
+/// Draws the interval of a value as a bar with ends.
+fn interval(canvas: &mut Canvas, frame: &Frame, point: &Point, style: usize) {
+    let ends = point.interval.and_then(|(low, high)| {
+        let low = frame.place(point.x, low)?;
+        Some((low, frame.place(point.x, high)?))
+    });
+    let Some((low, high)) = ends else { return };
+    let class = format!("thin {}", colour(style));
+    canvas.line(low, high, &class);
+    for (x, y) in [low, high] {
+        canvas.line((x - 3.0, y), (x + 3.0, y), &class);
+    }
+}
+
+fn has_markers(series: &Series) -> bool {
+    series.is_published || series.shape == Shape::Scatter
+}
+
+fn mark(series: &Series) -> String {
+    format!("mark {}", colour(series.style))
+}
+
+/// Returns the classes of a line: that between published points is thin and only guides the eye.
+fn line(series: &Series) -> String {
+    if series.is_published {
+        format!("thin {}", colour(series.style))
+    } else {
+        format!("line {}", dashed(series.style))
+    }
+}

@@ -1,0 +1,159 @@
+//! Plots of every shape, checked for texts that overlap or leave the picture.
+
+use super::check::faults;
+use super::*;
+
+fn points(values: &[(f64, Option<f64>)]) -> Vec<Point> {
+    values.iter().map(|(x, y)| Point::new(*x, *y)).collect()
+}
+
+fn plot(series: Vec<Series>) -> Plot {
+    Plot {
+        title: "t & u".into(),
+        panels: vec![Panel {
+            across: Axis::new("depth", Scale::Doubling),
+            up: Axis::new("IOPS", Scale::Auto),
+            series,
+        }],
+    }
+}
+
+#[track_caller]
+fn drawn(plot: &Plot) -> String {
+    let svg = plot.svg();
+    assert_eq!(faults(&svg), [""; 0], "{svg}");
+    assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+    svg
+}
+
+/// Returns the number of markers of a picture without those of the legend.
+fn markers(svg: &str, published: usize) -> usize {
+    svg.matches("<path").count() - published
+}
+
+#[test]
+fn every_series_and_its_name_are_drawn() {
+    let line = |name: &str, y: f64| {
+        let points = points(&[(1.0, Some(y)), (64.0, Some(y * 2.0))]);
+        Series::measured(name, 0, points)
+    };
+    let svg = drawn(&plot(vec![line("measured", 10.0), line("a<b", 20.0)]));
+    assert_eq!(svg.matches("<polyline").count(), 2);
+    assert!(svg.contains("a&lt;b") && svg.contains("t &amp; u"), "{svg}");
+}
+
+#[test]
+fn no_line_crosses_a_missing_point() {
+    let gap = points(&[
+        (1.0, Some(1.0)),
+        (2.0, Some(2.0)),
+        (4.0, None),
+        (8.0, Some(3.0)),
+    ]);
+    let svg = drawn(&plot(vec![Series::measured("gap", 0, gap.clone())]));
+    assert_eq!(svg.matches("<polyline").count(), 1, "{svg}");
+    // The value behind the gap has no neighbour to be joined to.
+    assert_eq!(markers(&svg, 0), 1, "{svg}");
+    let svg = drawn(&plot(vec![Series::published("gap", 0, gap)]));
+    assert_eq!(markers(&svg, 1), 3, "{svg}");
+}
+
+#[test]
+fn steps_hold_their_value_to_the_next() {
+    let mut step = Series::measured(
+        "s",
+        0,
+        points(&[(1.0, Some(1.0)), (2.0, Some(2.0)), (4.0, None)]),
+    );
+    step.shape = Shape::Step;
+    let svg = drawn(&plot(vec![step]));
+    let (_, line) = svg.split_once("points=\"").unwrap();
+    let line = line.split_once('"').unwrap().0;
+    assert_eq!(line.split(' ').count(), 4, "{line}");
+}
+
+#[test]
+fn intervals_are_bars() {
+    let one = Point {
+        interval: Some((1.0, 3.0)),
+        ..Point::new(1.0, Some(2.0))
+    };
+    let plain = drawn(&plot(vec![Series::measured(
+        "i",
+        0,
+        [Point {
+            interval: None,
+            ..one
+        }],
+    )]));
+    let bars = drawn(&plot(vec![Series::measured("i", 0, [one])]));
+    let lines = |svg: &str| svg.matches("class=\"thin").count();
+    assert_eq!(lines(&bars), lines(&plain) + 3);
+}
+
+#[test]
+fn long_titles_and_names_are_wrapped() {
+    let mut plot = plot(vec![Series::measured(
+        "a name that is far too long for the space beside the frame of its panel",
+        0,
+        points(&[(1.0, Some(1.0))]),
+    )]);
+    plot.title = "word ".repeat(60);
+    let svg = drawn(&plot);
+    assert_eq!(svg.matches("word").count(), 60);
+}
+
+#[test]
+fn many_series_and_ticks_fit() {
+    let wide = (0..30).map(|exponent| Point::new(f64::from(exponent).exp2(), Some(1.0)));
+    let wide: Vec<Point> = wide.collect();
+    let name = |at: usize| format!("memory, buffers {at}, published");
+    let series = (0..30).map(|at| Series::published(name(at), at, wide.clone()));
+    let mut plot = plot(series.collect());
+    drawn(&plot);
+    plot.panels[0].across.scale = Scale::Bytes;
+    plot.panels[0].up = Axis::new("ns", Scale::Auto);
+    plot.panels[0].series[0].points[0].y = Some(1e-3);
+    plot.panels[0].series[0].points[1].y = Some(1e12);
+    plot.panels.push(plot.panels[0].clone());
+    drawn(&plot);
+}
+
+#[test]
+fn plots_may_be_empty() {
+    drawn(&plot(Vec::new()));
+    drawn(&plot(vec![Series::default()]));
+    drawn(&plot(vec![Series::measured(
+        "n",
+        0,
+        points(&[(0.0, Some(0.0)), (0.0, Some(-1.0))]),
+    )]));
+}
+
+#[test]
+fn the_style_sheet_has_both_schemes() {
+    let svg = drawn(&plot(Vec::new()));
+    let (light, dark) = svg
+        .split_once("@media (prefers-color-scheme:dark)")
+        .unwrap();
+    for class in [".paper", "text", ".grid", ".axis", ".c0", ".c6"] {
+        assert!(light.contains(class) && dark.contains(class), "{class}");
+    }
+}
+
+#[test]
+fn committed_plots_have_no_faults() {
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let plots = std::fs::read_dir(docs)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let plots: Vec<_> = plots
+        .filter(|path| path.extension().is_some_and(|end| end == "svg"))
+        .collect();
+    assert!(!plots.is_empty());
+    for path in plots {
+        let svg = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(faults(&svg), [""; 0], "{}", path.display());
+    }
+}

@@ -1,0 +1,54 @@
+//! Estimated widths of texts: SVG neither wraps nor reports them.
+
+/// Returns the estimated width of a text in pixels, at a font size in pixels.
+pub(crate) fn width(text: &str, size: f64) -> f64 {
+    text.chars().map(ems).sum::<f64>() * size
+}
+
+/// Breaks a text at spaces into lines of at most `width` pixels; a longer word has its own line.
+pub(crate) fn wrapped(text: &str, size: f64, width: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if self::width(&format!("{line} {word}"), size) <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// Returns the advance of a character in ems, rounded up from DejaVu Sans. A viewer substitutes
+/// its own `sans-serif`; DejaVu and Verdana are the widest in use, so the estimate is an upper
+/// bound for the others.
+const fn ems(character: char) -> f64 {
+    match character {
+        'i' | 'j' | 'l' | '\'' => 0.29,
+        ' ' | '.' | ',' | ':' | ';' | 'I' | '/' | '|' => 0.36,
+        'f' | 't' | 'r' | '(' | ')' | '[' | ']' | '-' => 0.42,
+        'm' | 'M' | 'W' | '%' | '@' | '…' => 1.0,
+        'w' | '+' | '=' | '<' | '>' | '÷' | '–' => 0.84,
+        'A'..='Z' => 0.79,
+        _ => 0.65,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_at_spaces() {
+        assert_eq!(wrapped("aa bb cc", 10.0, 34.0), ["aa bb", "cc"]);
+        assert_eq!(wrapped("aaaaaaaa b", 10.0, 20.0), ["aaaaaaaa", "b"]);
+        assert!(wrapped("", 10.0, 20.0).is_empty());
+    }
+
+    #[test]
+    fn wide_letters_take_more_room() {
+        assert!(width("WWW", 12.0) > width("iii", 12.0) * 3.0);
+        assert!((width("ab", 10.0) - 13.0).abs() < 1e-9);
+    }
+}
