@@ -24,6 +24,7 @@ pub mod names;
 pub mod numa;
 pub mod peak_allocation;
 pub mod pinned;
+pub mod shared_words;
 pub mod signals;
 pub mod socket_pipe;
 pub mod sockets;
