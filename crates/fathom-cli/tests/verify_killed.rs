@@ -1,11 +1,12 @@
-//! Verification of what a run wrote that was killed: every write that it saw complete is there.
+//! Verification of what a run wrote that was killed or interrupted: every write that it saw
+//! complete is there, and the state that is left reports those that are not.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use common::Folder;
 
@@ -17,14 +18,14 @@ fn kills() -> u64 {
     kills.and_then(|kills| kills.parse().ok()).unwrap_or(5)
 }
 
-/// Kills a run of random writes once its log has this length.
-fn kill_at(folder: &Folder, number: u64, log_bytes: u64) {
+/// Sends a run of random writes this signal once its log has this length.
+fn end_at(folder: &Folder, signal: &str, number: u64, log_bytes: u64) {
     let words = format!(
-        "run --name=t --filename=data --rw=randwrite --norandommap --bs=4k --size=1m \
-         --io_size=100g --verify=crc32c --randseed={} --write_lat_log=t --log_offset=1",
+        "run {JOB} --rw=randwrite --norandommap --io_size=100g --randseed={} --write_lat_log=t \
+         --log_offset=1 --verify_state_save=1",
         1000 + number
     );
-    let log = folder.path().join("t_lat.1.log");
+    let log = folder.path().join(LOG);
     // The last run's log is whole until this one begins, and would pass for its own.
     let _may_be_missing = std::fs::remove_file(&log);
     let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), &words);
@@ -37,7 +38,9 @@ fn kill_at(folder: &Folder, number: u64, log_bytes: u64) {
         assert!(child.try_wait().unwrap().is_none(), "the run ended");
         std::thread::yield_now();
     }
-    child.kill().unwrap();
+    let id = child.id().to_string();
+    let sent = Command::new("kill").args(["-s", signal, &id]).status();
+    assert!(sent.unwrap().success());
     child.wait().unwrap();
 }
 
@@ -54,23 +57,34 @@ fn logged(log: &Path, blocks: usize) -> Vec<Option<u64>> {
     last
 }
 
-#[test]
-fn logged_writes_of_a_killed_run_are_in_the_file() {
-    let folder = Folder::new();
-    let all = "run --name=t --filename=data --bs=4k --size=1m --verify=crc32c";
-    folder
-        .fathom(&format!("{all} --rw=write --do_verify=0"))
-        .expect(0);
-    let mut seen = 0;
-    for number in 0..kills() {
+/// Contents of the file before and after a run, and the last logged write of each block.
+struct Ended {
+    before: Vec<u8>,
+    after: Vec<u8>,
+    last: Vec<Option<u64>>,
+}
+
+impl Ended {
+    /// Ends a run by a signal.
+    fn by(folder: &Folder, signal: &str, number: u64) -> Self {
         let path = folder.path().join("data");
         let before = std::fs::read(&path).unwrap();
-        kill_at(&folder, number, 1 + number * 7919 % 200_000);
+        end_at(folder, signal, number, 1 + number * 7919 % 200_000);
         let after = std::fs::read(&path).unwrap();
-        let last = logged(&folder.path().join("t_lat.1.log"), after.len() / BLOCK);
-        let blocks = before.chunks(BLOCK).zip(after.chunks(BLOCK)).zip(last);
-        for (block, ((before, after), last)) in blocks.enumerate() {
-            let Some(last) = last else { continue };
+        let last = logged(&folder.path().join(LOG), after.len() / BLOCK);
+        Self {
+            before,
+            after,
+            last,
+        }
+    }
+
+    /// Checks that logged writes are in the file; returns the number of their blocks.
+    fn check_blocks(&self) -> u64 {
+        let contents = self.before.chunks(BLOCK).zip(self.after.chunks(BLOCK));
+        let mut seen = 0;
+        for (block, ((before, after), last)) in contents.zip(&self.last).enumerate() {
+            let Some(last) = *last else { continue };
             seen += 1;
             let is_new = before != after;
             assert!(is_new, "block {block}: write {last} is missing");
@@ -80,8 +94,70 @@ fn logged_writes_of_a_killed_run_are_in_the_file() {
                 "block {block}: {written}, and {last} was seen"
             );
         }
-        // And no block is torn.
-        folder.fathom(&format!("{all} --rw=read")).expect(0);
+        seen
     }
-    assert!(seen > 0, "no write was logged");
+
+    /// Checks that the state of the run agrees with the file, and reports each logged write that is
+    /// taken from it, but for the one that may have been in flight again.
+    fn check_state(&self, folder: &Folder, seen: u64) {
+        let read = format!("run {JOB} --rw=read --verify_state_load=1 --continue_on_error=verify");
+        folder.fathom(&read).expect(0);
+        let mut lost = self.after.clone();
+        for (block, _) in self
+            .last
+            .iter()
+            .enumerate()
+            .filter(|(_, last)| last.is_some())
+        {
+            let range = block * BLOCK..(block + 1) * BLOCK;
+            lost[range.clone()].copy_from_slice(&self.before[range]);
+        }
+        folder.write("data", lost);
+        let run = folder.fathom(&format!("{read} --output-format=json"));
+        let found = &run.json()["jobs"][0]["fathom"]["verify"]["mismatches"];
+        let found = found.as_u64().unwrap_or(0);
+        assert!(found + 1 >= seen && found <= seen, "{found} of {seen}");
+        folder.write("data", &self.after);
+    }
 }
+
+/// Returns a folder with a written file.
+fn written() -> Folder {
+    let folder = Folder::new();
+    folder
+        .fathom(&format!("run {JOB} --rw=write --do_verify=0"))
+        .expect(0);
+    folder
+}
+
+#[test]
+fn logged_writes_of_a_killed_run_are_there_or_reported() {
+    let folder = written();
+    let mut all = 0;
+    for number in 0..kills() {
+        let ended = Ended::by(&folder, "KILL", number);
+        let seen = ended.check_blocks();
+        ended.check_state(&folder, seen);
+        all += seen;
+        // And no block is torn.
+        folder.fathom(&format!("run {JOB} --rw=read")).expect(0);
+    }
+    assert!(all > 0, "no write was logged");
+}
+
+#[test]
+fn logged_writes_of_an_interrupted_run_are_there_or_reported() {
+    let folder = written();
+    for (number, signal) in (0..).zip(["INT", "TERM"]) {
+        let ended = Ended::by(&folder, signal, 1 + number);
+        let seen = ended.check_blocks();
+        assert!(seen > 0, "no write was logged");
+        ended.check_state(&folder, seen);
+        let mut names = folder.names();
+        names.retain(|name| name.contains("verify"));
+        assert_eq!(names, ["local-t-0-verify.state"]);
+    }
+}
+
+const JOB: &str = "--name=t --filename=data --bs=4k --size=1m --verify=crc32c";
+const LOG: &str = "t_lat.1.log";

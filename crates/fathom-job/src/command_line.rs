@@ -214,6 +214,7 @@ impl Reader<'_> {
             Action::TerseVersion => {
                 settings.terse_version = switch_values::terse_version(given, findings)?
             }
+            Action::AuxPath => settings.aux_path = text.map(str::to_owned),
             // fio's default prefix.
             Action::BandwidthLog => {
                 let prefix = text.filter(|prefix| !prefix.is_empty()).unwrap_or("agg");

@@ -143,7 +143,12 @@ fn push_switches(text: &mut String) {
                 "stricter: flags unknown categories. `parse`, `file`, `random`, `process` and \
                  `io` print the lines that tools parse, fewer than fio; the others print nothing"
             }
-            Action::TriggerTimeout => "same, but no verification state is saved",
+            Action::TriggerTimeout => {
+                "same; verification states are saved only with `verify_state_save=1`"
+            }
+            Action::AuxPath => {
+                "different: for saved verify states and blocks alone; a missing folder is an error"
+            }
             Action::ShowCommand => {
                 "different: prints nothing if a job has errors; fio prints the options it \
                  understood"

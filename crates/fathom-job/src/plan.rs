@@ -121,6 +121,8 @@ pub struct Settings {
     pub debug: crate::debug::DebugOptions,
     /// `--status-interval`: interval between complete reports while jobs run.
     pub status_interval: Option<Nanos>,
+    /// `--aux-path`: folder of the files that verification saves; `None`: the current one.
+    pub aux_path: Option<String>,
     /// `--bandwidth-log`: prefix of the aggregate bandwidth logs.
     pub bandwidth_log: Option<String>,
     /// `--idle-prof`: measure CPU idleness while jobs run.

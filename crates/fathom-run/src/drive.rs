@@ -275,8 +275,6 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
         outcome.cpu.system_us += helpers_us(thread_id, offload::at_work(told));
     }
     handles.cell.publish(&worker.progress());
-    let unsaved = context.verified.save_state(&worker);
-    outcome.warnings.extend(unsaved);
     let results = worker.into_results();
     outcome.warnings.extend(context.verified.tell(&results));
     outcome.results = Some(results);

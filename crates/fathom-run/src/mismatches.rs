@@ -1,31 +1,31 @@
 //! Mismatches of verified data, as a job that has ended tells of them: warnings for those that it
 //! tolerated, and files with the blocks (`verify_dump`).
 //!
-//! The files have fio's names, in the current directory: `FILE.OFFSET.received` and
-//! `FILE.OFFSET.expected`, or `FILE.OFFSET.hdr_fail` for a block whose header is not the expected
-//! one. A file that cannot be written is a warning: the report matters more.
+//! The files have fio's names, in the current directory or below `--aux-path`:
+//! `FILE.OFFSET.received` and `FILE.OFFSET.expected`, or `FILE.OFFSET.hdr_fail` for a block
+//! whose header is not the expected one. A file that cannot be written is a warning: the report
+//! matters more.
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fathom_record::Warning;
 use fathom_setup::translate::JobSetup;
-use fathom_workload::{DumpedBlock, Mismatches, Results, Worker};
-
-use crate::verify_state::StateFile;
+use fathom_workload::{DumpedBlock, Mismatches, Results};
 
 /// Names of a job and of its files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VerifiedFiles {
     job: String,
     paths: Vec<String>,
-    state: Option<StateFile>,
+    /// Folder of saved blocks; empty: the current one.
+    folder: PathBuf,
 }
 
 impl VerifiedFiles {
     /// Returns the names of a job that verifies; empty for others.
-    pub(crate) fn of(setup: &JobSetup) -> Self {
+    pub(crate) fn of(setup: &JobSetup, folder: &Path) -> Self {
         if setup.worker.verify.is_none() {
             return Self::default();
         }
@@ -33,20 +33,14 @@ impl VerifiedFiles {
         Self {
             job: setup.job.clone_name(setup.place.clone).to_owned(),
             paths: paths.collect(),
-            state: StateFile::of(setup),
+            folder: folder.to_owned(),
         }
-    }
-
-    /// Saves the verify state of a job that has ended, if it has one; returns a warning if that
-    /// fails.
-    pub(crate) fn save_state(&self, worker: &Worker) -> Option<Warning> {
-        self.state.as_ref()?.save(&worker.generations())
     }
 
     /// Saves the blocks of all mismatches, and returns warnings about them.
     pub(crate) fn tell(&self, results: &Results) -> Vec<Warning> {
         let mut warnings = self.tolerated(results);
-        warnings.extend(self.dump(&results.mismatches, Path::new("")));
+        warnings.extend(self.dump(&results.mismatches, &self.folder));
         warnings
     }
 
@@ -143,7 +137,7 @@ mod tests {
         VerifiedFiles {
             job: "t".into(),
             paths: vec!["/somewhere/data".into()],
-            state: None,
+            folder: PathBuf::new(),
         }
     }
 

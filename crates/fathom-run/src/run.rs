@@ -10,6 +10,7 @@
 //! may run several plans at once.
 
 use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,7 +19,7 @@ use fathom_engine::{Registry, start};
 use fathom_host::block_tree::BlockTree;
 use fathom_host::machine::machine;
 use fathom_host::output_file::Stop;
-use fathom_job::{ClockSource, DebugOptions, Plan, Settings};
+use fathom_job::{ClockSource, Plan, Settings};
 use fathom_log::{LineCounts, LogSummary, Logs, OpenLogs};
 use fathom_record::{JobRecord, LogRecord, RECORD_VERSION, Record, Warning};
 use fathom_setup::check::scheduler::SchedulerChange;
@@ -50,7 +51,7 @@ use crate::prepare;
 use crate::recording::Recording;
 use crate::run_files::RunFiles;
 use crate::tracing_engine::Trace;
-use crate::verify_state;
+use crate::verify_state::{self, SavedStates};
 
 /// Runs a plan: checks all of it, lays out its files, runs its jobs and collects their results.
 ///
@@ -104,7 +105,7 @@ fn run_stoppable(
     let mut preflight = preflight(plan, settings, Host::Local(&RunFiles::new(engines, clock)));
     let alone = session.jobs_fail_alone;
     let failing = check_all(plan, &mut preflight, engines, clock, alone)?;
-    let problems = verify_state::load(&mut preflight.setups);
+    let problems = verify_state::load(&mut preflight.setups, aux_path(settings));
     if !problems.is_empty() {
         return Err(RunError { problems });
     }
@@ -118,17 +119,21 @@ fn run_stoppable(
     (session.tell)(RunEvent::Starting(setups.len()));
     let noted = prepare::lay_out(setups, &failing, clock, session)?;
     prepare::pre_read(setups, session.stops);
+    let runs_jobs = !plan.jobs.iter().any(|job| job.options.create_only);
+    let (states, unkept) = match runs_jobs {
+        true => SavedStates::begin(&mut preflight.setups, aux_path(settings)),
+        false => Default::default(),
+    };
+    let setups = &preflight.setups;
     let groups = cgroup::Made::by(plan);
     let baseline = Baseline::capture(setups, clock.now());
     let idle = settings.idle_profile;
     let idle = idle.map(|profile| IdleWatch::start(profile, &clock));
     let (mut logs, mut broken) = (None, None);
-    let outcomes = if plan.jobs.iter().any(|job| job.options.create_only) {
-        setups.iter().map(|_| None).collect()
-    } else {
+    let mut outcomes = if runs_jobs {
         let bandwidth;
         (logs, bandwidth) = opened.begin(clock.now(), stop.clone())?;
-        let launches = launches(setups, engines, clock, &logs, &stop, &settings.debug);
+        let launches = launches(setups, engines, clock, &logs, &stop, settings);
         let lifecycle = Lifecycle::new(plan, setups.iter().map(|setup| setup.place));
         let goals = goals(plan);
         let so_far = |outcomes: Vec<Option<JobOutcome>>, snapshot: &Snapshot| Record {
@@ -141,13 +146,17 @@ fn run_stoppable(
         let outcomes;
         (outcomes, broken) = run_all(launches, lifecycle, &shared, session, &so_far, bandwidth);
         outcomes
+    } else {
+        setups.iter().map(|_| None).collect()
     };
+    states.save(setups, &mut outcomes);
     let finished = end_logs(logs, broken, &outcomes, session, &clock);
     let idleness = idle.map(|watch| watch.finish());
     let evidence = baseline.finish(setups, clock.now());
     let kept = prepare::clear(setups);
     groups.clear();
-    let later = noted.into_iter().chain(kept).chain(gtod.warning());
+    let later = noted.into_iter().chain(unkept).chain(kept);
+    let later = later.chain(gtod.warning());
     let later = later.chain(time_of_day_set(&clock));
     let later = later.chain(finished.warnings);
     warnings.extend(later);
@@ -164,6 +173,11 @@ fn run_stoppable(
         log_failed: finished.failed,
         ..record(plan, preflight, ended, &clock)
     })
+}
+
+/// Returns the folder of verify states and saved blocks; empty: the current one.
+fn aux_path(settings: &Settings) -> &Path {
+    Path::new(settings.aux_path.as_deref().unwrap_or_default())
 }
 
 /// Announces the planned jobs and the warnings that precede the results.
@@ -350,7 +364,7 @@ fn launches(
     clock: Clock,
     logs: &Option<Logs>,
     stop: &Stop,
-    debug: &DebugOptions,
+    settings: &Settings,
 ) -> Vec<Launch> {
     let mut locks = FileLocks::default();
     let each = setups.iter().enumerate().map(|(index, setup)| {
@@ -374,8 +388,8 @@ fn launches(
                 files: u32::try_from(files).unwrap_or(u32::MAX),
                 log: logs.as_ref().and_then(|logs| logs.job(index)),
                 hooks: Hooks::of(job, setup.place.clone),
-                verified: VerifiedFiles::of(setup),
-                trace: Trace::of(setup, debug),
+                verified: VerifiedFiles::of(setup, aux_path(settings)),
+                trace: Trace::of(setup, &settings.debug),
                 replay: setup.replay.clone(),
                 recording: Recording::of(setup, stop),
                 early_end: setup.early_end.clone(),

@@ -1,111 +1,216 @@
-//! Verify states: loaded before the run (`verify_state_load`), saved when a job has ended, was
-//! interrupted or has failed (`verify_state_save`).
+//! Verify states: loaded before the run (`verify_state_load`), kept while it lasts, and saved when
+//! it has ended, was interrupted or has failed (`verify_state_save`).
 //!
-//! One file per job, in the current directory and with fio's name, `local-JOB-N-verify.state`. It
-//! is written beside and renamed, so that an earlier one is whole until then.
+//! One file per job, in the current directory or below `--aux-path`, with fio's name,
+//! `local-JOB-N-verify.state`. It is written beside and renamed, so that an earlier one is whole
+//! until then. States are saved when the last job has ended, not each with its job: a later job may
+//! write the same blocks. For runs that are killed, see `unfinished.rs`.
 
+mod unfinished;
+
+use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fathom_record::Warning;
+use fathom_setup::outcome::JobOutcome;
 use fathom_setup::translate::JobSetup;
 use fathom_setup::{ProblemKind, RunProblem};
 use fathom_workload::{FileState, GenerationMap, VerifyState};
 
-/// State file to save for one job.
-#[derive(Clone, Debug)]
-pub(crate) struct StateFile {
-    name: String,
-    job: String,
-    paths: Vec<String>,
+use unfinished::UnfinishedState;
+
+/// States that jobs of a run save.
+#[derive(Debug, Default)]
+pub(crate) struct SavedStates {
+    folder: PathBuf,
+    unfinished: UnfinishedState,
 }
 
-impl StateFile {
-    /// Returns the state file of a job that saves one.
-    pub(crate) fn of(setup: &JobSetup) -> Option<Self> {
-        let saves = setup.job.options.verification.saves_state && setup.worker.verify.is_some();
-        saves.then(|| Self {
-            name: name_of(setup),
-            job: setup.name.clone(),
-            paths: setup.files.iter().map(|file| file.path.clone()).collect(),
-        })
+impl SavedStates {
+    /// Moves the maps of the jobs that save states to a file, for the case that the run is killed;
+    /// returns a warning if there can be none.
+    pub(crate) fn begin(setups: &mut [JobSetup], folder: &Path) -> (Self, Option<Warning>) {
+        let (unfinished, warning) = UnfinishedState::begin(setups, folder);
+        let states = Self {
+            folder: folder.to_owned(),
+            unfinished,
+        };
+        (states, warning)
     }
 
-    /// Saves what is known of the files; returns a warning if that fails.
-    pub(crate) fn save(&self, maps: &[Option<Arc<GenerationMap>>]) -> Option<Warning> {
-        let files = self.paths.iter().zip(maps).filter_map(|(path, map)| {
-            let map = map.as_ref()?;
-            Some(FileState::of(path.clone(), map))
-        });
-        let state = VerifyState {
-            job: self.job.clone(),
-            files: files.collect(),
-        };
-        let error = write(&self.name, &state.encode()).err()?;
-        Some(Warning {
-            code: "verify_state".into(),
-            job: self.job.clone(),
-            message: format!("cannot save the verify state: {}: {error}", self.name),
-            hint: "run in a directory that can be written".into(),
-        })
+    /// Saves what is known of the files of each job that has run, and adds a warning to those of
+    /// which that fails.
+    pub(crate) fn save(mut self, setups: &[JobSetup], outcomes: &mut [Option<JobOutcome>]) {
+        let jobs = setups
+            .iter()
+            .zip(outcomes)
+            .filter(|(setup, _)| saves(setup));
+        for (setup, outcome) in jobs {
+            let Some(outcome) = outcome.as_mut().filter(|job| job.results.is_some()) else {
+                continue;
+            };
+            let path = path_of(setup, &self.folder);
+            if let Err(error) = write(&path, &state_of(setup).encode()) {
+                // What was kept for a kill says the same.
+                self.unfinished.leave(&path);
+                outcome.warnings.push(cannot_save(setup, &path, &error));
+            }
+        }
+    }
+}
+
+/// Returns whether a job saves its state.
+fn saves(setup: &JobSetup) -> bool {
+    setup.job.options.verification.saves_state && setup.worker.verify.is_some()
+}
+
+fn state_of(setup: &JobSetup) -> VerifyState {
+    let files = setup.files.iter().zip(&setup.worker.generations);
+    let files = files.filter_map(|(file, map)| {
+        let map = map.as_ref()?;
+        Some(FileState::of(file.path.clone(), map))
+    });
+    VerifyState {
+        is_complete: true,
+        jobs: vec![setup.name.clone()],
+        files: files.collect(),
+    }
+}
+
+fn cannot_save(setup: &JobSetup, path: &Path, error: &io::Error) -> Warning {
+    Warning {
+        code: "verify_state".into(),
+        job: setup.name.clone(),
+        message: format!("cannot save the verify state: {}: {error}", path.display()),
+        hint: "run in a directory that can be written, or name one with `--aux-path`".into(),
     }
 }
 
 /// Loads the states that jobs ask for, and returns what is wrong with them.
-pub(crate) fn load(setups: &mut [JobSetup]) -> Vec<RunProblem> {
-    let wanting = setups
-        .iter_mut()
-        .filter(|setup| setup.job.options.verification.loads_state);
-    wanting.filter_map(|setup| load_one(setup).err()).collect()
+pub(crate) fn load(setups: &mut [JobSetup], folder: &Path) -> Vec<RunProblem> {
+    let mut states: BTreeMap<String, FileState> = BTreeMap::new();
+    let mut problems = Vec::new();
+    for setup in setups.iter().filter(|setup| loads(setup)) {
+        match load_one(setup, folder) {
+            Ok(files) => files.into_iter().for_each(|file| add(&mut states, file)),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if problems.is_empty() && !states.is_empty() {
+        restore(setups, states);
+    }
+    problems
 }
 
-fn load_one(setup: &mut JobSetup) -> Result<(), RunProblem> {
-    let name = name_of(setup);
+/// Returns whether a job loads a state.
+fn loads(setup: &JobSetup) -> bool {
+    setup.job.options.verification.loads_state
+}
+
+fn add(states: &mut BTreeMap<String, FileState>, file: FileState) {
+    match states.get_mut(&file.path) {
+        // Of another job on the same file.
+        Some(state) => state.merge(&file),
+        None => {
+            states.insert(file.path.clone(), file);
+        }
+    }
+}
+
+/// Gives the files' states to the jobs that load them, and to those that share a map with them:
+/// otherwise the writes of the latter would be taken for damage.
+fn restore(setups: &mut [JobSetup], states: BTreeMap<String, FileState>) {
+    let is_uniform = |path: &str| {
+        let mut shared = setups.iter().flat_map(|setup| {
+            let files = setup.files.iter().zip(&setup.worker.generations);
+            files.filter_map(|(file, map)| map.as_ref().filter(|_| file.path == path))
+        });
+        shared.all(|map| map.is_uniform())
+    };
+    let maps: BTreeMap<_, _> = states
+        .into_iter()
+        .map(|(path, state)| {
+            let map = GenerationMap::restored(state.layout, state.entries);
+            let map = map.shared(is_uniform(&path));
+            (path, Arc::new(map))
+        })
+        .collect();
+    for setup in setups {
+        let loads = loads(setup);
+        if loads {
+            setup.worker.generations.resize(setup.files.len(), None);
+        }
+        let files = setup.files.iter().zip(&mut setup.worker.generations);
+        for (file, map) in files.filter(|(_, map)| loads || map.is_some()) {
+            if let Some(restored) = maps.get(&file.path) {
+                *map = Some(Arc::clone(restored));
+            }
+        }
+        if let Some(verify) = setup.worker.verify.as_mut().filter(|_| loads) {
+            verify.has_state = true;
+        }
+    }
+}
+
+/// Returns the states of a job's files.
+fn load_one(setup: &JobSetup, folder: &Path) -> Result<Vec<FileState>, RunProblem> {
+    let path = path_of(setup, folder);
     let refused = |why: String, hint: &str| {
-        let message = format!("cannot load the verify state: {name}: {why}");
+        let message = format!("cannot load the verify state: {}: {why}", path.display());
         RunProblem::new(ProblemKind::VerifyState, message)
             .hint(hint)
             .at(&setup.job, "verify_state_load")
     };
     let again = "write the data with `verify_state_save=1`, in this directory and as this job";
-    let bytes = fs::read(&name).map_err(|error| refused(error.to_string(), again))?;
+    // Of a later run than the complete one, which was killed.
+    let read = match fs::read(unfinished_of(&path)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => fs::read(&path),
+        read => read,
+    };
+    let bytes = read.map_err(|error| refused(error.to_string(), again))?;
     let state = VerifyState::decode(&bytes).map_err(|error| refused(error.to_string(), again))?;
-    if state.job != setup.name {
-        return Err(refused(format!("it is of job `{}`", state.job), again));
+    if !state.jobs.contains(&setup.name) {
+        return Err(refused(
+            format!("it is of job `{}`", state.jobs.join("`, `")),
+            again,
+        ));
     }
-    let mut maps = Vec::new();
-    for file in &setup.files {
-        let saved = state.files.iter().find(|saved| saved.path == file.path);
-        let Some(saved) = saved else {
-            return Err(refused(format!("it has no file `{}`", file.path), again));
-        };
-        let map = GenerationMap::restored(saved.layout, saved.entries.clone());
-        maps.push(Some(Arc::new(map)));
+    let mut files = state.files;
+    files.retain(|saved| setup.files.iter().any(|file| file.path == saved.path));
+    let is_missing = |path: &String| !files.iter().any(|saved| saved.path == *path);
+    if let Some(file) = setup.files.iter().find(|file| is_missing(&file.path)) {
+        return Err(refused(format!("it has no file `{}`", file.path), again));
     }
-    setup.worker.generations = maps;
-    if let Some(verify) = &mut setup.worker.verify {
-        verify.has_state = true;
-    }
-    Ok(())
+    Ok(files)
 }
 
-/// Returns fio's name of a job's state file.
-fn name_of(setup: &JobSetup) -> String {
+/// Returns the path of a job's state, with fio's name.
+fn path_of(setup: &JobSetup, folder: &Path) -> PathBuf {
     let job = setup.name.replace('/', ".");
-    format!("local-{job}-{}-verify.state", setup.place.number - 1)
+    folder.join(format!(
+        "local-{job}-{}-verify.state",
+        setup.place.number - 1
+    ))
+}
+
+/// Returns the path of the state of a job that has not ended yet.
+fn unfinished_of(path: &Path) -> PathBuf {
+    path.with_extension("state.unfinished")
 }
 
 /// Writes a file beside its name, and renames it.
-fn write(name: &str, bytes: &[u8]) -> io::Result<()> {
-    let part = format!("{name}.part");
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let part = path.with_extension("state.part");
     let written = File::create(&part).and_then(|mut file| {
         file.write_all(bytes)?;
         // Before the rename: a crash must not leave a name without content.
         file.sync_all()
     });
     written
-        .and_then(|()| fs::rename(&part, name))
+        .and_then(|()| fs::rename(&part, path))
         .inspect_err(|_| {
             let _gone = fs::remove_file(&part);
         })

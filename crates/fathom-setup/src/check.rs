@@ -2,6 +2,7 @@
 //! cannot work, and sizes that make no sense. One pass reports every problem of every job.
 
 mod atomic;
+mod aux_path;
 mod engine_fit;
 pub mod pollers;
 mod process;
@@ -59,6 +60,7 @@ pub fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Vec<RunPr
             }
         }
     }
+    checker.problems.extend(aux_path::check(settings, setups));
     checker.problems.extend(memory(setups));
     checker.problems.extend(slot_limit(setups));
     checker.problems

@@ -77,6 +77,8 @@ problem_kinds! {
     NoVerifyPattern = "no_verify_pattern",
     /// A verify state that cannot be loaded, or is of other data.
     VerifyState = "verify_state",
+    /// `--aux-path` is no directory.
+    NoAuxPath = "no_aux_path",
 
     // Files and devices.
     /// `--readonly` forbids what the job does.

@@ -72,8 +72,8 @@ pub use results::{
 pub use steady::{Figure, SteadyGroup, SteadyRule, SteadySample, SteadyStatus};
 pub use turn::{Control, turn};
 pub use verify::{
-    Change, Content, DumpedBlock, Expected, FileState, FoundMismatch, Generation, GenerationMap,
-    Header, HeaderUnfit, MapLayout, Mismatch, Mismatches, Stamp, StateError, Verifier, VerifyError,
-    VerifyState, map_layout,
+    Change, Content, DumpedBlock, EntryMemory, Expected, FileState, FoundMismatch, Generation,
+    GenerationMap, Header, HeaderUnfit, MapLayout, Mismatch, Mismatches, Stamp, StateError,
+    Verifier, VerifyError, VerifyState, map_layout,
 };
 pub use worker::{ConfigError, Worker};

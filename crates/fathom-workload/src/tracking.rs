@@ -113,11 +113,6 @@ impl Tracking {
         map.expected(offset, length, seen.get(skipped..).unwrap_or_default())
     }
 
-    /// Returns all maps, by file.
-    pub(crate) fn maps(&self) -> &[Option<Arc<GenerationMap>>] {
-        &self.files
-    }
-
     /// Returns the map of a file.
     pub(crate) fn map(&self, file: FileIndex) -> Option<&GenerationMap> {
         self.files.get(file.index())?.as_deref()

@@ -14,6 +14,7 @@
 //! header, as in fio. `Pattern` has no header: every byte of a block is the pattern's.
 
 mod contended;
+mod entries;
 mod error;
 mod expected;
 mod generation;
@@ -38,6 +39,7 @@ use crate::buffers::repeat;
 use crate::config::{SizeChoice, VerifyConfig, VerifyMethod};
 use layout::Layout;
 
+pub use entries::EntryMemory;
 pub use error::{Mismatch, VerifyError};
 pub use expected::Expected;
 pub use generation::Generation;

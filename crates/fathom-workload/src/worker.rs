@@ -1,7 +1,5 @@
 //! State of one job between turns.
 
-use std::sync::Arc;
-
 use fathom_core::{Capabilities, Direction, FileIndex, NoMemory, PerDirection, Tick};
 
 use crate::block_lives::BlockLives;
@@ -25,7 +23,7 @@ use crate::think::Thinking;
 use crate::timers::Timers;
 use crate::tracking::Tracking;
 use crate::uniform_ops::UniformOp;
-use crate::verify::{GenerationMap, HeaderUnfit};
+use crate::verify::HeaderUnfit;
 
 /// State machine of one job: decides which op to issue and when, and records the results.
 ///
@@ -287,13 +285,6 @@ impl Worker {
             results.mismatches = readback.mismatches().clone();
         }
         Some(results)
-    }
-
-    /// Returns the maps of the latest writes to its files, in their order; empty without them.
-    #[must_use]
-    pub fn generations(&self) -> Vec<Option<Arc<GenerationMap>>> {
-        let tracking = self.tracking.as_ref();
-        tracking.map_or_else(Vec::new, |tracking| tracking.maps().to_vec())
     }
 
     /// Returns the results; ops still in flight are not included.

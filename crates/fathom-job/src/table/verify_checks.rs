@@ -46,7 +46,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "verify_state_save",
         "0",
-        "Save which blocks were written, for a later run, when the job ends or is interrupted",
+        "Save which blocks were written, for a later run, also if this one is killed",
         "verify_state_save=1",
         ValueKind::Bool(|o, v| o.verification.saves_state = v),
     )

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::entries::{State, UNKNOWN, generation, state, word};
 use super::generation::Generation;
-use super::generation_map::{State, UNKNOWN, generation, state, word};
 
 /// Blocks of a map that overlapping writes contend for, or contended for without a winner.
 ///

@@ -27,6 +27,10 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use fathom_core::NoMemory;
 
 use super::contended::ContendedBlocks;
+use super::entries::{
+    BYTES_PER_ENTRY, Entries, EntryMemory, State, UNKNOWN, UNTOUCHED, generation, known, state,
+    word, zeroed,
+};
 use super::expected::Expected;
 use super::generation::Generation;
 use super::map_layout::MapLayout;
@@ -48,7 +52,7 @@ pub struct GenerationMap {
     exclusive: bool,
     /// The blocks of all writers have the same format, so any job can check any of them.
     uniform: bool,
-    entries: OnceLock<Box<[AtomicU32]>>,
+    entries: OnceLock<Entries>,
     contended: Mutex<ContendedBlocks>,
 }
 
@@ -78,7 +82,7 @@ pub enum Content {
 
 impl GenerationMap {
     /// Bytes that an entry takes.
-    pub const BYTES_PER_BLOCK: u64 = size_of::<AtomicU32>() as u64;
+    pub const BYTES_PER_BLOCK: u64 = BYTES_PER_ENTRY;
 
     /// Creates a map without memory, for one job.
     #[must_use]
@@ -112,8 +116,30 @@ impl GenerationMap {
         let map = Self::new(layout).shared(true);
         let entries = entries.into_iter().map(AtomicU32::new).collect();
         // A new map has no entries.
-        let _ = map.entries.set(entries);
+        let _ = map.entries.set(Entries::Own(entries));
         map
+    }
+
+    /// Returns this map with its entries moved into other memory, one word each, in which every
+    /// change is seen at once. What a killed process leaves there is a state of its files: an entry
+    /// of a completed write is set before the write is acknowledged to anyone.
+    ///
+    /// # Panics
+    /// The memory has not the number of entries that the layout has.
+    #[must_use]
+    pub fn kept_in(&self, memory: Box<dyn EntryMemory>) -> Self {
+        let words = (*memory).as_ref();
+        assert_eq!(words.len() as u64, self.layout.blocks(), "a word per entry");
+        for (word, entry) in words.iter().zip(self.entries()) {
+            word.store(entry.load(Ordering::Acquire), Ordering::Release);
+        }
+        Self {
+            layout: self.layout,
+            exclusive: self.exclusive,
+            uniform: self.uniform,
+            entries: OnceLock::from(Entries::Kept(memory)),
+            contended: Mutex::default(),
+        }
     }
 
     /// Returns the extent and the granularity.
@@ -122,18 +148,22 @@ impl GenerationMap {
         self.layout
     }
 
-    /// Returns the entries, those of writes in flight as unknown.
+    /// Returns the entries, those of writes in flight as unknown. So are all entries if the blocks
+    /// of the writers differ in format, for an entry does not tell whose it is.
     #[must_use]
     pub fn known_entries(&self) -> Vec<u32> {
         let entries = self.entries().iter();
         // Acquire: pairs with the release of a writer in another thread.
-        entries
-            .map(|entry| known(entry.load(Ordering::Acquire)))
-            .collect()
+        let known = |entry: &AtomicU32| match self.uniform {
+            true => known(entry.load(Ordering::Acquire)),
+            false => UNKNOWN,
+        };
+        entries.map(known).collect()
     }
 
     /// Returns whether the blocks of all writers have the same format.
-    pub(crate) const fn is_uniform(&self) -> bool {
+    #[must_use]
+    pub const fn is_uniform(&self) -> bool {
         self.uniform
     }
 
@@ -147,7 +177,7 @@ impl GenerationMap {
         }
         let entries = zeroed(self.layout.blocks())?;
         // Two workers may come here together: one of the maps is dropped unused.
-        let _ = self.entries.set(entries);
+        let _ = self.entries.set(Entries::Own(entries));
         Ok(())
     }
 
@@ -303,7 +333,7 @@ impl GenerationMap {
     }
 
     fn entries(&self) -> &[AtomicU32] {
-        self.entries.get().map_or(&[], |entries| entries)
+        self.entries.get().map_or(&[], Entries::words)
     }
 
     /// Returns the number of entries that a range of this length can touch.
@@ -343,73 +373,4 @@ impl Change {
             Content::Untracked => UNKNOWN,
         }
     }
-}
-
-/// State of an entry: its upper three bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// [`UNTOUCHED`] or [`UNKNOWN`].
-    Special,
-    /// First part of a stamped block.
-    First,
-    /// Another part of a stamped block.
-    Rest,
-    /// Trimmed, or zeros were written.
-    Zeroed,
-    /// One write is in flight.
-    InFlight,
-    /// Several writes were in flight together; see [`ContendedBlocks`]. In place of a generation
-    /// the entry has a version, so that a reader notices each change.
-    Contended,
-}
-
-/// Returns an entry.
-#[inline]
-pub(super) const fn word(state: State, generation: Generation) -> u32 {
-    (state as u32) << Generation::BITS | generation.get()
-}
-
-/// Returns the state of an entry.
-#[inline]
-pub(super) const fn state(entry: u32) -> State {
-    match entry >> Generation::BITS {
-        1 => State::First,
-        2 => State::Rest,
-        3 => State::Zeroed,
-        4 => State::InFlight,
-        5 => State::Contended,
-        _ => State::Special,
-    }
-}
-
-/// Returns the generation in an entry.
-#[inline]
-pub(super) const fn generation(entry: u32) -> Generation {
-    Generation::from_low_bits(entry)
-}
-
-/// Returns an entry that outlives a run; unknown where a write is in flight.
-const fn known(entry: u32) -> u32 {
-    match state(entry) {
-        State::First | State::Rest | State::Zeroed => entry,
-        State::Special if entry == UNTOUCHED => entry,
-        State::Special | State::InFlight | State::Contended => UNKNOWN,
-    }
-}
-
-/// Entry of a block that was not written in this run.
-pub(super) const UNTOUCHED: u32 = 0;
-/// Entry of a block that may hold anything.
-pub(super) const UNKNOWN: u32 = 1;
-
-fn zeroed(blocks: u64) -> Result<Box<[AtomicU32]>, NoMemory> {
-    let refused = NoMemory {
-        bytes: blocks.saturating_mul(GenerationMap::BYTES_PER_BLOCK),
-    };
-    let count = usize::try_from(blocks).map_err(|_| refused)?;
-    Vec::<u32>::new()
-        .try_reserve_exact(count)
-        .map_err(|_| refused)?;
-    // Zeroed by the system and converted in place, so that unused pages stay unused.
-    Ok(vec![0; count].into_iter().map(AtomicU32::new).collect())
 }

@@ -1,5 +1,9 @@
 //! The generation map against a naive model: a list of all changes with their times.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
 use proptest::prelude::*;
 
 use super::expected::Expected;
@@ -239,6 +243,37 @@ fn a_cleared_map_has_no_writes_even_if_some_are_in_flight() {
     let mut seen = [0; 2];
     map.observe(START, 2 * BLOCK, &mut seen);
     assert_eq!(map.expected(START, 2 * BLOCK, &seen), Expected::Valid);
+}
+
+/// Memory that another process may read.
+#[derive(Clone, Debug)]
+struct Outside(Arc<[AtomicU32]>);
+
+impl AsRef<[AtomicU32]> for Outside {
+    fn as_ref(&self) -> &[AtomicU32] {
+        &self.0
+    }
+}
+
+#[test]
+fn a_map_in_other_memory_has_its_entries_there() {
+    let earlier = map();
+    earlier.reserve().unwrap();
+    let first = change(0, 1, false, 1);
+    earlier.begin(&first);
+    earlier.end(&first, true);
+
+    let memory = Outside((0..BLOCKS).map(|_| AtomicU32::new(0)).collect());
+    let map = earlier.kept_in(Box::new(memory.clone()));
+    let second = change(2, 1, false, 2);
+    map.begin(&second);
+    let there = || -> Vec<u32> { memory.0.iter().map(|word| word.load(Relaxed)).collect() };
+    let restored = || GenerationMap::restored(map.layout(), there());
+    assert!(restored().holds(START, BLOCK, first.generation));
+    assert_eq!(restored().known_entries()[2], 1, "in flight, so unknown");
+    map.end(&second, true);
+    let offset = START + 2 * u64::from(BLOCK);
+    assert!(restored().holds(offset, BLOCK, second.generation));
 }
 
 #[test]

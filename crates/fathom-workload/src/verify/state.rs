@@ -3,10 +3,16 @@
 //! All numbers are little-endian:
 //!
 //! ```text
-//! "fathom verify state\n"   version, 4   length of the rest, 8   crc32c of the rest, 4
-//! job: length, 4, and name  number of files, 4
-//! each file: path as the job's name   start, 8   end, 8   bytes per entry, 4   entries, 4 each
+//! "fathom verify state\n"   version, 4   is complete, 4   crc32c, 4   bytes of the description, 8
+//! description: number of jobs, 4, and their names   number of files, 4, and of each:
+//!              path   start, 8   end, 8   bytes per entry, 4
+//! zeros up to a multiple of 4
+//! entries of each file, 4 each
 //! ```
+//!
+//! A text follows its length, 4. The checksum covers all behind it; of an incomplete state only the
+//! description, for its entries change: a run that is killed leaves such a state, whose entries it
+//! changed in place while it ran (see [`GenerationMap::kept_in`]).
 //!
 //! Entries are those of the [`GenerationMap`]; a block with a write in flight is unknown. The
 //! format is Fathom's own and changes with its version; fio's, which names writes in flight, was
@@ -16,14 +22,17 @@ use std::fmt;
 
 use fathom_checksum::crc32c;
 
+use super::entries::UNKNOWN;
 use super::{GenerationMap, MapLayout};
 
-/// State of one job.
+/// State of the files of one or more jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VerifyState {
-    /// Name of the job.
-    pub job: String,
-    /// Its files, in their order.
+    /// The run had ended; otherwise it still runs, or was killed.
+    pub is_complete: bool,
+    /// Names of the jobs.
+    pub jobs: Vec<String>,
+    /// Their files.
     pub files: Vec<FileState>,
 }
 
@@ -42,23 +51,42 @@ impl VerifyState {
     /// Returns the bytes of a state file.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut body = Vec::new();
-        put_text(&mut body, &self.job);
-        put_count(&mut body, self.files.len());
-        for file in &self.files {
-            put_text(&mut body, &file.path);
-            body.extend(file.layout.start.to_le_bytes());
-            body.extend(file.layout.end.to_le_bytes());
-            body.extend(file.layout.block_bytes.to_le_bytes());
-            file.entries
-                .iter()
-                .for_each(|entry| body.extend(entry.to_le_bytes()));
+        let mut bytes = self.encode_head();
+        for entry in self.files.iter().flat_map(|file| &file.entries) {
+            bytes.extend(entry.to_le_bytes());
         }
+        if self.is_complete {
+            let sum = crc32c(&bytes[SUMMED..]);
+            bytes[SUMMED - 4..SUMMED].copy_from_slice(&sum.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Returns the bytes in front of the entries, with the checksum of an incomplete state. Their
+    /// number is a multiple of 4.
+    #[must_use]
+    pub fn encode_head(&self) -> Vec<u8> {
+        let mut described = Vec::new();
+        put_count(&mut described, self.jobs.len());
+        self.jobs
+            .iter()
+            .for_each(|job| put_text(&mut described, job));
+        put_count(&mut described, self.files.len());
+        for file in &self.files {
+            put_text(&mut described, &file.path);
+            described.extend(file.layout.start.to_le_bytes());
+            described.extend(file.layout.end.to_le_bytes());
+            described.extend(file.layout.block_bytes.to_le_bytes());
+        }
+        let mut summed = (described.len() as u64).to_le_bytes().to_vec();
+        summed.append(&mut described);
+        summed.resize(summed.len().next_multiple_of(4), 0);
+
         let mut bytes = MAGIC.to_vec();
         bytes.extend(VERSION.to_le_bytes());
-        bytes.extend((body.len() as u64).to_le_bytes());
-        bytes.extend(crc32c(&body).to_le_bytes());
-        bytes.append(&mut body);
+        bytes.extend(u32::from(self.is_complete).to_le_bytes());
+        bytes.extend(crc32c(&summed).to_le_bytes());
+        bytes.append(&mut summed);
         bytes
     }
 
@@ -74,23 +102,42 @@ impl VerifyState {
         if version != VERSION {
             return Err(StateError::Version(version));
         }
-        let (length, sum) = (head.u64()?, head.u32()?);
-        let body = head.0;
-        if body.len() as u64 != length || crc32c(body) != sum {
+        let is_complete = match head.u32()? {
+            0 => false,
+            1 => true,
+            _ => return Err(StateError::Damaged),
+        };
+        let sum = head.u32()?;
+        let summed = head.0;
+        let described = usize::try_from(head.u64()?).map_err(|_| StateError::Damaged)?;
+        let mut description = Reader(head.take(described)?);
+        let padding = head.take(described.next_multiple_of(4) - described)?;
+        let covered = match is_complete {
+            true => summed,
+            false => &summed[..summed.len() - head.0.len()],
+        };
+        if crc32c(covered) != sum || padding.iter().any(|&byte| byte != 0) {
             return Err(StateError::Damaged);
         }
-        let mut body = Reader(body);
-        let job = body.text()?;
-        let files = (0..body.u32()?).map(|_| body.file());
+        let jobs = (0..description.u32()?).map(|_| description.text());
+        let jobs = jobs.collect::<Result<Vec<_>, _>>()?;
+        let files = (0..description.u32()?).map(|_| description.file(&mut head));
         let files = files.collect::<Result<Vec<_>, _>>()?;
-        match body.0 {
-            [] => Ok(Self { job, files }),
+        match (description.0, head.0) {
+            ([], []) => Ok(Self {
+                is_complete,
+                jobs,
+                files,
+            }),
             _ => Err(StateError::Damaged),
         }
     }
 }
 
 impl FileState {
+    /// Entry of a block that may hold anything.
+    pub const UNKNOWN: u32 = UNKNOWN;
+
     /// Returns the state of a file, taken from its map.
     #[must_use]
     pub fn of(path: String, map: &GenerationMap) -> Self {
@@ -98,6 +145,17 @@ impl FileState {
             path,
             layout: map.layout(),
             entries: map.known_entries(),
+        }
+    }
+
+    /// Forgets what another state of this file does not say, too.
+    pub fn merge(&mut self, other: &Self) {
+        let is_alike = self.layout == other.layout && self.entries.len() == other.entries.len();
+        let mut others = other.entries.iter().filter(|_| is_alike);
+        for entry in &mut self.entries {
+            if others.next() != Some(entry) {
+                *entry = UNKNOWN;
+            }
         }
     }
 }
@@ -159,7 +217,8 @@ impl<'a> Reader<'a> {
         text.map(str::to_owned).map_err(|_| StateError::Damaged)
     }
 
-    fn file(&mut self) -> Result<FileState, StateError> {
+    /// Reads the description of a file, and its entries.
+    fn file(&mut self, entries: &mut Self) -> Result<FileState, StateError> {
         let path = self.text()?;
         let layout = MapLayout {
             start: self.u64()?,
@@ -170,7 +229,7 @@ impl<'a> Reader<'a> {
             return Err(StateError::Damaged);
         }
         let bytes = usize::try_from(layout.memory_bytes()).unwrap_or(usize::MAX);
-        let entries = self.take(bytes)?.as_chunks::<4>().0;
+        let entries = entries.take(bytes)?.as_chunks::<4>().0;
         Ok(FileState {
             path,
             layout,
@@ -193,7 +252,9 @@ fn put_count(bytes: &mut Vec<u8>, count: usize) {
 }
 
 const MAGIC: &[u8] = b"fathom verify state\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// Offset of what the checksum covers: behind it, version, and state.
+const SUMMED: usize = MAGIC.len() + 12;
 
 #[cfg(test)]
 mod tests {
@@ -206,7 +267,8 @@ mod tests {
             block_bytes: 512,
         };
         VerifyState {
-            job: "t".into(),
+            is_complete: true,
+            jobs: vec!["t".into()],
             files: vec![FileState {
                 path: "data".into(),
                 layout,
@@ -233,6 +295,40 @@ mod tests {
         }
         let longer = [&good[..], &[0]].concat();
         assert_eq!(VerifyState::decode(&longer), Err(StateError::Damaged));
+    }
+
+    /// The entries of an incomplete state change behind its checksum.
+    #[test]
+    fn an_incomplete_state_is_read_with_any_entries() {
+        let state = VerifyState {
+            is_complete: false,
+            ..state()
+        };
+        let mut bytes = state.encode();
+        let head = state.encode_head().len();
+        assert_eq!((head % 4, bytes.len()), (0, head + 5 * 4));
+        assert_eq!(VerifyState::decode(&bytes), Ok(state));
+        bytes[head + 8] ^= 1;
+        let read = VerifyState::decode(&bytes).unwrap();
+        assert_eq!(read.files[0].entries[2], 1 << 29 | 4);
+        for at in 0..head {
+            bytes[at] ^= 1;
+            assert!(VerifyState::decode(&bytes).is_err(), "byte {at}");
+            bytes[at] ^= 1;
+        }
+        assert!(VerifyState::decode(&bytes[..bytes.len() - 1]).is_err());
+    }
+
+    #[test]
+    fn states_of_one_file_agree_or_are_unknown() {
+        let mut one = state().files.remove(0);
+        let mut other = one.clone();
+        other.entries[3] = 7;
+        one.merge(&other);
+        assert_eq!(one.entries, [0, 1, 1 << 29 | 5, UNKNOWN, 3 << 29 | 9]);
+        other.layout.start = 0;
+        one.merge(&other);
+        assert_eq!(one.entries, [UNKNOWN; 5]);
     }
 
     #[test]

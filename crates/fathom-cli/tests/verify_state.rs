@@ -1,0 +1,195 @@
+//! States that runs save and later runs load, and the folder of both (`--aux-path`).
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{Folder, Run};
+
+/// Returns a folder with a written file.
+fn written() -> Folder {
+    let folder = Folder::new();
+    folder.fathom(&format!("run {JOB} --rw=write")).expect(0);
+    folder
+}
+
+/// Writes the first half of the file under a state.
+fn half_written() -> Folder {
+    let folder = written();
+    let words = "--rw=write --number_ios=8 --verify_state_save=1 --do_verify=0";
+    folder.fathom(&format!("run {JOB} {words}")).expect(0);
+    assert_eq!(folder.names(), ["data", "local-t-0-verify.state"]);
+    folder
+}
+
+#[test]
+fn a_state_tells_what_was_written() {
+    let folder = half_written();
+    let read = format!("run {JOB} --rw=read --verify_state_load=1");
+    folder.fathom(&read).expect(0);
+    let path = folder.path().join("data");
+    let good = std::fs::read(&path).unwrap();
+    // The other half was not written by that run: anything may be there.
+    let mut data = good.clone();
+    data[9 * 4096] ^= 1;
+    std::fs::write(&path, &data).unwrap();
+    folder.fathom(&read).expect(0);
+    data[3 * 4096 + 99] ^= 1;
+    std::fs::write(&path, &data).unwrap();
+    folder.fathom(&read).expect(1);
+}
+
+/// A block that is valid by itself, but of an earlier run: its write was lost.
+#[test]
+fn a_state_finds_outdated_blocks() {
+    let folder = written();
+    let path = folder.path().join("data");
+    let earlier = std::fs::read(&path).unwrap();
+    let write = format!("run {JOB} --rw=write --verify_state_save=1");
+    folder.fathom(&write).expect(0);
+    let mut data = std::fs::read(&path).unwrap();
+    data[5 * 4096..6 * 4096].copy_from_slice(&earlier[5 * 4096..6 * 4096]);
+    std::fs::write(&path, data).unwrap();
+    folder.fathom(&format!("run {JOB} --rw=read")).expect(0);
+    let run = folder.fathom(&format!("run {JOB} --rw=read --verify_state_load=1"));
+    let run = run.expect(1);
+    assert!(run.err.contains("outdated"), "{run:#?}");
+    assert!(run.err.contains("offset 20480"), "{run:#?}");
+}
+
+#[test]
+fn a_state_of_other_data_is_refused() {
+    let folder = half_written();
+    let state = folder.path().join("local-t-0-verify.state");
+    let bytes = std::fs::read(&state).unwrap();
+    let refused = |words: &str, why: &str| {
+        let run = folder.fathom(&format!("run {words} --rw=read --verify_state_load=1"));
+        let run = run.expect(2);
+        assert!(run.err.contains(why), "{why}: {run:#?}");
+    };
+    let other = JOB.replace("--filename=data", "--filename=other");
+    refused(&other, "it has no file `other`");
+    refused(
+        &JOB.replace("--name=t", "--name=u"),
+        "local-u-0-verify.state",
+    );
+    folder.write("local-u-0-verify.state", &bytes);
+    refused(&JOB.replace("--name=t", "--name=u"), "it is of job `t`");
+    let mut newer = bytes.clone();
+    newer[20] = 9;
+    folder.write("local-t-0-verify.state", newer);
+    refused(JOB, "verify state of version 9");
+    folder.write("local-t-0-verify.state", &bytes[..bytes.len() - 1]);
+    refused(JOB, "incomplete or damaged");
+    folder.write("local-t-0-verify.state", [7; 88]);
+    refused(JOB, "not a verify state of fathom");
+}
+
+/// The jobs have one file; the second one goes on when the first has ended.
+#[test]
+fn states_of_jobs_on_one_file_tell_what_the_last_one_wrote() {
+    let folder = Folder::new();
+    let jobs = |words: &str, second: &str| {
+        let other = JOB.replace("--name=t", "--name=u");
+        format!("run {JOB} {words} {other} {words} {second}")
+    };
+    let write = "--rw=randwrite --norandommap --verify_state_save=1 --do_verify=0";
+    let run = jobs(write, "--stonewall");
+    folder.fathom(&run).expect(0);
+    assert_eq!(
+        folder.names(),
+        ["data", "local-t-0-verify.state", "local-u-1-verify.state"]
+    );
+    let read = "--rw=read --verify_state_load=1";
+    folder.fathom(&jobs(read, "")).expect(0);
+    // And one of them may write again meanwhile.
+    folder
+        .fathom(&jobs("--rw=randrw --norandommap --verify_state_load=1", ""))
+        .expect(0);
+    let writer = "--name=u --bs=4k --size=64k --filename=data --verify=crc32c --rw=randwrite";
+    folder.fathom(&run).expect(0);
+    let reads = format!("run {JOB} {read} --loops=20 {writer} --loops=20");
+    folder.fathom(&reads).expect(0);
+}
+
+/// An entry of the map does not tell in which of two formats a block is.
+#[test]
+fn a_state_of_a_file_in_two_formats_expects_nothing() {
+    let folder = Folder::new();
+    let other = JOB.replace("--name=t", "--name=u").replace("crc32c", "md5");
+    let write = "--rw=randwrite --norandommap --verify_state_save=1";
+    folder
+        .fathom(&format!("run {JOB} {write} {other} {write}"))
+        .expect(0);
+    for job in [
+        JOB,
+        &format!("--name=t --size=4k --filename=x --rw=read {other}"),
+    ] {
+        folder
+            .fathom(&format!("run {job} --rw=read --verify_state_load=1"))
+            .expect(0);
+    }
+}
+
+/// Writes beyond the limit of a file's size fail.
+#[test]
+fn a_job_that_failed_leaves_a_state() {
+    let folder = written();
+    let program = env!("CARGO_BIN_EXE_fathom");
+    let path = folder.path().join("data");
+    for tolerates in ["", "--continue_on_error=write"] {
+        let earlier = std::fs::read(&path).unwrap();
+        let write = format!("run {JOB} --rw=write --verify_state_save=1 {tolerates}");
+        let mut command = folder.command("sh", "-c");
+        command.arg(format!("ulimit -f 64; exec {program} {write}"));
+        Run::of(command).expect(1);
+        let read = format!("run {JOB} --rw=read --verify_state_load=1 --output-format=json");
+        let read = format!("{read} --continue_on_error=verify");
+        folder.fathom(&read).expect(0);
+        // What was written is missing, and nobody knows of the rest.
+        folder.write("data", earlier);
+        let run = folder.fathom(&read).expect(1);
+        let found = &run.json()["jobs"][0]["fathom"]["verify"]["mismatches"];
+        assert_eq!(found, 8, "{run:#?}");
+        folder.fathom(&format!("run {JOB} --rw=write")).expect(0);
+    }
+}
+
+#[test]
+fn states_and_blocks_are_saved_below_aux_path() {
+    let folder = Folder::new();
+    let aux = folder.path().join("aux");
+    let words = |words: &str| format!("run --aux-path=aux {JOB} {words}");
+    let refused = folder.fathom(&words("--rw=write --verify_state_save=1"));
+    let refused = refused.expect(2);
+    assert!(refused.err.contains("aux: not a directory"), "{refused:#?}");
+    assert!(folder.names().is_empty());
+
+    std::fs::create_dir(&aux).unwrap();
+    folder
+        .fathom(&words("--rw=write --verify_state_save=1"))
+        .expect(0);
+    assert_eq!(folder.names(), ["aux", "data"]);
+    let mut data = std::fs::read(folder.path().join("data")).unwrap();
+    data[5000] ^= 1;
+    folder.write("data", data);
+    folder
+        .fathom(&words("--rw=read --verify_state_load=1 --verify_dump=1"))
+        .expect(1);
+    assert_eq!(folder.names(), ["aux", "data"]);
+    let mut names: Vec<_> = std::fs::read_dir(&aux)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            "data.4096.expected",
+            "data.4096.received",
+            "local-t-0-verify.state"
+        ]
+    );
+}
+
+const JOB: &str = "--name=t --bs=4k --size=64k --filename=data --verify=crc32c";
