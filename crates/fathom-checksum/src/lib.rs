@@ -103,7 +103,7 @@ impl fmt::Debug for Checksum {
 /// one. It also protects the header itself.
 #[must_use]
 pub fn crc32c(bytes: &[u8]) -> u32 {
-    !crc32c::crc32c(bytes)
+    !crc_fast::crc32_iscsi(bytes)
 }
 
 /// Size of a buffer that holds any checksum.

@@ -1,6 +1,7 @@
 //! Table of the checksums.
 
-use crc::{Algorithm, CRC_16_ARC, CRC_32_CKSUM, CRC_64_REDIS, Crc, Table};
+use crc::{CRC_7_MMC, Crc};
+use crc_fast::CrcAlgorithm;
 use md5::Md5;
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
@@ -16,10 +17,13 @@ use crate::{Checksum, crc32c, fio_3_33};
 pub static CHECKSUMS: &[Checksum] = &[
     row("md5", "MD5", 2, 16, hash::<Md5>),
     row("crc64", "CRC-64 of Jones", 3, 8, |data, out| {
-        out.copy_from_slice(&CRC64.checksum(data).to_le_bytes());
+        let sum = crc_fast::checksum(CrcAlgorithm::Crc64Redis, data);
+        out.copy_from_slice(&sum.to_le_bytes());
     }),
     row("crc32", "CRC-32, not reflected", 4, 4, |data, out| {
-        out.copy_from_slice(&CRC32.checksum(data).to_le_bytes());
+        // The low half, as for all that are narrower than 64 bits, without the final inversion.
+        let sum = !crc_fast::checksum(CrcAlgorithm::Crc32Cksum, data);
+        out.copy_from_slice(&sum.to_le_bytes()[..4]);
     }),
     Checksum {
         aliases: &["crc32c-intel"],
@@ -28,7 +32,8 @@ pub static CHECKSUMS: &[Checksum] = &[
         })
     },
     row("crc16", "CRC-16/ARC", 7, 2, |data, out| {
-        out.copy_from_slice(&CRC16.checksum(data).to_le_bytes());
+        let sum = crc_fast::checksum(CrcAlgorithm::Crc16Arc, data);
+        out.copy_from_slice(&sum.to_le_bytes()[..2]);
     }),
     row("crc7", "CRC-7", 8, 1, |data, out| {
         out.copy_from_slice(&[CRC7.checksum(data)]);
@@ -90,14 +95,7 @@ fn hash<D: Digest>(data: &[u8], out: &mut [u8]) {
     rest.fill(0);
 }
 
-// fio starts all of these at zero and inverts none.
-static CRC64: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_REDIS);
-static CRC32: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&Algorithm {
-    xorout: 0,
-    ..CRC_32_CKSUM
-});
-static CRC16: Crc<u16, Table<16>> = Crc::<u16, Table<16>>::new(&CRC_16_ARC);
-static CRC7: Crc<u8> = Crc::<u8>::new(&crc::CRC_7_MMC);
+static CRC7: Crc<u8> = Crc::<u8>::new(&CRC_7_MMC);
 
 #[cfg(test)]
 mod tests {

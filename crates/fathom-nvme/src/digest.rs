@@ -1,5 +1,7 @@
 //! CRC-32C of headers and data.
 
+use crc_fast::CrcAlgorithm;
+
 /// Running digest: CRC-32C (Castagnoli) of bytes that arrive in parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Digest(u32);
@@ -8,15 +10,17 @@ impl Digest {
     /// Returns the digest of these bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
-        let mut digest = Self::default();
-        digest.add(bytes);
-        digest
+        Self(crc_fast::crc32_iscsi(bytes))
     }
 
     /// Adds the next bytes.
     #[inline]
     pub fn add(&mut self, bytes: &[u8]) {
-        self.0 = crc32c::crc32c_append(self.0, bytes);
+        let state = u64::from(!self.0);
+        let mut sum = crc_fast::Digest::new_with_init_state(CrcAlgorithm::Crc32Iscsi, state);
+        sum.update(bytes);
+        // Cannot be cut: the sum has 32 bits.
+        self.0 = u32::try_from(sum.finalize()).unwrap_or_default();
     }
 
     /// Returns the digest as it stands on the wire.
