@@ -48,6 +48,8 @@ use super::map_layout::MapLayout;
 #[derive(Debug)]
 pub struct GenerationMap {
     layout: MapLayout,
+    /// Binary logarithm of the bytes per entry, if it is a whole number.
+    shift: Option<u32>,
     /// One job alone uses it.
     exclusive: bool,
     /// The blocks of all writers have the same format, so any job can check any of them.
@@ -87,8 +89,10 @@ impl GenerationMap {
     /// Creates a map without memory, for one job.
     #[must_use]
     pub fn new(layout: MapLayout) -> Self {
+        let block = layout.block_bytes;
         Self {
             layout,
+            shift: block.is_power_of_two().then(|| block.ilog2()),
             exclusive: true,
             uniform: true,
             entries: OnceLock::new(),
@@ -182,27 +186,39 @@ impl GenerationMap {
     }
 
     /// Notes a write or trim that is about to be issued.
+    #[inline]
     pub fn begin(&self, change: &Change) {
         let new = word(State::InFlight, change.generation);
         self.each(change, |index, entry, _| {
             let old = entry.load(Ordering::Relaxed);
             let is_settled = !matches!(state(old), State::InFlight | State::Contended);
-            if !is_settled || !self.replace(entry, old, new) {
-                self.contended().begin(index, entry, change.generation);
+            if !is_settled || !self.exchange(entry, old, new) {
+                self.begin_contended(index, entry, change.generation);
             }
         });
     }
 
     /// Notes that a write or trim has completed; one that has not (`done` false) may have left
     /// anything in its blocks.
+    #[inline]
     pub fn end(&self, change: &Change, done: bool) {
         let old = word(State::InFlight, change.generation);
         self.each(change, |index, entry, settled| {
             let new = if done { settled } else { UNKNOWN };
-            if !self.replace(entry, old, new) {
-                self.contended().end(index, entry, change.generation, new);
+            if entry.load(Ordering::Relaxed) != old || !self.exchange(entry, old, new) {
+                self.end_contended(index, entry, change.generation, new);
             }
         });
+    }
+
+    #[cold]
+    fn begin_contended(&self, index: usize, entry: &AtomicU32, generation: Generation) {
+        self.contended().begin(index, entry, generation);
+    }
+
+    #[cold]
+    fn end_contended(&self, index: usize, entry: &AtomicU32, of: Generation, settled: u32) {
+        self.contended().end(index, entry, of, settled);
     }
 
     /// Forgets all writes: the file was created again.
@@ -262,7 +278,17 @@ impl GenerationMap {
 
     /// Returns whether the block at `offset` still holds, or may hold, this write of it.
     #[must_use]
+    #[inline]
     pub fn holds(&self, offset: u64, length: u32, generation: Generation) -> bool {
+        if let Some((_, entry)) = self.only_touched(offset, length)
+            && entry.load(Ordering::Relaxed) == word(State::First, generation)
+        {
+            return true;
+        }
+        self.holds_in_parts(offset, length, generation)
+    }
+
+    fn holds_in_parts(&self, offset: u64, length: u32, generation: Generation) -> bool {
         let touched = self.touched(offset, length);
         let Some((first, rest)) = self.entries()[touched.clone()].split_first() else {
             return false;
@@ -289,6 +315,20 @@ impl GenerationMap {
     /// leaves if all goes well.
     #[inline]
     fn each(&self, change: &Change, mut f: impl FnMut(usize, &AtomicU32, u32)) {
+        match self.only_touched(change.offset, change.length) {
+            Some((index, entry)) => {
+                f(
+                    index,
+                    entry,
+                    change.settled(0, self.layout.block_bytes.into()),
+                );
+            }
+            None => self.each_of_several(change, f),
+        }
+    }
+
+    #[inline(never)]
+    fn each_of_several(&self, change: &Change, mut f: impl FnMut(usize, &AtomicU32, u32)) {
         let touched = self.touched(change.offset, change.length);
         let block = u64::from(self.layout.block_bytes);
         let end = change.offset + u64::from(change.length);
@@ -305,15 +345,13 @@ impl GenerationMap {
         }
     }
 
+    /// Replaces an entry that has just been found to be `old`, and returns whether it still was.
     #[inline]
-    fn replace(&self, entry: &AtomicU32, old: u32, new: u32) -> bool {
+    fn exchange(&self, entry: &AtomicU32, old: u32, new: u32) -> bool {
         if self.exclusive {
             // Relaxed: only one thread uses the map.
-            let is_old = entry.load(Ordering::Relaxed) == old;
-            if is_old {
-                entry.store(new, Ordering::Relaxed);
-            }
-            return is_old;
+            entry.store(new, Ordering::Relaxed);
+            return true;
         }
         // Release: pairs with the acquire of `observe`. Relaxed on failure: the lock follows.
         entry
@@ -330,6 +368,21 @@ impl GenerationMap {
         let from = offset.saturating_sub(self.layout.start);
         let to = (offset + u64::from(length)).saturating_sub(self.layout.start);
         index(from / block)..index(to.div_ceil(block))
+    }
+
+    /// Returns the entry that a range is, and its index, if it is exactly one and entries have a
+    /// power of two of bytes.
+    ///
+    /// The common case by far. The fewer instructions an op has, the more of the cache misses of
+    /// ops that follow each other overlap.
+    #[inline]
+    fn only_touched(&self, offset: u64, length: u32) -> Option<(usize, &AtomicU32)> {
+        let within = offset.wrapping_sub(self.layout.start);
+        if length != self.layout.block_bytes || within & u64::from(length - 1) != 0 {
+            return None;
+        }
+        let index = usize::try_from(within >> self.shift?).ok()?;
+        Some((index, self.entries().get(index)?))
     }
 
     fn entries(&self) -> &[AtomicU32] {
@@ -363,7 +416,12 @@ impl Change {
         match self.content {
             Content::Stamped(interval) => {
                 let interval = u64::from(interval);
-                match within % interval {
+                let into = match within < interval {
+                    // Most ops have one interval: a comparison saves them the division.
+                    true => within,
+                    false => within % interval,
+                };
+                match into {
                     0 if block <= interval => word(State::First, self.generation),
                     at if at + block <= interval => word(State::Rest, self.generation),
                     _ => UNKNOWN,
