@@ -138,11 +138,10 @@ impl GenerationMap {
             word.store(entry.load(Ordering::Acquire), Ordering::Release);
         }
         Self {
-            layout: self.layout,
             exclusive: self.exclusive,
             uniform: self.uniform,
             entries: OnceLock::from(Entries::Kept(memory)),
-            contended: Mutex::default(),
+            ..Self::new(self.layout)
         }
     }
 
