@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use clap::{Parser, Subcommand};
+use clap::{Command, CommandFactory, Parser, Subcommand};
 use fathom_job::Dialect;
 
+use crate::completions::{self, CompletionsArguments};
 use crate::exit::ProgramEnd;
 use crate::lint;
 use crate::log::{self, LogArguments};
+use crate::manual::{self, ManArguments};
 use crate::micro::{self, MicroArguments};
 use crate::output::{self, StandardStream};
 use crate::peak;
@@ -17,10 +19,11 @@ use crate::run_command;
 use crate::table::{self, TableArguments};
 use crate::target::{self, TargetArguments};
 use crate::trace::{self, TraceArguments};
+use crate::version::VERSION;
 
 /// Measure storage: fio's jobs, honest latency
 #[derive(Parser)]
-#[command(name = "fathom", version, arg_required_else_help = true)]
+#[command(name = "fathom", version = VERSION, arg_required_else_help = true)]
 #[command(after_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]
@@ -73,6 +76,15 @@ enum FathomCommand {
     Target(Box<TargetArguments>),
     /// Micro-benchmark the completion list and the tag set
     Micro(MicroArguments),
+    /// Print a completion script for a shell
+    Completions(CompletionsArguments),
+    /// Print or write the manual pages
+    Man(ManArguments),
+}
+
+/// Returns the definition of the command line, as clap parses it.
+pub(crate) fn definition() -> Command {
+    Arguments::command()
 }
 
 /// Returns the dialect that the program's name selects.
@@ -105,30 +117,7 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> ProgramEnd {
         return lint::run(rest);
     }
     match Arguments::try_parse_from(words) {
-        Ok(Arguments {
-            command: FathomCommand::Run { words },
-        }) => run_command::run(&words, Dialect::Fathom),
-        Ok(Arguments {
-            command: FathomCommand::Lint { words, .. },
-        }) => lint::run(&words),
-        Ok(Arguments {
-            command: FathomCommand::Peak(arguments),
-        }) => peak::run(&arguments, words),
-        Ok(Arguments {
-            command: FathomCommand::Table(arguments),
-        }) => table::run(&arguments),
-        Ok(Arguments {
-            command: FathomCommand::Trace(arguments),
-        }) => trace::run(&arguments),
-        Ok(Arguments {
-            command: FathomCommand::Log(arguments),
-        }) => log::run(&arguments),
-        Ok(Arguments {
-            command: FathomCommand::Target(arguments),
-        }) => target::run(&arguments),
-        Ok(Arguments {
-            command: FathomCommand::Micro(arguments),
-        }) => micro::run(&arguments),
+        Ok(arguments) => execute(arguments.command, words),
         Err(error) if error.use_stderr() => {
             output::print(StandardStream::Error, &error.render().to_string());
             if looks_like_fio(rest) {
@@ -138,6 +127,21 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> ProgramEnd {
             ProgramEnd::Refused
         }
         Err(help) => output::show(&help.render().to_string(), "fathom", ProgramEnd::Printed),
+    }
+}
+
+fn execute(command: FathomCommand, words: &[OsString]) -> ProgramEnd {
+    match command {
+        FathomCommand::Run { words } => run_command::run(&words, Dialect::Fathom),
+        FathomCommand::Lint { words, .. } => lint::run(&words),
+        FathomCommand::Peak(arguments) => peak::run(&arguments, words),
+        FathomCommand::Table(arguments) => table::run(&arguments),
+        FathomCommand::Trace(arguments) => trace::run(&arguments),
+        FathomCommand::Log(arguments) => log::run(&arguments),
+        FathomCommand::Target(arguments) => target::run(&arguments),
+        FathomCommand::Micro(arguments) => micro::run(&arguments),
+        FathomCommand::Completions(arguments) => completions::run(&arguments),
+        FathomCommand::Man(arguments) => manual::run(&arguments),
     }
 }
 

@@ -3,6 +3,8 @@
 
 mod bug;
 mod commands;
+mod completions;
+mod definition;
 mod engines;
 mod environment;
 mod exit;
@@ -12,6 +14,8 @@ mod latency_profile;
 mod layout_bar;
 mod lint;
 mod log;
+mod manual;
+mod manual_jobs;
 mod micro;
 mod output;
 mod peak;
@@ -29,6 +33,7 @@ mod target;
 mod target_stats;
 mod target_values;
 mod trace;
+mod version;
 mod words;
 
 use std::process::ExitCode;

@@ -38,6 +38,7 @@ mod problem;
 mod process;
 mod readback_options;
 mod reading;
+mod reference;
 mod refuse;
 mod replay;
 mod reporter;
@@ -76,6 +77,7 @@ pub use plan::{
 pub use problem::FioLevel;
 pub use process::{MemoryPolicy, Nodes, ProcessOptions};
 pub use readback_options::ReadbackOptions;
+pub use reference::{OptionReference, Reference, SwitchReference};
 pub use replay::ReplayOptions;
 pub use source::Origin;
 pub use suggest::closest;
