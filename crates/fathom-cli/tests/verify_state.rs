@@ -1,9 +1,14 @@
 //! States that runs save and later runs load, and the folder of both (`--aux-path`).
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may panic, and tells what it skips"
+)]
 
 mod common;
 
+use common::namespace::after;
 use common::{Folder, Run};
 
 /// Returns a folder with a written file.
@@ -190,6 +195,64 @@ fn states_and_blocks_are_saved_below_aux_path() {
             "local-t-0-verify.state"
         ]
     );
+}
+
+/// Runs the program with a full disk of two pages as `--aux-path`.
+fn on_full_disk(folder: &Folder, words: &str) -> Option<Run> {
+    let _may_exist = std::fs::create_dir(folder.path().join("aux"));
+    let script = "mount -t tmpfs -o size=8k full aux && head -c 4096 /dev/zero > aux/fill";
+    let job = JOB.trim_start_matches("--name=t");
+    let words = format!("--aux-path=aux {job} {words}");
+    after(folder, script, &words)
+}
+
+#[test]
+fn blocks_that_a_full_disk_does_not_take_are_a_warning() {
+    let folder = written();
+    let mut data = std::fs::read(folder.path().join("data")).unwrap();
+    for block in 0..3 {
+        data[block * 4096 + 77] ^= 1;
+    }
+    folder.write("data", data);
+    let words = "--rw=read --continue_on_error=verify --verify_dump=1 --output-format=json";
+    let Some(run) = on_full_disk(&folder, words) else {
+        return;
+    };
+    let run = run.expect(1);
+    let text = "cannot save a block: aux/data.0.expected: No space left on device";
+    assert!(run.err.contains(text), "{run:#?}");
+    assert_eq!(
+        run.json()["jobs"][0]["fathom"]["verify"]["mismatches"],
+        3,
+        "the report is whole"
+    );
+}
+
+#[test]
+fn a_state_that_a_full_disk_does_not_take_is_a_warning() {
+    let folder = Folder::new();
+    let words = "--rw=write --size=16m --verify_state_save=1";
+    let Some(run) = on_full_disk(&folder, words) else {
+        return;
+    };
+    let run = run.expect(0);
+    for text in [
+        "no verify state would be left if the run was killed: \
+         aux/local-t-0-verify.state.unfinished: No space left on device",
+        "cannot save the verify state: aux/local-t-0-verify.state: No space left on device",
+    ] {
+        assert!(run.err.contains(text), "{text}: {run:#?}");
+    }
+}
+
+#[test]
+fn jobs_that_write_what_another_verifies_are_warned_of() {
+    let folder = Folder::new();
+    let run = folder.fathom(&format!("run {JOB} --rw=randwrite --numjobs=2"));
+    let run = run.expect(0);
+    let text = "its clones write the same bytes of data at the same time: a block is checked \
+                against its latest write";
+    assert!(run.err.contains(text), "{run:#?}");
 }
 
 const JOB: &str = "--name=t --bs=4k --size=64k --filename=data --verify=crc32c";

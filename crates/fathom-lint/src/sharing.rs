@@ -31,33 +31,26 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 fn shared_writes(view: &JobView<'_>) -> Option<RuleMatch> {
-    let verifies = view.setup.worker.verify.is_some();
-    if !writes(view.options) {
+    // A run that verifies warns of it by itself.
+    if !writes(view.options) || view.setup.worker.verify.is_some() {
         return None;
     }
-    let into_diagnostic = |theirs: &FileSetup, ours: &FileSetup| {
-        // Devices and storage elsewhere have no inode lock: only overlapping content matters.
+    let (other, theirs, _) = view.sharers().find(|(other, _, ours)| {
+        // Devices and storage elsewhere have no inode lock.
         let is_file = view.setup.has_local_files() && ours.found.is_file_or_missing();
-        is_file || (verifies && overlap(theirs, ours))
-    };
-    let (other, theirs, _) = view.sharers().find(|(other, theirs, ours)| {
-        writes(&other.job.options) && into_diagnostic(theirs, ours)
+        writes(&other.job.options) && is_file
     })?;
     let who = match other.name == view.setup.name {
         true => "its clones write".to_owned(),
         false => format!("it and `{}` write", other.name),
     };
-    let what = match (verifies, other.worker.verify.is_some()) {
-        (true, true) => {
-            "a block is verified against the one that wrote it last, and that one alone reads it \
-             back: how many are read varies from run to run"
-        }
-        (true, false) => "blocks that the other one overwrites are not verified",
-        (false, _) => "they may wait for each other's inode lock, which the device does not cause",
-    };
     RuleMatch::new(
         &["filename", "filename_format", "numjobs"],
-        format!("{who} to {} at the same time: {what}", theirs.path),
+        format!(
+            "{who} to {} at the same time: they may wait for each other's inode lock, which the \
+             device does not cause",
+            theirs.path
+        ),
         "give each its own file (remove `filename`), or add `stonewall`",
     )
 }

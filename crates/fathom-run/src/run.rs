@@ -124,6 +124,9 @@ fn run_stoppable(
         true => SavedStates::begin(&mut preflight.setups, aux_path(settings)),
         false => Default::default(),
     };
+    if let Some(warning) = &unkept {
+        (session.tell)(RunEvent::Warning(warning));
+    }
     let setups = &preflight.setups;
     let groups = cgroup::Made::by(plan);
     let baseline = Baseline::capture(setups, clock.now());

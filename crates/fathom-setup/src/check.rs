@@ -12,6 +12,7 @@ pub mod scheduler;
 mod streams;
 mod trims;
 mod verify_map;
+mod verify_shared;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -35,6 +36,7 @@ pub use self::atomic::write_bytes;
 pub use self::recorded::recordings;
 pub use self::streams::write_streams;
 pub use self::verify_map::verify_maps;
+pub use self::verify_shared::shared as verified_by_many;
 
 /// Returns every problem that prevents the plan from running.
 pub fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Vec<RunProblem> {

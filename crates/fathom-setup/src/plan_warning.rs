@@ -23,6 +23,8 @@ pub enum PlanWarningKind {
     ReplayLog,
     /// Files that the job's ops are to create exist already.
     FilesExist,
+    /// Jobs that write at the same time what one of them verifies.
+    VerifyShared,
 }
 
 impl PlanWarningKind {
@@ -39,6 +41,7 @@ impl PlanWarningKind {
             Self::IgnoredByReplay => "ignored_by_replay",
             Self::ReplayLog => "replay_log",
             Self::FilesExist => "files_exist",
+            Self::VerifyShared => "verify_shared",
         }
     }
 
@@ -54,6 +57,7 @@ impl PlanWarningKind {
             Self::OffloadPollers => "sqthread_poll",
             Self::IgnoredByReplay | Self::ReplayLog => "read_iolog",
             Self::FilesExist => "ioengine",
+            Self::VerifyShared => "verify",
         }
     }
 }

@@ -76,6 +76,7 @@ pub fn preflight(plan: &Plan, settings: &Settings, host: Host<'_>) -> Preflight 
         Host::Modelled(_) => None,
     };
     problems.extend(check::verify_maps(&setups, memory));
+    warnings.extend(check::verified_by_many(&setups));
     problems.extend(check::recordings(&setups));
     if matches!(host, Host::Local(_)) {
         let (refused, told) = check::scheduler::check(&setups);

@@ -50,6 +50,7 @@ pub type LogFiles = Vec<(String, Vec<u8>)>;
 /// As [`simulate`].
 pub fn simulate_logged(plan: &Plan, device: &Constant) -> Result<(Record, LogFiles), RunError> {
     let settings = Settings::default();
+    unsupported::refuse(plan)?;
     let mut preflight = preflight(plan, &settings, Host::Modelled(&EmptyFileSystem)).checked()?;
     let world = World {
         storages: vec![Direct::new(device.clone())],
@@ -83,6 +84,7 @@ pub fn simulate_on(
     settings: &Settings,
     session: &mut Session<'_>,
 ) -> Result<(Record, LogFiles), RunError> {
+    unsupported::refuse(plan)?;
     let mut preflight = preflight(plan, settings, Host::Modelled(machine)).checked()?;
     let placed = machine.place(&preflight.setups)?;
     let mut warnings = preflight.take_warnings();

@@ -4,9 +4,10 @@ mod common;
 
 use std::cell::Cell;
 
-use common::{on, on_watched};
+use common::{on, on_watched, try_on};
 use fathom_record::Record;
 use fathom_setup::RunEvent;
+use fathom_virtual::MachineModel;
 
 /// Device of 100 µs per op.
 const MACHINE: &str = "[[device]]\nnames = [\"*\"]\ncapacity_gib = 1\nmodel = \"constant\"\n\
@@ -128,4 +129,22 @@ fn what_there_is_not_is_said() {
     assert_eq!(warned("--idle-prof=percpu"), ["no_idle_profile"]);
     assert_eq!(warned("--exec_prerun=true"), ["commands_not_run"]);
     assert_eq!(warned("--direct=0"), ["no_page_cache"]);
+    let verify = "--rw=write --verify=crc32c";
+    assert_eq!(
+        warned(&format!("{verify} --verify_state_save=1")),
+        ["no_verify_state"]
+    );
+    assert_eq!(
+        warned(&format!("{verify} --verify_dump=1")),
+        ["no_verify_dump"]
+    );
+}
+
+#[test]
+fn a_state_cannot_be_loaded_in_virtual_time() {
+    let words = format!("{JOB} --runtime=1 --verify=crc32c --verify_state_load=1");
+    let machine = MachineModel::parse("machine", MACHINE).expect("a machine");
+    let refused = try_on(&machine, &words, &mut |_| {}, &|| 0);
+    let error = refused.expect_err("nothing to load").to_string();
+    assert!(error.contains("no earlier run in virtual time"), "{error}");
 }

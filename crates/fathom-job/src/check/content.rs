@@ -76,6 +76,7 @@ impl JobCheck<'_> {
         let verifies = options.verify != Verify::None;
         let by_pattern = matches!(options.verify, Verify::Pattern | Verify::PatternHeader);
         let forever = options.time_based && options.do_verify && options.runtime.is_some();
+        let forever = forever && options.readback.backlog == 0;
         if header > 0 && header >= block {
             let why = format!(
                 "the verification header of {header} B leaves no payload in a block of {block} B",
@@ -92,12 +93,13 @@ impl JobCheck<'_> {
                 .fix("add it, as in `verify_pattern=0xdeadbeef`");
             self.error_at(&["verify"], problem);
         } else if verifies && writes && forever {
-            let why = "data is never verified: the write phase takes all of the runtime, as in fio";
+            let why = "written data is not read back: the write phase takes all of the runtime, as \
+                       in fio";
             self.warn_at(
                 &["time_based"],
                 problem("no-verify-phase", why)
                     .fio_level(FioLevel::Warning)
-                    .fix("remove `time_based`"),
+                    .fix("remove `time_based`, or add `verify_backlog=1024`"),
             );
         }
     }

@@ -1,7 +1,29 @@
 //! Options and command-line switches that virtual time does not support.
 
-use fathom_job::{Plan, Settings};
+use fathom_job::{Job, Plan, Settings};
 use fathom_record::Warning;
+use fathom_setup::{ProblemKind, RunError, RunProblem};
+
+/// Refuses what virtual time cannot do in any way.
+///
+/// # Errors
+/// A job loads the verify state of an earlier run, whose data is not there: modelled devices are
+/// empty at first.
+pub(super) fn refuse(plan: &Plan) -> Result<(), RunError> {
+    let loads = |job: &&Job| job.options.verification.loads_state;
+    let problem = |job: &Job| {
+        let message =
+            "there is no earlier run in virtual time: modelled devices are empty at first";
+        RunProblem::new(ProblemKind::VerifyState, message)
+            .hint("remove `verify_state_load`")
+            .at(job, "verify_state_load")
+    };
+    let problems: Vec<_> = plan.jobs.iter().filter(loads).map(problem).collect();
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(RunError { problems }),
+    }
+}
 
 /// Returns a warning for each unsupported option in use.
 pub(super) fn warnings(plan: &Plan, settings: &Settings) -> Vec<Warning> {
@@ -24,6 +46,14 @@ pub(super) fn warnings(plan: &Plan, settings: &Settings) -> Vec<Warning> {
             let message = "there is no page cache in virtual time: every op goes to the device";
             let hint = "write `direct=1` to say so";
             warn("no_page_cache", &job.name, message, hint);
+        }
+        if job.options.verification.saves_state {
+            let message = "no verify state is saved in virtual time: the data ends with the run";
+            warn("no_verify_state", &job.name, message, "");
+        }
+        if job.options.verification.dumps {
+            let message = "`verify_dump` saves no blocks in virtual time";
+            warn("no_verify_dump", &job.name, message, "");
         }
         if job.options.offload {
             let message = "there are no workers in virtual time: `io_submit_mode=offload` has \

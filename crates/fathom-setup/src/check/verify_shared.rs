@@ -1,0 +1,134 @@
+//! Verified files that several jobs write at the same time.
+
+use crate::plan_warning::{PlanWarning, PlanWarningKind};
+use crate::translate::pattern::writes;
+use crate::translate::{FileSetup, JobSetup};
+
+/// Returns a warning per job that verifies what another one writes at the same time.
+pub fn shared(setups: &[JobSetup]) -> Vec<PlanWarning> {
+    let mut warnings: Vec<PlanWarning> = Vec::new();
+    for setup in setups.iter().filter(|setup| verifies(setup)) {
+        // Clones would repeat it.
+        if warnings.iter().any(|warning| warning.job == setup.name) {
+            continue;
+        }
+        if let Some((other, file)) = sharer(setup, setups) {
+            warnings.push(PlanWarning {
+                kind: PlanWarningKind::VerifyShared,
+                job: setup.name.clone(),
+                message: message(setup, other, file),
+                hint: "give each job its own file or part of it, or add `stonewall`".into(),
+            });
+        }
+    }
+    warnings
+}
+
+/// Returns whether a job verifies what it writes.
+fn verifies(setup: &JobSetup) -> bool {
+    setup.worker.verify.is_some() && changes(setup)
+}
+
+fn changes(setup: &JobSetup) -> bool {
+    setup.job.options.moves_data() && writes(&setup.job.options)
+}
+
+/// Returns another job that writes some of the same bytes at the same time, and the file.
+fn sharer<'a>(
+    setup: &'a JobSetup,
+    setups: &'a [JobSetup],
+) -> Option<(&'a JobSetup, &'a FileSetup)> {
+    let others = setups.iter().filter(|other| {
+        let same_time = other.place.wave == setup.place.wave;
+        same_time && other.place.number != setup.place.number && changes(other)
+    });
+    let mut shared = others.flat_map(|other| {
+        let theirs = other.files.iter().take(FILES_COMPARED_MAX);
+        theirs.filter_map(move |theirs| {
+            let mut ours = setup.files.iter().take(FILES_COMPARED_MAX);
+            let same = |ours: &&FileSetup| ours.path == theirs.path && overlap(ours, theirs);
+            Some((other, ours.find(same)?))
+        })
+    });
+    shared.next()
+}
+
+fn overlap(one: &FileSetup, other: &FileSetup) -> bool {
+    let end = |file: &FileSetup| file.offset.saturating_add(file.length);
+    one.offset < end(other) && other.offset < end(one)
+}
+
+fn message(setup: &JobSetup, other: &JobSetup, file: &FileSetup) -> String {
+    let path = &file.path;
+    let pair = match other.name == setup.name {
+        true => "its clones write".to_owned(),
+        false => format!("it and `{}` write", other.name),
+    };
+    let maps = &setup.worker.generations;
+    let is_uniform = maps.iter().flatten().all(|map| map.is_uniform());
+    let effect = match (other.worker.verify.is_some(), is_uniform) {
+        (false, _) => format!("blocks that `{}` overwrites are not verified", other.name),
+        (true, false) => {
+            "they verify in different ways, so each checks only blocks of its own that are still \
+             there when it reads them back"
+                .to_owned()
+        }
+        (true, true) => {
+            "a block is checked against its latest write, whichever job's, and read back by that \
+             job alone; the numbers of reads vary from run to run"
+                .to_owned()
+        }
+    };
+    format!("{pair} the same bytes of {path} at the same time: {effect}")
+}
+
+/// Files compared per job: jobs that share files usually share one of the first.
+const FILES_COMPARED_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::FakeFiles;
+    use crate::testing::plan;
+    use crate::translate::translate;
+
+    #[track_caller]
+    fn check(words: &str, want: Option<&str>) {
+        let setups = translate(&plan(words), &FakeFiles::default(), &mut || 1).setups;
+        let warnings = shared(&setups);
+        let message = warnings.first().map(|warning| warning.message.as_str());
+        match (message, want) {
+            (Some(message), Some(want)) => assert!(message.contains(want), "{words}: {message}"),
+            (message, want) => assert_eq!(message, want, "{words}"),
+        }
+    }
+
+    #[test]
+    fn jobs_that_write_what_another_verifies_are_named() {
+        let one = "--name=a --size=1m --filename=f --rw=randwrite --verify=crc32c";
+        let other = |words: &str| format!("{one} --name=b --size=1m --filename=f {words}");
+        check(one, None);
+        check(
+            &format!("{one} --numjobs=2"),
+            Some("its clones write the same bytes of f"),
+        );
+        check(&format!("{one} --numjobs=2 --offset_increment=1m"), None);
+        check(
+            &other("--rw=write --verify=crc32c"),
+            Some(
+                "it and `b` write the same bytes of f at the same time: a block is checked against",
+            ),
+        );
+        check(&other("--rw=write --verify=md5"), Some("in different ways"));
+        check(
+            &other("--rw=write"),
+            Some("that `b` overwrites are not verified"),
+        );
+        check(&other("--rw=write --stonewall"), None);
+        check(&other("--rw=read"), None);
+        check(
+            "--name=a --size=1m --filename=f --rw=write --numjobs=2",
+            None,
+        );
+    }
+}
