@@ -12,7 +12,7 @@ use std::io::{self, IsTerminal};
 use anyhow::Result;
 use fathom_core::{Nanos, OutputFormat};
 use fathom_host::output_file::Stop;
-use fathom_job::{Diagnostics, Dialect, EtaMode, Plan, Settings, Severity};
+use fathom_job::{Diagnostics, Dialect, Plan, Settings, Severity, ShowMode};
 use fathom_record::{JobRecord, Record, Warning};
 use fathom_setup::{RunError, RunEvent};
 
@@ -32,6 +32,8 @@ pub(crate) struct Report {
     formats: Vec<OutputFormat>,
     /// Layout of the terse report.
     terse_version: u32,
+    /// Fewest reports that are followed by a summary.
+    summary_from: usize,
     data: Data,
     /// `data` is a file, not standard output.
     to_file: bool,
@@ -57,6 +59,7 @@ impl Report {
             dialect,
             formats: OutputFormat::to_print(&settings.formats),
             terse_version: settings.terse_version,
+            summary_from: summary_from(dialect, settings.summary),
             to_file: settings.output.is_some(),
             data,
             failed: None,
@@ -85,9 +88,9 @@ impl Report {
             Dialect::Fathom => (io::stderr().is_terminal(), true),
         };
         let wanted = match settings.eta {
-            EtaMode::Always => allowed,
-            EtaMode::Never => false,
-            EtaMode::Auto => allowed && terminal,
+            ShowMode::Always => allowed,
+            ShowMode::Never => false,
+            ShowMode::Auto => allowed && terminal,
         };
         let interval = settings.eta_interval.unwrap_or(Nanos::from_secs(1));
         wanted.then(|| interval.max(STATUS_INTERVAL_MIN))
@@ -216,6 +219,9 @@ impl Report {
             self.job_error(job);
         }
         self.print(record);
+        if fathom_report::report_count(record) >= self.summary_from {
+            self.text(&format!("\n{}", fathom_report::summary(record)));
+        }
     }
 
     /// Prints a record in every requested format.
@@ -318,6 +324,16 @@ impl Report {
     }
 }
 
+/// Returns the fewest reports that are followed by a summary. Under fio's name tools read the
+/// report, which ends as fio's does unless the summary is requested.
+const fn summary_from(dialect: Dialect, wanted: ShowMode) -> usize {
+    match (wanted, dialect) {
+        (ShowMode::Always, _) => 1,
+        (ShowMode::Never, _) | (ShowMode::Auto, Dialect::Fio) => usize::MAX,
+        (ShowMode::Auto, Dialect::Fathom) => SUMMARY_REPORTS_MIN,
+    }
+}
+
 /// Formats a warning, with its hint on a line of its own.
 fn warning_text(dialect: Dialect, whose: &str, warning: &Warning) -> String {
     let hint = match warning.hint.as_str() {
@@ -354,6 +370,9 @@ fn still_stopping(plan: &Plan, jobs: &[&str]) -> String {
     }
     text
 }
+
+/// Fewest reports that no longer fit a screen together, and so have a summary.
+const SUMMARY_REPORTS_MIN: usize = 5;
 
 /// Jobs named in one message.
 const NAMED_JOBS_MAX: usize = 4;

@@ -236,7 +236,7 @@ impl Reader<'_> {
             Action::TriggerTimeout => {
                 settings.trigger_timeout = Some(switch_values::trigger_timeout(given, findings)?);
             }
-            Action::Eta => settings.eta = switch_values::eta(given, findings)?,
+            Action::Eta => settings.eta = switch_values::show("--eta", given, findings)?,
             Action::EtaInterval => {
                 settings.eta_interval = Some(switch_values::interval(given, findings)?)
             }
@@ -266,6 +266,10 @@ impl Reader<'_> {
             Action::InflateLog => self.instead = Some(Invocation::InflateLog(given.to_owned())),
             Action::Machine => settings.machine = text.map(str::to_owned),
             Action::Seeks => settings.seeks = true,
+            Action::Summary if given.is_empty() => settings.summary = crate::plan::ShowMode::Always,
+            Action::Summary => {
+                settings.summary = switch_values::show("--summary", given, findings)?
+            }
             Action::SaveDistribution => settings.save_distribution = text.map(str::to_owned),
             Action::Refused(instead) => return Err(refused(switch, spot, instead)),
             Action::Ignored => {}

@@ -136,9 +136,11 @@ fn push_switches(text: &mut String) {
                 "same; measured from the kernel's idle times, not by threads that consume idle time"
             }
             Action::Ignored => "same: no effect",
-            Action::Machine | Action::Seeks | Action::SaveDistribution | Action::NoExec => {
-                "Fathom extension"
-            }
+            Action::Machine
+            | Action::Seeks
+            | Action::Summary
+            | Action::SaveDistribution
+            | Action::NoExec => "Fathom extension",
             Action::Debug => {
                 "stricter: flags unknown categories. `parse`, `file`, `random`, `process` and \
                  `io` print the lines that tools parse, fewer than fio; the others print nothing"

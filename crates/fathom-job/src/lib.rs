@@ -70,9 +70,9 @@ pub use lifecycle::{ExitWhat, LifecycleOptions, SteadyFigure, SteadyState, Unifi
 pub use logs::{LogFull, LogOptions, LogValue};
 pub use names::{engine_files, file_names};
 pub use plan::{
-    BlockSize, ClockSource, ContinueOnError, CpuPolicy, EtaMode, Fallocate, IdleProfile, Job,
-    Options, Plan, PriorityShare, RandomDistribution, RandomGenerator, RateProcess, ReadWrite,
-    SequencerSuffix, Settings, Size, Typed, Verify,
+    BlockSize, ClockSource, ContinueOnError, CpuPolicy, Fallocate, IdleProfile, Job, Options, Plan,
+    PriorityShare, RandomDistribution, RandomGenerator, RateProcess, ReadWrite, SequencerSuffix,
+    Settings, ShowMode, Size, Typed, Verify,
 };
 pub use problem::FioLevel;
 pub use process::{MemoryPolicy, Nodes, ProcessOptions};

@@ -112,7 +112,7 @@ pub struct Settings {
     /// `--section`: run only these sections.
     pub sections: Vec<String>,
     /// `--eta`.
-    pub eta: EtaMode,
+    pub eta: ShowMode,
     /// `--eta-interval`; `None` for 1 s.
     pub eta_interval: Option<Nanos>,
     /// `--eta-newline`.
@@ -131,14 +131,16 @@ pub struct Settings {
     pub machine: Option<String>,
     /// `--seeks`: report requests and seek distances of modelled devices.
     pub seeks: bool,
+    /// `--summary`: a line per job at the end of the text report.
+    pub summary: ShowMode,
     /// `--save-distribution`: machine file to write with the latencies of this run.
     pub save_distribution: Option<String>,
 }
 
-/// Condition to show the status line.
+/// Condition to show a part of the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EtaMode {
-    /// On a terminal.
+pub enum ShowMode {
+    /// Where it helps and no program reads it.
     #[default]
     Auto,
     /// Always.

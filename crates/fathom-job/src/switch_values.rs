@@ -3,7 +3,7 @@
 use fathom_core::{Nanos, OutputFormat};
 
 use crate::findings::Findings;
-use crate::plan::{EtaMode, IdleProfile};
+use crate::plan::{IdleProfile, ShowMode};
 use crate::problem::{Piece, Problem};
 use crate::reading;
 use crate::time::{self, Bare};
@@ -48,17 +48,17 @@ pub(crate) fn terse_version(text: &str, findings: &mut Findings) -> Result<u32, 
     findings.documented_or_fio_value(documented, fio)
 }
 
-/// `--eta`.
-pub(crate) fn eta(text: &str, findings: &mut Findings) -> Result<EtaMode, Problem> {
+/// `--eta`, `--summary`.
+pub(crate) fn show(switch: &str, text: &str, findings: &mut Findings) -> Result<ShowMode, Problem> {
     match text {
-        "always" => Ok(EtaMode::Always),
-        "never" => Ok(EtaMode::Never),
-        "auto" => Ok(EtaMode::Auto),
+        "always" => Ok(ShowMode::Always),
+        "never" => Ok(ShowMode::Never),
+        "auto" => Ok(ShowMode::Auto),
         _ => {
-            let why = format!("`{text}` is not a value of `--eta`");
+            let why = format!("`{text}` is not a value of `{switch}`");
             let problem = Problem::new("bad-value", 0..text.len(), why);
             findings.misread(problem.fix("use always, never or auto"), "auto")?;
-            Ok(EtaMode::Auto)
+            Ok(ShowMode::Auto)
         }
     }
 }

@@ -56,6 +56,7 @@ pub(crate) enum Action {
     InflateLog,
     Machine,
     Seeks,
+    Summary,
     SaveDistribution,
     /// Not supported; with the alternative.
     Refused(&'static str),
@@ -125,10 +126,12 @@ pub(crate) const SWITCHES: &[Switch] = &[
     switch("memcpytest", 'M', Optional("name"), CopyTest, "Benchmark memory copies and exit"),
     switch("machine", NO_LETTER, Required("file"), Machine, "Simulate on modelled devices"),
     switch("seeks", NO_LETTER, None, Seeks, "Report seek distances; needs --machine"),
+    switch("summary", NO_LETTER, Optional("when"), Summary, SUMMARY),
     switch("save-distribution", NO_LETTER, Required("file"), SaveDistribution, SAVED),
     switch("server-internal", 'N', Required("arg"), Refused(WINDOWS), "Internal; Windows only"),
 ];
 
+const SUMMARY: &str = "Print a line per job; always, never or auto";
 const SAVED: &str = "Save measured latencies as a machine file";
 const REMOTE: &str = "run it on each host (`ssh host fathom run job.fio`) and collect the JSON";
 const GONE: &str = "set `write_lat_log=PREFIX` in the job; fio refuses this switch too";

@@ -4,7 +4,7 @@ mod world;
 
 use fathom_core::{Nanos, OutputFormat};
 use fathom_engine::options::FIXEDBUFS;
-use fathom_job::{Dialect, EtaMode, IdleProfile, Invocation, SelfTest, Settings, Size, parse};
+use fathom_job::{Dialect, IdleProfile, Invocation, SelfTest, Settings, ShowMode, Size, parse};
 use world::{World, file, job};
 
 #[track_caller]
@@ -175,7 +175,7 @@ fn switches_are_settings() {
     let got = settings("--name=x --output=o -r --rw=read --eta=never --eta-interval=500ms -w");
     assert_eq!(got.output.as_deref(), Some("o"));
     assert!(got.read_only && got.warnings_fatal);
-    assert_eq!(got.eta, EtaMode::Never);
+    assert_eq!(got.eta, ShowMode::Never);
     assert_eq!(got.eta_interval, Some(Nanos::from_millis(500)));
     let interval = settings("--name=x --status-interval=500ms").status_interval;
     assert_eq!(interval, Some(Nanos::from_millis(500)));

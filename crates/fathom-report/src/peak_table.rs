@@ -261,7 +261,7 @@ fn age(seconds: u64) -> String {
 }
 
 /// Formats nanoseconds as microseconds, with three digits or more.
-fn us(ns: u64) -> String {
+pub(crate) fn us(ns: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
     let us = ns as f64 / 1e3;
     match ns {
