@@ -144,4 +144,18 @@ fn verify_only_writes_nothing() {
     folder.fathom(&format!("run {JOB} {words}")).expect(1);
 }
 
+/// Reads from the page cache complete as they are submitted: none waits for the queue to be full.
+#[test]
+fn blocks_are_checked_as_soon_as_they_are_read() {
+    let folder = damaged("", &[]);
+    let words = "--ioengine=io_uring --iodepth=16 --invalidate=0 --output-format=json";
+    let run = folder.fathom(&format!("run {JOB} --rw=read {words}"));
+    if let Some(why) = run.refused() {
+        println!("skipped: {why}");
+        return;
+    }
+    let levels = &job(&run.expect(0))["iodepth_level"];
+    assert_eq!(levels["16"], 0.0, "{levels:#}");
+}
+
 const JOB: &str = "--name=t --bs=4k --size=64k --filename=data --verify=crc32c";

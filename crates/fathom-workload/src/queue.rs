@@ -25,6 +25,8 @@ pub(crate) struct Queue {
     pub(crate) in_flight: u32,
     /// Ops per submission, at most.
     pub(crate) batch: usize,
+    /// Completions are reaped before each submission, not only when no slot is free.
+    pub(crate) reaps_early: bool,
     /// The queue was full, and nothing is issued until it has fallen to `iodepth_low`.
     pub(crate) draining_to_low: bool,
     /// The op issued last must have the engine to itself.
@@ -32,8 +34,9 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Creates an empty queue of `depth` slots whose idle state is an op on `common`.
-    pub(crate) fn new(depth: u32, batching: &Batching, common: &OpTarget) -> Self {
+    /// Creates an empty queue of `depth` slots whose idle state is an op on `common`; `verifies`:
+    /// the data of its ops are checked.
+    pub(crate) fn new(depth: u32, batching: &Batching, verifies: bool, common: &OpTarget) -> Self {
         let reap = batching.complete_max.clamp(1, depth) as usize;
         Self {
             slots: Slots::new(depth, common),
@@ -43,6 +46,8 @@ impl Queue {
             done: vec![Completion::default(); reap].into_boxed_slice(),
             in_flight: 0,
             batch: batching.submit.clamp(1, depth) as usize,
+            // Data that have just been read are still in the processor's cache.
+            reaps_early: batching.complete_min == 0 || (verifies && batching.complete_min == 1),
             draining_to_low: false,
             exclusive: false,
         }

@@ -89,13 +89,18 @@ impl Worker {
             }
             return self.make_room(engine, now);
         }
-        if self.config.batching.complete_min == 0 && self.queue.in_flight > 0 {
-            self.reap(engine, *now);
-        }
+        self.reap_early(engine, *now);
         if self.path.is_fast() && self.queue.retry.is_empty() && !self.source.pass.invalidate {
             self.issue_batch(engine, now)
         } else {
             self.issue_checked(engine, now)
+        }
+    }
+
+    #[inline]
+    fn reap_early<E: Engine>(&mut self, engine: &mut E, now: Tick) {
+        if self.queue.reaps_early && self.queue.in_flight > 0 {
+            self.reap(engine, now);
         }
     }
 
@@ -183,7 +188,10 @@ impl Worker {
         match stage {
             Stage::Delayed => self.begin(engine, *now),
             Stage::ReadingBack if self.queue.slots.free() == 0 => self.make_room(engine, now),
-            Stage::Running | Stage::ReadingBack => self.issue_checked(engine, now),
+            Stage::Running | Stage::ReadingBack => {
+                self.reap_early(engine, *now);
+                self.issue_checked(engine, now)
+            }
             Stage::Draining(after) => self.drain(engine, now, after),
             Stage::Syncing(file, after) => self.sync_file(engine, now, file, after),
             Stage::Finished => {

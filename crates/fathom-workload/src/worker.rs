@@ -181,7 +181,7 @@ impl Worker {
         Ok(Self {
             stage: Stage::Delayed,
             path,
-            queue: Queue::new(depth, &config.batching, &common),
+            queue: Queue::new(depth, &config.batching, config.verify.is_some(), &common),
             timers: Timers::new(origin),
             recorder: recorder(&config, engine, depth),
             sync: SyncState::new(&config),
