@@ -27,6 +27,7 @@ mod self_test;
 mod simulate;
 mod status;
 mod table;
+mod table_format;
 mod table_hdd;
 mod table_pacing;
 mod target;

@@ -7,6 +7,7 @@ use fathom_sys::thread;
 
 use crate::exit::ProgramEnd;
 use crate::output;
+use crate::table_format::TableFormat;
 
 /// Arguments of `fathom micro`.
 #[derive(Args, Clone, Debug)]
@@ -14,9 +15,8 @@ use crate::output;
 pub(crate) struct MicroArguments {
     /// Benchmark to run; without it, list them
     name: Option<Name>,
-    /// Print the rows as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: TableFormat,
     /// Largest number of threads [default: number of CPUs, at most 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     threads: Option<u32>,
@@ -50,11 +50,7 @@ pub(crate) fn run(arguments: &MicroArguments) -> ProgramEnd {
     };
     let threads = arguments.threads.unwrap_or_else(usable_cpus);
     let table = measured(threads, arguments.repeats, measure);
-    let text = if arguments.json {
-        table.json()
-    } else {
-        table.text()
-    };
+    let text = arguments.format.render(&table);
     output::show(&text, "fathom: micro", ProgramEnd::Printed)
 }
 

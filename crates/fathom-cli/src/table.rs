@@ -16,6 +16,7 @@ use crate::exit::ProgramEnd;
 use crate::failure::with_hint;
 use crate::micro::{measured, usable_cpus};
 use crate::output::{self, Data, StandardStream};
+use crate::table_format::TableFormat;
 use crate::table_hdd::HddArguments;
 use crate::table_pacing::PacingArguments;
 
@@ -27,9 +28,8 @@ pub(crate) struct TableArguments {
     name: Option<String>,
     /// File or block device to read from; for aio-submit, a directory to write to
     target: Option<PathBuf>,
-    /// Print the rows as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: TableFormat,
     /// Write a plot to FILE
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -174,12 +174,7 @@ fn print(
     arguments: &TableArguments,
     interrupts: Option<Interrupts>,
 ) -> Result<ProgramEnd> {
-    let text = if arguments.json {
-        table.json()
-    } else {
-        table.text()
-    };
-    Data::Stdout.add(&text)?;
+    Data::Stdout.add(&arguments.format.render(table))?;
     let stops = move || interrupts.map_or(0, Interrupts::count);
     if let Some(path) = &arguments.svg {
         let stop = Stop::when(move || stops() > 0);
@@ -220,6 +215,7 @@ Examples:
   fathom table io-pacing --depth 32,256 --repeat 5 --svg pacing.svg
   fathom table io-pacing --test slow-shared,slow-held
   fathom table hdd-tags
+  fathom table hdd-tags --markdown
   fathom table hdd-tags --numjobs 128,512 --nr-requests 2048 --policy fair,elastic";
 
 /// Default duration of a row.

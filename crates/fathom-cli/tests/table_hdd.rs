@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::Folder;
+use common::{Folder, Run};
 use serde_json::Value;
 
 #[track_caller]
@@ -67,6 +67,45 @@ fn other_configurations_have_no_published_figures() {
     let rows = rows("hdd-tags --numjobs 8 --policy elastic,fair-roundrobin");
     assert!(rows[0]["fair_roundrobin_mib_s"].as_f64().unwrap() > 0.0);
     assert!(rows[0].get("plain_mib_s").is_none());
+}
+
+#[test]
+fn tables_fit_the_width_and_have_formats_for_programs() {
+    let folder = Folder::new();
+    let show = |options: &str| {
+        folder
+            .fathom(&format!("table hdd-tags {options}"))
+            .expect(0)
+            .out
+    };
+    let text = show("");
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    assert!(
+        text.contains("plain, MiB/s") && !text.contains("mib_s"),
+        "{text}"
+    );
+    let mut wide = folder.command(env!("CARGO_BIN_EXE_fathom"), "table hdd-tags");
+    wide.env("COLUMNS", "200");
+    let wide = Run::of(wide).expect(0).out;
+    assert!(wide.lines().count() < text.lines().count(), "{wide}");
+    let csv = show("--numjobs 1,2 --csv");
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines.len(), 3, "{csv}");
+    assert!(
+        lines[0].starts_with("numjobs,plain_mib_s,fair_mib_s,"),
+        "{csv}"
+    );
+    let fields = lines.iter().map(|line| line.split(',').count());
+    assert!(fields.eq([11; 3]), "{csv}");
+    let markdown = show("--numjobs 1 --markdown");
+    assert!(
+        markdown.contains("| jobs | plain, MiB/s: modelled |"),
+        "{markdown}"
+    );
+    check_refused("hdd-tags --csv --json", "cannot be used with");
 }
 
 #[test]

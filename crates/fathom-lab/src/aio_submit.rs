@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::command::output;
 use crate::error::{CommandError, LabError};
-use crate::table::{Cell, Experiment, Table};
+use crate::table::{Cell, Column, Experiment, Table};
 use crate::throttle::Throttle;
 
 /// The experiment.
@@ -69,13 +69,17 @@ pub fn aio_submit(
     if stops() > 0 {
         notes.push("interrupted; the remaining runs are missing".into());
     }
-    Ok(Table {
+    Ok(table(rows, notes))
+}
+
+fn table(rows: Vec<Vec<Cell>>, notes: Vec<String>) -> Table {
+    Table {
         experiment: EXPERIMENT,
-        columns: COLUMNS.map(String::from).to_vec(),
+        columns: columns(),
         rows,
         notes,
         panels: Vec::new(),
-    })
+    }
 }
 
 /// File under test.
@@ -293,25 +297,32 @@ const LIMIT_IOPS: u32 = 300;
 /// More than is read in a few seconds, so that reads do not hit the page cache.
 const FILE_BYTES: u64 = 512 << 20;
 
-const COLUMNS: [&str; 17] = [
-    "place",
-    "engine",
-    "mode",
-    "direction",
-    "iops",
-    "bw_kib_per_s",
-    "slat_us_mean",
-    "slat_us_max",
-    "queued_us_mean",
-    "clat_us_mean",
-    "clat_us_p99",
-    "cpu_percent",
-    "published_iops",
-    "published_slat_us_mean",
-    "published_slat_us_max",
-    "published_clat_us_mean",
-    "published_clat_us_p99",
-];
+fn columns() -> Vec<Column> {
+    let tenths = |key, heading, group| {
+        let column = Column::figure(key, heading).in_units_of(1.0, 1);
+        column.in_group(group)
+    };
+    let whole = |key, heading| Column::figure(key, heading).in_units_of(1.0, 0);
+    vec![
+        Column::section("place"),
+        Column::key("engine", "engine"),
+        Column::key("mode", "submit"),
+        Column::key("direction", "op"),
+        whole("iops", "measured").in_group("IOPS"),
+        Column::hidden("bw_kib_per_s"),
+        tenths("slat_us_mean", "mean", "slat, µs"),
+        tenths("slat_us_max", "max", "slat, µs"),
+        Column::figure("queued_us_mean", "queued, µs").in_units_of(1.0, 1),
+        tenths("clat_us_mean", "mean", "clat, µs"),
+        tenths("clat_us_p99", "p99", "clat, µs"),
+        Column::figure("cpu_percent", "CPU, %").in_units_of(1.0, 1),
+        whole("published_iops", "published").in_group("IOPS"),
+        tenths("published_slat_us_mean", "mean", "published slat, µs"),
+        tenths("published_slat_us_max", "max", "published slat, µs"),
+        tenths("published_clat_us_mean", "mean", "published clat, µs"),
+        tenths("published_clat_us_p99", "p99", "published clat, µs"),
+    ]
+}
 
 /// The published figures.
 const PUBLISHED: &str = include_str!("../reference/aio-submit-latency.csv");
@@ -319,6 +330,7 @@ const PUBLISHED: &str = include_str!("../reference/aio-submit-latency.csv");
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::check::check_table;
 
     fn target(published: &'static str) -> TestFile {
         TestFile {
@@ -344,7 +356,7 @@ mod tests {
             "read",
             Some(&job),
         );
-        assert_eq!(row.len(), COLUMNS.len());
+        assert_eq!(row.len(), columns().len());
         assert_eq!(row[6], Cell::Ratio(6.5));
         assert_eq!(row[8], Cell::Ratio(0.5));
         assert_eq!(row[10], Cell::Ratio(2000.0));
@@ -354,6 +366,20 @@ mod tests {
         assert!(other[4..].iter().all(|cell| *cell == Cell::Missing));
         let handed = published(&target("ramdisk"), "libaio buffered", "offload", "write");
         assert_eq!(handed[0], Cell::Ratio(139_559.0));
+    }
+
+    #[test]
+    fn the_table_fits_a_terminal() {
+        let job = serde_json::json!({
+            "usr_cpu": 100.0, "sys_cpu": 100.0,
+            "read": {"iops": 139_593.2, "slat_ns": {"mean": 167_827_510.0, "max": 907_050_581},
+                     "clat_ns": {"mean": 229e6, "percentile": {"99.000000": 1_010_827_264}}},
+        });
+        let rows = MODES.map(|mode| row(&target("disk"), ENGINES[0].0, mode, "read", Some(&job)));
+        check_table(&Table {
+            rows: rows.to_vec(),
+            ..table(Vec::new(), Vec::new())
+        });
     }
 
     #[test]

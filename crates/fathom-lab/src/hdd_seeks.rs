@@ -6,7 +6,7 @@ use fathom_core::Direction;
 use crate::machines::{LabMachine, MachineSetup, run_1m_ops};
 use crate::plot::{Axis, Panel, Point, Scale, Series, Shape};
 use crate::published::rows;
-use crate::table::{Cell, Experiment, Table};
+use crate::table::{Cell, Column, Experiment, Table};
 
 /// The experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -58,7 +58,7 @@ fn table(seeks: &SeekCounts, mib_s: f64) -> Table {
     }
     Table {
         experiment: EXPERIMENT,
-        columns: COLUMNS.map(String::from).to_vec(),
+        columns: columns(),
         notes: vec![
             format!("modelled, virtual time: 110 s after a ramp of 10 s, {mib_s:.1} MiB/s"),
             "modelled jobs cover 512 GiB in regions of 1 GiB, the published ones about 100 GB, so \
@@ -103,21 +103,23 @@ const fn number(count: u64) -> f64 {
     count as f64
 }
 
-const COLUMNS: [&str; 6] = [
-    "from_kib",
-    "to_kib",
-    "count",
-    "percent",
-    "published_count",
-    "published_percent",
-];
+fn columns() -> Vec<Column> {
+    vec![
+        Column::key("from_kib", "distance from").in_kib(),
+        Column::key("to_kib", "to").in_kib(),
+        Column::figure("count", "requests").in_group("modelled"),
+        Column::figure("percent", "share, %").in_group("modelled"),
+        Column::figure("published_count", "requests").in_group("published"),
+        Column::figure("published_percent", "share, %").in_group("published"),
+    ]
+}
 
 const PUBLISHED: &str = include_str!("../reference/hdd-seek-distances.csv");
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::check::check_plot;
+    use crate::table::check::check_table;
 
     #[test]
     fn buckets_are_compared_with_the_published_ones() {
@@ -133,6 +135,6 @@ mod tests {
         );
         assert_eq!(table.rows[7][..3], [64, 128, 1].map(Cell::Count));
         assert_eq!(table.rows[7][4], Cell::Rate(4975.0));
-        check_plot(&table);
+        check_table(&table);
     }
 }

@@ -7,7 +7,7 @@ use crate::closed_loop::{Load, closed_loop, mib_per_second};
 use crate::machines::{LabMachine, MachineSetup};
 use crate::plot::{Axis, Panel, Point, Scale, Series};
 use crate::published::{error_percent, mean_and_worst, rows};
-use crate::table::{Cell, Experiment, Table};
+use crate::table::{Cell, Column, Experiment, Table};
 
 /// The experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -39,7 +39,7 @@ pub fn hdd_single() -> Table {
     let (mean, worst) = mean_and_worst(&errors).unwrap_or_default();
     Table {
         experiment: EXPERIMENT,
-        columns: COLUMNS.map(String::from).to_vec(),
+        columns: columns(),
         notes: vec![
             "modelled, virtual time: 110 s after a ramp of 10 s".into(),
             format!(
@@ -94,25 +94,28 @@ fn modelled(kib: f64) -> f64 {
     mib_per_second(closed_loop(&mut setup.stack(), &load), load.runtime)
 }
 
-const COLUMNS: [&str; 4] = [
-    "block_kib",
-    "modelled_mib_s",
-    "published_mib_s",
-    "error_percent",
-];
+fn columns() -> Vec<Column> {
+    let bandwidth = |key, heading| Column::figure(key, heading).in_group("bandwidth, MiB/s");
+    vec![
+        Column::key("block_kib", "block").in_kib(),
+        bandwidth("modelled_mib_s", "modelled"),
+        bandwidth("published_mib_s", "published"),
+        Column::figure("error_percent", "error, %"),
+    ]
+}
 
 const PUBLISHED: &str = include_str!("../reference/hdd-single-io.csv");
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::check::check_plot;
+    use crate::table::check::check_table;
 
     #[test]
     fn the_disk_writes_blocks_as_fast_as_published() {
         let table = hdd_single();
         assert_eq!(table.rows.len(), 7);
-        check_plot(&table);
+        check_table(&table);
         for row in &table.rows {
             let Cell::Tenths(error) = row[3] else {
                 panic!("no error in {row:?}");

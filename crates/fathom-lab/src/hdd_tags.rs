@@ -6,7 +6,7 @@ use fathom_core::{Direction, Nanos};
 use crate::machines::{LabMachine, MachineSetup, run_1m_ops};
 use crate::plot::{Axis, Panel, Point, Scale, Series};
 use crate::published::{error_percent, mean_and_worst, rows};
-use crate::table::{Cell, Experiment, Table};
+use crate::table::{Cell, Column, Experiment, Table};
 
 /// The experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -151,15 +151,25 @@ const fn name(policy: Policy) -> &'static str {
     }
 }
 
-fn columns(policies: &[Policy]) -> Vec<String> {
+fn columns(policies: &[Policy]) -> Vec<Column> {
     let names = || policies.iter().copied().map(name);
-    let mut columns = vec!["numjobs".to_owned()];
-    columns.extend(names().map(|name| format!("{name}_mib_s")));
-    columns.extend(names().map(|name| format!("{name}_sequential_ratio")));
+    let title = |name: &str, figure: &str| format!("{}, {figure}", name.replace('_', " "));
+    let bandwidth = |name: &str, key: String, heading| {
+        Column::figure(key, heading).in_group(title(name, "MiB/s"))
+    };
+    let share = |name: &str, key: String, heading| {
+        Column::figure(key, heading).in_group(title(name, "sequential share"))
+    };
+    let mut columns = vec![Column::key("numjobs", "jobs")];
+    columns.extend(names().map(|name| bandwidth(name, format!("{name}_mib_s"), "modelled")));
+    let key = |name| format!("{name}_sequential_ratio");
+    columns.extend(names().map(|name| share(name, key(name), "modelled")));
     for name in names() {
-        columns.push(format!("published_{name}_mib_s"));
-        columns.push(format!("{name}_error_percent"));
-        columns.push(format!("published_{name}_sequential_ratio"));
+        columns.extend([
+            bandwidth(name, format!("published_{name}_mib_s"), "published"),
+            bandwidth(name, format!("{name}_error_percent"), "error, %"),
+            share(name, format!("published_{}", key(name)), "published"),
+        ]);
     }
     columns
 }
@@ -240,11 +250,11 @@ const PUBLISHED: &str = include_str!("../reference/hdd-concurrent-writes.csv");
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::check::check_plot;
+    use crate::table::check::check_table;
 
     #[track_caller]
     fn at(table: &Table, jobs: u32, column: &str) -> f64 {
-        let column = table.columns.iter().position(|name| name == column);
+        let column = table.columns.iter().position(|known| known.key == column);
         let mut rows = table.rows.iter();
         let row = rows.find(|row| row[0] == Cell::Count(jobs.into()));
         let cell = row.and_then(|row| row.get(column?)).and_then(Cell::number);
@@ -261,7 +271,7 @@ mod tests {
             .filter_map(|cell| cell.number())
             .collect();
         assert_eq!(errors.len(), 14);
-        check_plot(&table);
+        check_table(&table);
         let (mean, worst) = mean_and_worst(&errors).unwrap();
         assert!(mean <= 12.0 && worst <= 25.0, "{mean} {worst}");
         for jobs in [1, 2, 4, 8] {
@@ -316,6 +326,6 @@ mod tests {
         };
         let table = hdd_tags(&config);
         assert_eq!(table.json(), hdd_tags(&config).json());
-        check_plot(&table);
+        check_table(&table);
     }
 }

@@ -1,5 +1,6 @@
 //! Pacing in an NVMe/TCP target: bandwidth and buffers in flight by depth and policy.
 
+mod columns;
 mod condition;
 mod initiators;
 mod outcome;
@@ -182,10 +183,7 @@ fn notes(config: &IoPacing) -> Vec<String> {
 }
 
 fn table(config: &IoPacing, measured: &[Vec<Outcome>], line_us: f64, notes: Vec<String>) -> Table {
-    let mut columns: Vec<String> = CONDITIONS.map(String::from).to_vec();
-    columns.extend(FIGURES.map(String::from));
-    columns.extend((1..=config.initiators).map(|number| format!("initiator_{number}_gbps")));
-    columns.extend(PUBLISHED.map(String::from));
+    let columns = columns::columns(config.initiators);
     let rows: Vec<Vec<Cell>> = config
         .rows
         .iter()
@@ -268,42 +266,6 @@ fn published_cells(condition: &Condition) -> Vec<Cell> {
     .to_vec()
 }
 
-const CONDITIONS: [&str; 8] = [
-    "devices",
-    "pacing",
-    "period_us_set",
-    "threads",
-    "buffer_cache",
-    "depth",
-    "slow_devices",
-    "slow_depth",
-];
-
-const FIGURES: [&str; 12] = [
-    "kiops",
-    "bw_gbps",
-    "bw_gbps_min",
-    "bw_gbps_max",
-    "fast_gbps",
-    "wire_gbps",
-    "lat_us",
-    "bw_gbps_stddev",
-    "in_flight_mib",
-    "limit_mib",
-    "cache_hit_percent",
-    "period_us",
-];
-
-const PUBLISHED: [&str; 7] = [
-    "published_bw_gbps",
-    "published_wire_gbps",
-    "published_lat_us",
-    "published_bw_gbps_stddev",
-    "published_in_flight_mib",
-    "published_l3_hit_percent",
-    "published_period_us",
-];
-
 /// Depth at which the line rate is measured: enough to keep the link busy.
 const LINE_DEPTH: u32 = 32;
 /// Prefix of the folder's name, followed by a number.
@@ -314,7 +276,7 @@ const DEVICES: u32 = 16;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::check::check_plot;
+    use crate::table::check::{check_table, column};
 
     #[test]
     fn rows_stand_beside_published_ones() {
@@ -336,10 +298,7 @@ mod tests {
         for row in &table.rows {
             assert_eq!(row.len(), table.columns.len());
         }
-        let column = |name: &str| {
-            let at = table.columns.iter().position(|column| column == name);
-            at.unwrap_or_else(|| panic!("{name}"))
-        };
+        let column = |key: &str| column(&table, key);
         assert_eq!(table.rows[0][column("bw_gbps")], Cell::Tenths(40.0));
         assert_eq!(
             table.rows[0][column("initiator_2_gbps")],
@@ -368,7 +327,7 @@ mod tests {
             };
             let measured = vec![vec![outcome]; config.rows.len()];
             let table = table(&config, &measured, 20.0, Vec::new());
-            check_plot(&table);
+            check_table(&table);
             let labels: Vec<&str> = (table.panels.iter())
                 .map(|panel| panel.up.label.as_str())
                 .collect();

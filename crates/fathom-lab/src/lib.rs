@@ -33,5 +33,5 @@ pub use log_entries::{LogEntries, log_entries};
 pub use machines::LabMachine;
 pub use micro::{Micro, generation_map, micro_experiments, tags, task_list, task_list_table};
 pub use plot::{Axis, Panel, Plot, Point, Scale, Series, Shape};
-pub use table::{Cell, Experiment, Table};
+pub use table::{Cell, Column, Experiment, Table};
 pub use uring_irq::{UringIrq, uring_irq};

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::command::output;
 use crate::error::{CommandError, LabError};
 use crate::plot::{Axis, Panel, Point, Scale, Series};
-use crate::table::{Cell, Experiment, Table};
+use crate::table::{Cell, Column, Experiment, Table};
 use crate::work_folder::WorkFolder;
 
 /// The experiment.
@@ -152,7 +152,7 @@ fn table(measured: &[Option<Value>], notes: Vec<String>) -> Table {
     }
     Table {
         experiment: EXPERIMENT,
-        columns: COLUMNS.map(String::from).to_vec(),
+        columns: columns(),
         panels: panels(&rows),
         rows,
         notes,
@@ -240,15 +240,18 @@ const JOB: [&str; 12] = [
 /// Scheduler that honours I/O priorities.
 const SCHEDULER: &str = "mq-deadline";
 
-const COLUMNS: [&str; 7] = [
-    "class",
-    "percentile",
-    "fio_1024_us",
-    "fio_65536_us",
-    "fathom_us",
-    "published_growing_us",
-    "published_preallocated_us",
-];
+fn columns() -> Vec<Column> {
+    let published = |key, heading| Column::figure(key, heading).in_group("published, µs");
+    vec![
+        Column::key("class", "priority"),
+        Column::key("percentile", "percentile"),
+        Column::figure("fio_1024_us", "fio"),
+        Column::figure("fio_65536_us", "fio"),
+        Column::figure("fathom_us", "fathom"),
+        published("published_growing_us", "growing"),
+        published("published_preallocated_us", "preallocated"),
+    ]
+}
 
 /// Published figures, ms.
 const PUBLISHED: &str = include_str!("../reference/log-entries-percentiles.csv");
@@ -256,7 +259,7 @@ const PUBLISHED: &str = include_str!("../reference/log-entries-percentiles.csv")
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::check::check_plot;
+    use crate::table::check::check_table;
 
     #[test]
     fn both_classes_have_published_figures() {
@@ -266,7 +269,7 @@ mod tests {
         ]}}]});
         let table = table(&[None, None, Some(report)], Vec::new());
         assert_eq!(table.rows.len(), 2 * 17);
-        assert!(table.rows.iter().all(|row| row.len() == COLUMNS.len()));
+        assert!(table.rows.iter().all(|row| row.len() == columns().len()));
         let want = [
             Cell::Text("high".into()),
             Cell::Text("1".into()),
@@ -291,6 +294,6 @@ mod tests {
             names(1)[1..],
             ["published, growing", "published, preallocated"]
         );
-        check_plot(&table);
+        check_table(&table);
     }
 }

@@ -10,7 +10,7 @@ mod task_list;
 use std::sync::Barrier;
 use std::thread;
 
-use crate::table::{Cell, Experiment, Table};
+use crate::table::{Cell, Column, Experiment, Table};
 
 pub use generation_map::generation_map;
 pub use tags::tags;
@@ -74,13 +74,29 @@ struct ColumnNames<'a> {
 }
 
 impl ColumnNames<'_> {
-    fn names(&self) -> Vec<String> {
-        let mut names = vec!["threads".into(), "variant".into()];
-        names.extend(["median", "low", "high"].map(|end| format!("{}_per_s_{end}", self.rate)));
+    fn columns(&self) -> Vec<Column> {
+        let mut columns = vec![
+            Column::key("threads", "threads"),
+            Column::key("variant", "variant"),
+        ];
+        let ends = ["median", "low", "high"];
+        columns.extend(ends.map(|end| {
+            let column = Column::figure(format!("{}_per_s_{end}", self.rate), end);
+            let group = format!("million {}/s", self.rate);
+            column.in_group(group).in_units_of(1e6, 1)
+        }));
         for baseline in self.baselines {
-            names.extend(["", "_low", "_high"].map(|end| format!("ratio_to_{baseline}{end}")));
+            let group = format!("ratio to {}", baseline.replace('_', " "));
+            columns.extend(
+                ends.into_iter()
+                    .zip(["", "_low", "_high"])
+                    .map(|(name, end)| {
+                        let column = Column::figure(format!("ratio_to_{baseline}{end}"), name);
+                        column.in_group(group.clone())
+                    }),
+            );
         }
-        names
+        columns
     }
 }
 
@@ -96,7 +112,7 @@ fn table(
     let rows = |threads| rows(variants, baselines, threads, config.repeats);
     Table {
         experiment,
-        columns: columns.names(),
+        columns: columns.columns(),
         rows: (1..=config.threads).flat_map(rows).collect(),
         notes,
         panels: Vec::new(),
@@ -201,8 +217,11 @@ mod tests {
         };
         for table in [tags(&config), task_list(&config)] {
             assert_eq!(table.rows.len(), 8);
-            let columns = table.columns.len();
-            assert!(table.rows.iter().all(|row| row.len() == columns));
+            crate::table::check::check_table(&Table {
+                // The benchmark task-list has no plot, unlike its table.
+                experiment: tags::EXPERIMENT,
+                ..table
+            });
         }
     }
 }

@@ -7,7 +7,7 @@ use fathom_peak::{PeakConfig, PeakEngine, PeakError, SWEEP_DEPTHS, block_of, pea
 use fathom_record::{PeakLatency, PeakPoint};
 
 use crate::plot::{Axis, Panel, Point, Scale, Series};
-use crate::table::{Cell, Experiment, Table};
+use crate::table::{Cell, Column, Experiment, Table};
 
 /// The experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -97,16 +97,35 @@ fn table(points: &[PeakPoint], notes: Vec<String>) -> Table {
         let same = published.iter().filter(|row| row.depth == depth);
         rows.extend(same.map(Published::row));
     }
-    let columns = ["depth", "batch", "source", "iops"].map(String::from);
-    let percents = PeakLatency::PERCENTS.iter();
-    let percents = percents.map(|percent| format!("p{}_ns", percent.to_string().replace('.', "_")));
     Table {
         experiment: EXPERIMENT,
-        columns: columns.into_iter().chain(percents).collect(),
+        columns: columns(),
         panels: panels(&rows),
         rows,
         notes,
     }
+}
+
+/// Returns the columns; in text, four of the percentiles.
+fn columns() -> Vec<Column> {
+    let percentile = |percent: &f64| {
+        let name = format!("p{percent}");
+        let key = format!("{}_ns", name.replace('.', "_"));
+        if SHOWN_PERCENTS.contains(percent) {
+            let column = Column::figure(key, &name).in_group("latency, µs");
+            column.in_units_of(1e3, 1)
+        } else {
+            Column::hidden(key)
+        }
+    };
+    let mut columns = vec![
+        Column::key("depth", "depth"),
+        Column::key("batch", "batch"),
+        Column::key("source", "source"),
+        Column::figure("iops", "kIOPS").in_units_of(1e3, 1),
+    ];
+    columns.extend(PeakLatency::PERCENTS.iter().map(percentile));
+    columns
 }
 
 fn measured(point: &PeakPoint) -> Vec<Cell> {
@@ -126,7 +145,7 @@ fn measured(point: &PeakPoint) -> Vec<Cell> {
 struct Published {
     depth: u32,
     batch: u32,
-    source: String,
+    source: Cell,
     iops: u64,
     percentiles_ns: Vec<u64>,
 }
@@ -134,13 +153,15 @@ struct Published {
 impl Published {
     fn read(line: &str) -> Option<Self> {
         let mut cells = line.split(',');
-        let (source, depth) = (cells.next()?.to_owned(), cells.next()?.parse().ok()?);
+        let (source, depth) = (cells.next()?, cells.next()?.parse().ok()?);
         let (batch, iops) = (cells.next()?.parse().ok()?, cells.next()?.parse().ok()?);
         let percentiles_ns = cells.map(|cell| cell.parse().ok()).collect::<Option<_>>()?;
+        let kernels = [("before", BEFORE), ("after", AFTER)];
+        let named = |(word, name)| (word == source).then_some(Cell::Named { word, name });
         Some(Self {
             depth,
             batch,
-            source,
+            source: kernels.into_iter().find_map(named)?,
             iops,
             percentiles_ns,
         })
@@ -150,7 +171,7 @@ impl Published {
         let mut row = vec![
             Cell::Count(self.depth.into()),
             Cell::Count(self.batch.into()),
-            Cell::Text(self.source.clone()),
+            self.source.clone(),
             Cell::Count(self.iops),
         ];
         row.extend(self.percentiles_ns.iter().copied().map(Cell::Count));
@@ -172,8 +193,12 @@ fn panels(rows: &[Vec<Cell>]) -> Vec<Panel> {
         up: Axis::new(up, Scale::Auto),
         series: vec![
             Series::measured("measured", 0, points(rows, "measured", column, unit)),
-            Series::published(BEFORE, 1, points(rows, "before", column, unit)),
-            Series::published(AFTER, 2, points(rows, "after", column, unit)),
+            Series::published(BEFORE, 1, points(rows, BEFORE, column, unit)),
+            Series::published(
+                format!("{BEFORE} {AFTER}"),
+                2,
+                points(rows, AFTER, column, unit),
+            ),
         ],
     };
     vec![
@@ -184,17 +209,18 @@ fn panels(rows: &[Vec<Cell>]) -> Vec<Panel> {
 }
 
 fn points(rows: &[Vec<Cell>], source: &str, column: usize, unit: f64) -> Vec<Point> {
-    let of = rows
-        .iter()
-        .filter(|row| row[2] == Cell::Text(source.into()));
+    let of = rows.iter().filter(|row| row[2].text() == source);
     let value = |row: &[Cell]| Some(row.get(column)?.number()? / unit);
     let points = of.filter_map(|row| Some(Point::new(row[0].number()?, value(row))));
     points.collect()
 }
 
-/// Names of the published kernels, for people; the sources in JSON are `before` and `after`.
+/// Names of the published kernels, for people; in JSON they are `before` and `after`.
 const BEFORE: &str = "5.19-rc3";
-const AFTER: &str = "5.19-rc3 with the patches";
+const AFTER: &str = "with the patches";
+
+/// Percentiles in text and Markdown; the others are in JSON and CSV.
+const SHOWN_PERCENTS: [f64; 4] = [50.0, 99.0, 99.9, 99.99];
 
 /// Published figures; `before` and `after` are the two kernels.
 const PUBLISHED: &str = include_str!("../reference/uring-irq-read.csv");
@@ -206,7 +232,7 @@ const P99_COLUMN: usize = 16;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::check::check_plot;
+    use crate::table::check::{check_table, column};
 
     #[test]
     fn every_published_row_is_read() {
@@ -233,9 +259,14 @@ mod tests {
                 .iter()
                 .all(|row| row.len() == table.columns.len())
         );
-        assert_eq!(table.columns[P50_COLUMN], "p50_ns");
-        assert_eq!(table.columns[P99_COLUMN], "p99_ns");
-        assert_eq!(table.columns.last().map(String::as_str), Some("p99_99_ns"));
+        assert_eq!(column(&table, "p50_ns"), P50_COLUMN);
+        assert_eq!(column(&table, "p99_ns"), P99_COLUMN);
+        assert_eq!(column(&table, "p99_99_ns"), table.columns.len() - 1);
+        let text = table.text(80);
+        assert!(
+            text.contains(" 5.19-rc3 ") && text.contains(" with the patches "),
+            "{text}"
+        );
         let measured = table
             .rows
             .iter()
@@ -247,6 +278,6 @@ mod tests {
             [Point::new(8.0, Some(1000.4))]
         );
         assert_eq!(table.panels[0].series[1].points.len(), 7);
-        check_plot(&table);
+        check_table(&table);
     }
 }

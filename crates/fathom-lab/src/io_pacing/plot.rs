@@ -2,11 +2,11 @@
 
 use super::{Condition, Devices, IoPacing, Pacing, Period};
 use crate::plot::{Axis, Panel, Point, Scale, Series};
-use crate::table::Cell;
+use crate::table::{Cell, Column};
 
 /// Draws bandwidth and buffers in flight by depth. Published figures have panels of their own: they
 /// are of a faster link, and on one axis this machine's would lie on the ground.
-pub(super) fn panels(config: &IoPacing, columns: &[String], rows: &[Vec<Cell>]) -> Vec<Panel> {
+pub(super) fn panels(config: &IoPacing, columns: &[Column], rows: &[Vec<Cell>]) -> Vec<Panel> {
     let mut panels = Vec::new();
     for devices in [Devices::Null, Devices::Memory] {
         for (figure, column) in [
@@ -14,7 +14,7 @@ pub(super) fn panels(config: &IoPacing, columns: &[String], rows: &[Vec<Cell>]) 
             ("buffers in flight, MiB", "in_flight_mib"),
         ] {
             let values = |column: &str| {
-                let at = columns.iter().position(|known| known == column);
+                let at = columns.iter().position(|known| known.key == column);
                 rows.iter().map(move |row| row[at?].number()).collect()
             };
             let figures = Figures {

@@ -26,7 +26,7 @@ pub fn generation_map(config: &Micro<'_>) -> Table {
             rate: "blocks",
             baselines: &["array"],
         }
-        .names(),
+        .columns(),
         rows: Vec::new(),
         notes: notes(config.repeats),
         panels: Vec::new(),

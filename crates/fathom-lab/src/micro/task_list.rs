@@ -9,7 +9,7 @@ use fathom_core::{CompletionList, Slot};
 
 use super::{ColumnNames, Micro, NOTE, Variant, per_second, span_ns, table};
 use crate::plot::{Axis, Panel, Point, Scale, Series};
-use crate::table::{Cell, Experiment, Table};
+use crate::table::{Cell, Column, Experiment, Table};
 
 /// The experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -70,7 +70,8 @@ pub fn task_list(config: &Micro<'_>) -> Table {
 #[must_use]
 pub fn task_list_table(config: &Micro<'_>) -> Table {
     let mut table = task_list(config);
-    table.columns.push("published_ratio_to_spin_lock".into());
+    let published = Column::figure("published_ratio_to_spin_lock", "published");
+    table.columns.push(published.in_group("ratio to spin lock"));
     for row in &mut table.rows {
         let several = row
             .first()
@@ -183,7 +184,7 @@ const PUBLISHED: f64 = 1.2;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::check::check_plot;
+    use crate::table::check::check_table;
 
     #[test]
     fn published_ratios_are_of_several_threads() {
@@ -197,6 +198,6 @@ mod tests {
         assert_eq!(last(5), Some(Cell::Ratio(1.2)));
         assert_eq!(table.rows[5].len(), table.columns.len());
         assert_eq!(table.panels[1].series.len(), 5);
-        check_plot(&table);
+        check_table(&table);
     }
 }

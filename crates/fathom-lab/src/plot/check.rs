@@ -34,10 +34,9 @@ pub(crate) fn faults(svg: &str) -> Vec<String> {
     faults
 }
 
-/// Checks that a table is drawn as its experiment says, without faults.
+/// Checks the plot of a table for faults.
 #[track_caller]
 pub(crate) fn check_plot(table: &Table) {
-    assert_eq!(table.experiment.has_plot, !table.panels.is_empty());
     let drawn = |panel: &Panel| panel.series.iter().any(Series::has_values);
     assert!(table.panels.iter().all(drawn), "a panel without a value");
     let svg = table.svg();

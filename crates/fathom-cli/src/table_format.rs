@@ -1,0 +1,48 @@
+//! Output formats of `fathom table` and `fathom micro`.
+
+use clap::Args;
+use fathom_lab::Table;
+use fathom_sys::system::terminal_width;
+
+/// Options that select the format.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct TableFormat {
+    /// Print the rows as JSON
+    #[arg(long, conflicts_with_all = ["csv", "markdown"])]
+    json: bool,
+    /// Print the rows as CSV, with the keys of JSON
+    #[arg(long, conflicts_with = "markdown")]
+    csv: bool,
+    /// Print the table as Markdown
+    #[arg(long)]
+    markdown: bool,
+}
+
+impl TableFormat {
+    /// Formats a table; text fits the terminal.
+    pub(crate) fn render(self, table: &Table) -> String {
+        if self.json {
+            table.json()
+        } else if self.csv {
+            table.csv()
+        } else if self.markdown {
+            table.markdown()
+        } else {
+            table.text(width())
+        }
+    }
+}
+
+/// Returns the width to print for: `COLUMNS`, else that of the terminal on standard output.
+fn width() -> usize {
+    let asked = std::env::var("COLUMNS").ok();
+    let asked = asked
+        .and_then(|text| text.parse().ok())
+        .filter(|width| *width > 0);
+    asked
+        .or_else(|| terminal_width(std::io::stdout()).map(usize::from))
+        .unwrap_or(WIDTH)
+}
+
+/// Width of output that goes to no terminal.
+const WIDTH: usize = 80;

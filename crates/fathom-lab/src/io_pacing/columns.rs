@@ -1,0 +1,63 @@
+//! Columns of the table.
+
+use crate::table::Column;
+
+/// Returns the columns: conditions, figures, those of each initiator, published figures.
+pub(super) fn columns(initiators: u32) -> Vec<Column> {
+    let mut columns = conditions();
+    columns.extend(figures());
+    columns
+        .extend((1..=initiators).map(|number| Column::hidden(format!("initiator_{number}_gbps"))));
+    columns.extend(published());
+    columns
+}
+
+fn conditions() -> Vec<Column> {
+    vec![
+        Column::key("devices", "devices"),
+        Column::key("pacing", "pacing"),
+        Column::key("period_us_set", "period, µs"),
+        Column::key("threads", "threads"),
+        Column::key("buffer_cache", "cache"),
+        Column::key("depth", "depth"),
+        Column::key("slow_devices", "slow devices"),
+        Column::key("slow_depth", "depth of slow"),
+    ]
+}
+
+fn figures() -> Vec<Column> {
+    vec![
+        Column::hidden("kiops"),
+        Column::figure("bw_gbps", "mean").in_group(BANDWIDTH),
+        Column::figure("bw_gbps_min", "min").in_group(BANDWIDTH),
+        Column::figure("bw_gbps_max", "max").in_group(BANDWIDTH),
+        Column::hidden("fast_gbps"),
+        Column::figure("wire_gbps", "measured").in_group(WIRE),
+        Column::figure("lat_us", "measured").in_group(LATENCY),
+        Column::figure("bw_gbps_stddev", "stddev").in_group(BANDWIDTH),
+        Column::figure("in_flight_mib", "measured").in_group(IN_FLIGHT),
+        Column::figure("limit_mib", "limit").in_group(IN_FLIGHT),
+        Column::figure("cache_hit_percent", "measured").in_group(HITS),
+        Column::figure("period_us", "measured").in_group(PERIOD),
+    ]
+}
+
+fn published() -> Vec<Column> {
+    vec![
+        Column::figure("published_bw_gbps", "mean").in_group(PUBLISHED_BANDWIDTH),
+        Column::figure("published_wire_gbps", "published").in_group(WIRE),
+        Column::figure("published_lat_us", "published").in_group(LATENCY),
+        Column::figure("published_bw_gbps_stddev", "stddev").in_group(PUBLISHED_BANDWIDTH),
+        Column::figure("published_in_flight_mib", "published").in_group(IN_FLIGHT),
+        Column::figure("published_l3_hit_percent", "published").in_group(HITS),
+        Column::figure("published_period_us", "published").in_group(PERIOD),
+    ]
+}
+
+const BANDWIDTH: &str = "bandwidth, Gb/s";
+const PUBLISHED_BANDWIDTH: &str = "published, Gb/s";
+const WIRE: &str = "on the wire, Gb/s";
+const LATENCY: &str = "mean latency, µs";
+const IN_FLIGHT: &str = "buffers in flight, MiB";
+const HITS: &str = "L3 hits, %";
+const PERIOD: &str = "period, µs";

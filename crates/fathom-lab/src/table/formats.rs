@@ -1,0 +1,100 @@
+//! Tables for programs and documents: JSON, CSV, Markdown.
+
+use serde_json::{Map, Value, json};
+
+use super::column::Role;
+use super::{Cell, Column, Table};
+
+/// Formats a table as JSON, with an object per row.
+pub(super) fn json(table: &Table) -> String {
+    let row = |row: &Vec<Cell>| {
+        let cells = table.columns.iter().zip(row);
+        let cells = cells.map(|(column, cell)| (column.key.clone(), cell.json()));
+        Value::Object(cells.collect::<Map<_, _>>())
+    };
+    let value = json!({
+        "table": table.experiment.name,
+        "about": table.experiment.about,
+        "published": table.experiment.origin,
+        "notes": table.notes,
+        "rows": table.rows.iter().map(row).collect::<Vec<_>>(),
+    });
+    format!("{value:#}\n")
+}
+
+/// Formats a table as CSV: the keys of JSON, then the values of JSON; a missing one is empty.
+pub(super) fn csv(table: &Table) -> String {
+    let heads = table.columns.iter().map(|column| quoted(&column.key));
+    let mut text = line(heads.collect());
+    for row in &table.rows {
+        let cells = row.iter().map(|cell| match cell.json() {
+            Value::Null => String::new(),
+            Value::String(text) => quoted(&text),
+            value => value.to_string(),
+        });
+        text.push_str(&line(cells.collect()));
+    }
+    text
+}
+
+fn line(cells: Vec<String>) -> String {
+    cells.join(",") + "\n"
+}
+
+/// Quotes a field that would be read as several, as RFC 4180 has it.
+fn quoted(field: &str) -> String {
+    if field.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}
+
+/// Formats a table as Markdown, with the headings of the text.
+pub(super) fn markdown(table: &Table) -> String {
+    let shown: Vec<(usize, &Column)> = (table.columns.iter().enumerate())
+        .filter(|(at, column)| {
+            let has_value = table.rows.iter().any(|row| row[*at] != Cell::Missing);
+            column.role() != Role::Hidden && has_value
+        })
+        .collect();
+    let heads = shown.iter().map(|(_, column)| heading(column));
+    let is_number = |at: usize| table.rows.iter().any(|row| row[at].number().is_some());
+    let ends = shown
+        .iter()
+        .map(|(at, _)| if is_number(*at) { "--:" } else { "---" });
+    let mut text = format!("{}\n\n", table.experiment.about);
+    text.push_str(&markdown_line(&heads.collect::<Vec<_>>()));
+    text.push_str(&format!("|{}|\n", ends.collect::<Vec<_>>().join("|")));
+    for row in &table.rows {
+        let cells = shown.iter().map(|(at, column)| column.text(&row[*at]));
+        text.push_str(&markdown_line(&cells.collect::<Vec<_>>()));
+    }
+    text.push('\n');
+    for note in &table.notes {
+        text.push_str(&format!("- {}\n", escaped(note)));
+    }
+    text.push_str(&format!(
+        "- published: {}\n",
+        escaped(table.experiment.origin)
+    ));
+    text
+}
+
+/// Returns the heading of a column with that of its group, since Markdown has one line for both.
+fn heading(column: &Column) -> String {
+    match (column.group(), column.heading()) {
+        (_, "") => column.key.clone(),
+        ("", heading) => heading.to_owned(),
+        (group, heading) => format!("{group}: {heading}"),
+    }
+}
+
+fn markdown_line(cells: &[String]) -> String {
+    let cells: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('|', "\\|")
+}
