@@ -96,6 +96,9 @@ fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Diale
         output::print(StandardStream::Error, &parsed);
         return ProgramEnd::Printed;
     }
+    if settings.merge_only {
+        return merge(plan, dialect);
+    }
     let mut report = Report::new(dialect, settings, Data::new(settings.output.as_deref()));
     let result = match report
         .check()
@@ -115,6 +118,25 @@ fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Diale
     match report.finish() {
         Ok(()) => end,
         Err(error) => output::not_written(&error, dialect.program()),
+    }
+}
+
+/// Merges the traces of a plan (`--merge-blktrace-only`).
+fn merge(plan: &Plan, dialect: Dialect) -> ProgramEnd {
+    let interrupts = match Interrupts::install() {
+        Ok(interrupts) => interrupts,
+        Err(error) => {
+            let error = anyhow::Error::new(error).context("signals");
+            return output::not_written(&error, dialect.program());
+        }
+    };
+    match fathom_run::merge_traces(plan, &|| interrupts.count()) {
+        Ok(()) => ProgramEnd::Printed,
+        Err(error) => {
+            let text = output::render(&error.diagnostics(), dialect);
+            output::print(StandardStream::Error, &text);
+            ProgramEnd::Refused
+        }
     }
 }
 

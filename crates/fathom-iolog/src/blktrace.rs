@@ -59,6 +59,26 @@ impl ByteOrder {
     }
 }
 
+impl ByteOrder {
+    /// Returns a record's fixed part in little-endian order, with another time.
+    pub(crate) fn little_endian(
+        self,
+        bytes: &[u8; RECORD_BYTES],
+        time: Nanos,
+    ) -> [u8; RECORD_BYTES] {
+        let mut fixed = *bytes;
+        if self == Self::Big {
+            let mut at = 0;
+            for width in FIELD_BYTES {
+                fixed[at..at + width].reverse();
+                at += width;
+            }
+        }
+        fixed[8..16].copy_from_slice(&time.get().to_le_bytes());
+        fixed
+    }
+}
+
 /// Fixed part of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TraceRecord {
@@ -167,6 +187,9 @@ impl TraceRecord {
 
 /// Bytes of a record's fixed part.
 pub(crate) const RECORD_BYTES: usize = 48;
+
+/// Widths of the fields of the fixed part.
+const FIELD_BYTES: [usize; 11] = [4, 4, 8, 8, 4, 4, 4, 4, 4, 2, 2];
 
 const MAGIC: u32 = 0x6561_7400;
 const VERSION_MASK: u32 = 0xff;

@@ -73,6 +73,8 @@ pub enum IologErrorKind {
     Magic(u32),
     /// A trace of a version that is not supported.
     TraceVersion(u8),
+    /// A log that is no trace where only those will do.
+    NotATrace,
     /// No op in the whole log.
     NoOps,
 }
@@ -98,6 +100,9 @@ impl IologErrorKind {
             }
             Self::Magic(_) => "cut the trace there, or record it again: the rest is not readable",
             Self::TraceVersion(_) => "record it with a Linux kernel's blktrace",
+            Self::NotATrace => {
+                "give binary traces (`blkparse -d`, or `blktrace -o -`), which alone can be merged"
+            }
             Self::NoOps => "record a job that does I/O, or skip less of it",
             Self::LongLine
             | Self::Fields(_)
@@ -143,6 +148,7 @@ impl fmt::Display for IologErrorKind {
             Self::TraceVersion(version) => {
                 write!(f, "version {version} of the trace format is not supported")
             }
+            Self::NotATrace => f.write_str("not a binary blktrace"),
             Self::NoOps => f.write_str("no op to replay"),
         }
     }

@@ -171,7 +171,7 @@ impl Reader<'_> {
         }
         if let Err(problem) = done {
             let spot = match switch.action {
-                Action::NotYet | Action::Refused(_) => name.clone(),
+                Action::Refused(_) => name.clone(),
                 _ => spot.part(problem.at.clone()),
             };
             self.builder.reporter.error(&spot, problem);
@@ -251,6 +251,7 @@ impl Reader<'_> {
                 }
             }
             Action::ParseOnly => settings.parse_only = true,
+            Action::MergeOnly => settings.merge_only = true,
             Action::Section => {
                 settings.sections.push(switch_values::section(given)?);
                 self.section_spots.push(spot.clone());
@@ -273,7 +274,6 @@ impl Reader<'_> {
             Action::SaveDistribution => settings.save_distribution = text.map(str::to_owned),
             Action::Refused(instead) => return Err(refused(switch, spot, instead)),
             Action::Ignored => {}
-            Action::NotYet => return Err(not_yet(switch, spot)),
         }
         Ok(())
     }
@@ -302,7 +302,7 @@ impl Reader<'_> {
         self.unmatched_sections(has_job_files);
         self.seeks_of_a_model();
         let settings = &self.builder.settings;
-        let idle = settings.parse_only || self.show_command;
+        let idle = settings.parse_only || settings.merge_only || self.show_command;
         if !self.builder.has_jobs() && !idle && !self.builder.reporter.diagnostics.has_errors() {
             self.builder.reporter.error_without_place(
                 "no-jobs",
@@ -435,14 +435,6 @@ fn glued_value(row: Option<Row>, value: &str, start: usize) -> Option<String> {
 fn refused(switch: &Switch, name: &Spot, instead: &str) -> Problem {
     let why = format!("`--{}` exists in fio, but not in Fathom", switch.name);
     Problem::new("not-here", 0..name.range.len(), why).fix(instead)
-}
-
-fn not_yet(switch: &Switch, name: &Spot) -> Problem {
-    Problem::new(
-        "not-yet",
-        0..name.range.len(),
-        format!("`--{}` exists in fio, but not yet in Fathom", switch.name),
-    )
 }
 
 /// Environment variable that makes texts that only fio accepts errors under the name `fio`, too.

@@ -129,7 +129,6 @@ fn push_switches(text: &mut String) {
     let only_checksums = format!("stricter: only {}", checksums.join(", "));
     for switch in SWITCHES {
         let verdict = match switch.action {
-            Action::NotYet => "refused for now",
             Action::Refused(_) => "refused: not supported by Fathom",
             Action::ChecksumTest => &only_checksums,
             Action::IdleProfile => {

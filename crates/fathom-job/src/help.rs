@@ -39,7 +39,6 @@ pub(crate) fn usage() -> String {
             Argument::Required(what) => format!("={what}"),
         };
         let later = match switch.action {
-            crate::switches::Action::NotYet => " (not implemented)",
             crate::switches::Action::Refused(_) => " (fio only)",
             _ => "",
         };

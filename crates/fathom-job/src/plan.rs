@@ -107,6 +107,8 @@ pub struct Settings {
     pub trigger_timeout: Option<Nanos>,
     /// `--parse-only`.
     pub parse_only: bool,
+    /// `--merge-blktrace-only`.
+    pub merge_only: bool,
     /// `--warnings-fatal`.
     pub warnings_fatal: bool,
     /// `--section`: run only these sections.

@@ -73,12 +73,9 @@ impl Reference {
             "Engine-specific",
             options(&vocabulary.engine_rows(), vocabulary),
         ));
-        let own = SWITCHES.iter().filter(|switch| {
-            !matches!(
-                switch.action,
-                Action::NotYet | Action::Refused(_) | Action::Ignored
-            )
-        });
+        let own = SWITCHES
+            .iter()
+            .filter(|switch| !matches!(switch.action, Action::Refused(_) | Action::Ignored));
         let switches = own.map(|switch| SwitchReference {
             name: switch.name,
             short: (switch.short != NO_LETTER).then_some(switch.short),

@@ -9,6 +9,12 @@ pub struct ReplayOptions {
     pub record: Option<String>,
     /// `read_iolog`: logs to replay, the clones of the job in turn; empty for none.
     pub logs: Vec<String>,
+    /// `merge_blktrace_file`: file for the logs merged into one, which is replayed.
+    pub merge_to: Option<String>,
+    /// `merge_blktrace_scalars`: percent of each log's times; empty for 100 each.
+    pub merge_scalars: Vec<f64>,
+    /// `merge_blktrace_iters`: repetitions of each log, ≥ 1; empty for 1 each.
+    pub merge_iterations: Vec<u32>,
     /// `replay_no_stall`: ignore the times of the log.
     pub no_stall: bool,
     /// `replay_redirect`: file of all ops.
@@ -40,6 +46,9 @@ impl Default for ReplayOptions {
         Self {
             record: None,
             logs: Vec::new(),
+            merge_to: None,
+            merge_scalars: Vec::new(),
+            merge_iterations: Vec::new(),
             no_stall: false,
             redirect: None,
             scale: 1,

@@ -47,6 +47,7 @@ pub(crate) enum Action {
     StatusInterval,
     Debug,
     ParseOnly,
+    MergeOnly,
     Section,
     WarningsFatal,
     IdleProfile,
@@ -62,8 +63,6 @@ pub(crate) enum Action {
     Refused(&'static str),
     /// Accepted and ignored, as in fio.
     Ignored,
-    /// Not implemented yet.
-    NotYet,
 }
 
 /// Returns the switch with this name.
@@ -120,7 +119,7 @@ pub(crate) const SWITCHES: &[Switch] = &[
     switch("trigger", 'H', Required("command"), Trigger, "Trigger command"),
     switch("trigger-remote", 'J', Required("command"), Refused(REMOTE), "Trigger of a server"),
     switch("aux-path", 'K', Required("dir"), AuxPath, "Folder of saved verify states and blocks"),
-    switch("merge-blktrace-only", 'A', None, NotYet, "Merge blktrace files and exit"),
+    switch("merge-blktrace-only", 'A', None, MergeOnly, "Merge blktrace files and exit"),
     switch("cpuclock-test", 'T', None, CpuClockTest, "Test the CPU clock and exit"),
     switch("crctest", 'G', Optional("name"), ChecksumTest, "Benchmark checksums and exit"),
     switch("memcpytest", 'M', Optional("name"), CopyTest, "Benchmark memory copies and exit"),

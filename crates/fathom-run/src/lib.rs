@@ -13,6 +13,7 @@ mod hooks;
 mod idleness;
 mod interim;
 mod launch;
+mod merge;
 mod mismatches;
 mod offload;
 mod prepare;
@@ -34,5 +35,6 @@ pub mod layout;
 
 // Public items, listed once.
 pub use idleness::unit_of_work;
+pub use merge::merge_traces;
 pub use run::run;
 pub use scheduler::{SchedulerError, SchedulerGuard};

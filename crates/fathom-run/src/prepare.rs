@@ -20,10 +20,11 @@ use crate::layout::{
     FileContent, LayoutError, LayoutErrorKind, LayoutEvent, LayoutFile, LayoutJob, LayoutOptions,
     lay_out as lay_out_jobs,
 };
+use crate::merge;
 
-/// Lays out the files of all jobs, except those that create their own (`create_on_open`) or that
-/// will fail because creation is disallowed. Returns a warning for each failure that does not
-/// prevent the run.
+/// Merges traces, and lays out the files of all jobs, except those that create their own
+/// (`create_on_open`) or that will fail because creation is disallowed. Returns a warning for each
+/// failure that does not prevent the run.
 pub(crate) fn lay_out(
     setups: &[JobSetup],
     failing: &[Warning],
@@ -56,6 +57,7 @@ pub(crate) fn lay_out(
         });
     });
     let report = report.map_err(|error| problem(setups, &error))?;
+    merge::write_all(setups, stops)?;
     let warnings = report.notes.iter().map(|note| Warning {
         code: "layout".into(),
         job: String::new(),

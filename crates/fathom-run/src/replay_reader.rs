@@ -9,7 +9,6 @@
 //! The reader blocks when it is far enough ahead, so that memory is bounded whatever the length of
 //! the log. The job never blocks: a reader that is behind makes its ops late, which lag shows.
 
-use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
@@ -39,7 +38,7 @@ impl ReplayReader {
             let text = format!("cannot read {}: {error}", plan.log);
             JobFailure::new(Errno::of(&error).unwrap_or(Errno::EIO), text)
         };
-        let stream = plan.stream(Box::new(File::open(&plan.log).map_err(failure)?));
+        let stream = plan.stream(plan.open().map_err(failure)?);
         let (full_in, full) = sync_channel(CHUNKS);
         let (empty, empty_out) = channel();
         let thread = Builder::new()

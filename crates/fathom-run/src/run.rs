@@ -46,6 +46,7 @@ use crate::gtod::Gtod;
 use crate::hooks::Hooks;
 use crate::idleness::IdleWatch;
 use crate::launch::{Launch, run_all};
+use crate::merge;
 use crate::mismatches::VerifiedFiles;
 use crate::prepare;
 use crate::recording::Recording;
@@ -105,10 +106,7 @@ fn run_stoppable(
     let mut preflight = preflight(plan, settings, Host::Local(&RunFiles::new(engines, clock)));
     let alone = session.jobs_fail_alone;
     let failing = check_all(plan, &mut preflight, engines, clock, alone)?;
-    let problems = verify_state::load(&mut preflight.setups, aux_path(settings));
-    if !problems.is_empty() {
-        return Err(RunError { problems });
-    }
+    load_states(&mut preflight, settings)?;
     let mut warnings = preflight.take_warnings();
     warnings.extend_from_slice(&failing);
     let setups = &preflight.setups;
@@ -158,11 +156,9 @@ fn run_stoppable(
     let evidence = baseline.finish(setups, clock.now());
     let kept = prepare::clear(setups);
     groups.clear();
-    let later = noted.into_iter().chain(unkept).chain(kept);
-    let later = later.chain(gtod.warning());
-    let later = later.chain(time_of_day_set(&clock));
-    let later = later.chain(finished.warnings);
-    warnings.extend(later);
+    warnings.extend(noted.into_iter().chain(unkept).chain(kept));
+    warnings.extend(gtod.warning().into_iter().chain(time_of_day_set(&clock)));
+    warnings.extend(finished.warnings);
     let ended = EndedRun {
         planned,
         outcomes,
@@ -176,6 +172,15 @@ fn run_stoppable(
         log_failed: finished.failed,
         ..record(plan, preflight, ended, &clock)
     })
+}
+
+/// Loads the verify states that jobs ask for.
+fn load_states(preflight: &mut Preflight, settings: &Settings) -> Result<(), RunError> {
+    let problems = verify_state::load(&mut preflight.setups, aux_path(settings));
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(RunError { problems }),
+    }
 }
 
 /// Returns the folder of verify states and saved blocks; empty: the current one.
@@ -206,6 +211,7 @@ impl Opened {
         stops: &dyn Fn() -> u32,
     ) -> Result<Self, RunError> {
         let refused = |problems| RunError { problems };
+        merge::check(setups)?;
         let problems = Recording::check(setups);
         if !problems.is_empty() {
             return Err(refused(problems));

@@ -16,6 +16,7 @@ mod error;
 pub mod fixture;
 pub mod groups;
 pub mod lifecycle;
+pub mod merge;
 pub mod outcome;
 mod plan_warning;
 mod preflight;

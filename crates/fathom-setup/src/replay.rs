@@ -6,6 +6,7 @@
 //! differs from what was checked.
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ use fathom_iolog::{
     Transform,
 };
 use fathom_workload::{FeedStatus, ReplayFeed, ReplayKind, ReplayOp};
+
+use crate::merge::{MergeNote, MergePlan, MergedTrace};
 
 /// Log to replay, surveyed.
 #[derive(Clone, Debug)]
@@ -27,6 +30,10 @@ pub struct ReplayPlan {
     pub survey: Survey,
     /// Oddities of the log.
     pub notes: Notes,
+    /// Merge whose result is the log.
+    pub merge: Option<MergePlan>,
+    /// Oddities of the merged traces.
+    pub merge_notes: Vec<MergeNote>,
     /// Names of all files in the log.
     names: Vec<LogFileName>,
     /// The job's file for each of the changed log.
@@ -42,7 +49,16 @@ pub enum ReplayError {
     Log(IologError),
 }
 
+impl std::error::Error for ReplayError {}
+
 impl ReplayError {
+    /// Returns the error of reading `log`, or of the trace that is merged into it.
+    #[must_use]
+    pub fn of(log: &str, error: io::Error) -> Self {
+        let own = error.downcast::<Self>();
+        own.unwrap_or_else(|error| Self::Io(log.to_owned(), error))
+    }
+
     /// Returns the remedy, in the imperative.
     #[must_use]
     pub const fn hint(&self) -> &'static str {
@@ -88,11 +104,43 @@ impl ReplayPlan {
         Ok(Self {
             log: log.to_owned(),
             changes,
+            merge: None,
+            merge_notes: Vec::new(),
             notes: pieces.decoder.notes(),
             places: places.collect(),
             names: pieces.decoder.names().to_vec(),
             survey,
         })
+    }
+
+    /// Surveys the merge of several traces, which `open` opens by their paths.
+    ///
+    /// # Errors
+    /// As [`survey`](Self::survey), of each trace and of the result.
+    pub fn survey_merged<R: Read>(
+        merge: MergePlan,
+        changes: Changes,
+        open: impl FnMut(&str) -> io::Result<R>,
+    ) -> Result<Self, ReplayError> {
+        let merged = MergedTrace::open(&merge, open);
+        let mut merged = merged.map_err(|error| ReplayError::of(&merge.output, error))?;
+        let plan = Self::survey(&merge.output, changes, &mut merged)?;
+        Ok(Self {
+            merge_notes: merged.notes(),
+            merge: Some(merge),
+            ..plan
+        })
+    }
+
+    /// Opens the log again, to be replayed.
+    ///
+    /// # Errors
+    /// Those of opening it, or the traces merged into it.
+    pub fn open(&self) -> io::Result<Box<dyn Read + Send>> {
+        match &self.merge {
+            Some(merge) => merge.stream(),
+            None => Ok(Box::new(File::open(&self.log)?)),
+        }
     }
 
     /// Iterates over the names and facts of the files that the replay opens, in the order of the
@@ -237,7 +285,7 @@ impl Pieces {
         let read = loop {
             match reader.read(&mut self.buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => break read.map_err(|error| ReplayError::Io(self.log.clone(), error))?,
+                read => break read.map_err(|error| ReplayError::of(&self.log, error))?,
             }
         };
         let (transform, last) = (&mut self.transform, &mut self.last);

@@ -7,7 +7,6 @@ mod recordings;
 mod unsupported;
 mod watch;
 
-use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
@@ -247,11 +246,11 @@ fn run_all<S: ModelledStorage>(
 
 /// Opens the log of a replay, which is read between turns: virtual time does not pass meanwhile.
 fn open_log(replay: &Arc<ReplayPlan>, job: &Job) -> Result<ReplayStream, RunProblem> {
-    let opened = File::open(&replay.log).map_err(|error| {
+    let opened = replay.open().map_err(|error| {
         let message = format!("cannot read {}: {error}", replay.log);
         RunProblem::new(ProblemKind::ReplayLog, message).at(job, "read_iolog")
     });
-    Ok(replay.stream(Box::new(opened?)))
+    Ok(replay.stream(opened?))
 }
 
 /// An empty file system: sizes come from the plan.

@@ -1,7 +1,9 @@
 //! Logs to be replayed: fio's text, and the kernel's blktrace.
 
 use fathom_core::PerDirection;
-use fathom_iolog::{Action, Changes, Decoder, Event, IologError, Survey, Transform};
+use fathom_iolog::{
+    Action, Changes, Decoder, Event, IologError, MergeInput, Survey, TimeScale, Transform,
+};
 
 use crate::target::{Verdict, check_message};
 
@@ -15,7 +17,44 @@ pub(crate) fn decode_text(input: &[u8]) -> Result<Verdict, String> {
 
 /// Decodes a trace in the byte order that its first record has.
 pub(crate) fn decode_trace(input: &[u8]) -> Result<Verdict, String> {
-    decode(input)
+    let verdict = decode(input)?;
+    check_merged(input)?;
+    Ok(verdict)
+}
+
+/// Merges a trace with nothing else, which must not change its events.
+fn check_merged(input: &[u8]) -> Result<(), String> {
+    let mut merge = MergeInput::new("log", TimeScale::ONE);
+    let (mut merged, mut rest, mut sequence) = (Vec::new(), input, 0);
+    while let Some((fixed, after)) = rest.split_first_chunk() {
+        let Ok(record) = merge.record(fixed) else {
+            break;
+        };
+        let Some((pdu, after)) = after.split_at_checked(record.pdu_bytes.into()) else {
+            break;
+        };
+        merged.extend(record.numbered(sequence));
+        merged.extend(pdu);
+        (rest, sequence) = (after, sequence + 1);
+    }
+    let whole = &input[..input.len() - rest.len()];
+    if merge.times_back() > 0 || whole.is_empty() {
+        return Ok(());
+    }
+    match (events(whole), events(&merged)) {
+        (Ok(before), Ok(after)) if before == after => Ok(()),
+        // Names and lengths are checked by the replay of the merge.
+        (Err(before), Err(after)) if before == after => Ok(()),
+        (before, after) => Err(format!("before the merge {before:?}, after it {after:?}")),
+    }
+}
+
+/// Returns the events of a log.
+fn events(input: &[u8]) -> Result<Vec<Event>, IologError> {
+    let (mut decoder, mut events) = (Decoder::new("log"), Vec::new());
+    decoder.push(input, &mut |event| events.push(event))?;
+    decoder.finish(&mut |event| events.push(event))?;
+    Ok(events)
 }
 
 /// Words of the text format.

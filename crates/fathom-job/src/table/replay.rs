@@ -48,6 +48,39 @@ pub(super) const ROWS: &[Row] = &[
         ValueKind::Bool(|_, _| {}),
     ),
     Row::new(
+        "merge_blktrace_file",
+        "",
+        "Merge the binary traces of `read_iolog` by time into this file, and replay the result",
+        "merge_blktrace_file=merged.bin",
+        ValueKind::Text(|o, text| o.replay.merge_to = Some(text.to_owned())),
+    )
+    .different(
+        "merges (fio 3.33 ends with `iolog short read`); each trace begins at time 0; needs \
+         `read_iolog`",
+    ),
+    Row::new(
+        "merge_blktrace_scalars",
+        "",
+        "Percent of its times that each merged trace takes: colon-separated, one for each",
+        "merge_blktrace_scalars=50:100",
+        ValueKind::Special {
+            form: "list of floating point values separated by ':' (opt=5.9:7.8)",
+            read: merge_scalars,
+        },
+    )
+    .stricter("refuses other values than 0.000001 to 1000000"),
+    Row::new(
+        "merge_blktrace_iters",
+        "",
+        "Repetitions of each merged trace: colon-separated, one for each",
+        "merge_blktrace_iters=2:1",
+        ValueKind::Special {
+            form: "list of floating point values separated by ':' (opt=5.9:7.8)",
+            read: merge_iterations,
+        },
+    )
+    .stricter("refuses fractions and 0"),
+    Row::new(
         "replay_no_stall",
         "0",
         "Ignore the times of the log: issue each op as soon as the queue has room",
@@ -122,6 +155,40 @@ fn logs(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Probl
     }
     options.replay.logs = names;
     Ok(())
+}
+
+fn merge_scalars(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+    let in_range = |value: &f64| (0.000_001..=1e6).contains(value);
+    let number = |piece: Piece<'_>| {
+        let value = piece.text.parse().ok().filter(in_range);
+        value.ok_or_else(|| {
+            let why = format!("`{}` is no percentage from 0.000001 to 1000000", piece.text);
+            Problem::new("bad-value", piece.range(), why).fix("separate them by colons, as 50:100")
+        })
+    };
+    options.replay.merge_scalars = of_each_log(text, number)?;
+    Ok(())
+}
+
+fn merge_iterations(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+    let number = |piece: Piece<'_>| {
+        let value = piece.text.parse().ok().filter(|count| *count > 0);
+        value.ok_or_else(|| {
+            let why = format!("`{}` is no whole number from 1", piece.text);
+            Problem::new("bad-value", piece.range(), why).fix("separate them by colons, as 2:1")
+        })
+    };
+    options.replay.merge_iterations = of_each_log(text, number)?;
+    Ok(())
+}
+
+/// Reads a colon-separated list with a value for each log.
+fn of_each_log<T>(
+    text: &str,
+    read: impl Fn(Piece<'_>) -> Result<T, Problem>,
+) -> Result<Vec<T>, Problem> {
+    let pieces = Piece::new(text).split(&[':']);
+    pieces.into_iter().map(|piece| read(piece.trim())).collect()
 }
 
 fn align(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {

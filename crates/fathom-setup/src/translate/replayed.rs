@@ -13,9 +13,10 @@ use super::sizes::ResolvedSizes;
 use super::{FileSetup, Planned, Warnings};
 use crate::error::RunProblem;
 use crate::groups::JobPlace;
+use crate::merge::MergePlan;
 use crate::plan_warning::PlanWarningKind;
 use crate::problem_kind::ProblemKind;
-use crate::replay::ReplayPlan;
+use crate::replay::{ReplayError, ReplayPlan};
 
 /// Surveyed logs, each read once however many clones replay it.
 #[derive(Default)]
@@ -35,6 +36,7 @@ pub(super) fn replayed(
     let logs = &options.replay.logs;
     // Cannot fail: there are fewer than 2³² names in a line.
     let count = u32::try_from(logs.len()).unwrap_or(u32::MAX);
+    let merge = MergePlan::of_job(job)?;
     if count == 0 {
         return Ok((Arc::clone(job), None));
     }
@@ -45,14 +47,14 @@ pub(super) fn replayed(
     }
     let log = &logs[(place.clone % count) as usize];
     let changes = changes(&options.replay);
-    let key = format!("{changes:?} {log}");
+    let key = format!(
+        "{changes:?} {merge:?} {}",
+        merge.as_ref().map_or(log.as_str(), |_| "")
+    );
     let plan = match planned.surveys.0.get(&key) {
         Some(plan) => Arc::clone(plan),
         None => {
-            let opened = planned.probe.open_log(log);
-            let opened = opened.map_err(|error| crate::replay::ReplayError::Io(log.clone(), error));
-            let plan = opened.and_then(|reader| ReplayPlan::survey(log, changes, reader));
-            let plan = plan.map_err(|error| {
+            let plan = survey(log, merge, changes, planned).map_err(|error| {
                 RunProblem::new(ProblemKind::ReplayLog, error.to_string())
                     .hint(error.hint())
                     .at(job, "read_iolog")
@@ -64,6 +66,21 @@ pub(super) fn replayed(
     };
     warn(job, &plan, warnings);
     Ok((Arc::new(as_replayed(job, &plan)), Some(plan)))
+}
+
+/// Surveys a log, or the merge of all.
+fn survey(
+    log: &str,
+    merge: Option<MergePlan>,
+    changes: Changes,
+    planned: &Planned<'_>,
+) -> Result<ReplayPlan, ReplayError> {
+    if let Some(merge) = merge {
+        return ReplayPlan::survey_merged(merge, changes, |path| planned.probe.open_log(path));
+    }
+    let opened = planned.probe.open_log(log);
+    let reader = opened.map_err(|error| ReplayError::Io(log.to_owned(), error))?;
+    ReplayPlan::survey(log, changes, reader)
 }
 
 fn changes(options: &ReplayOptions) -> Changes {
@@ -133,16 +150,28 @@ fn warn(job: &Job, plan: &ReplayPlan, warnings: &mut Warnings<'_>) {
             "remove them",
         );
     }
-    let (notes, log) = (plan.notes, &plan.log);
-    if notes.times_back > 0 {
-        let count = notes.times_back;
+    note_log(
+        &plan.log,
+        plan.notes.times_back,
+        plan.notes.truncated_at,
+        warnings,
+    );
+    for note in &plan.merge_notes {
+        note_log(&note.log, note.times_back, note.truncated_at, warnings);
+    }
+}
+
+/// Warns of the oddities of a log.
+fn note_log(log: &str, times_back: u64, truncated_at: Option<u64>, warnings: &mut Warnings<'_>) {
+    if times_back > 0 {
+        let count = times_back;
         warnings.add(
             PlanWarningKind::ReplayLog,
             format!("{log}: times that go back: {count}; each such op is due with the one before"),
             "sort the log by time",
         );
     }
-    if let Some(byte) = notes.truncated_at {
+    if let Some(byte) = truncated_at {
         warnings.add(
             PlanWarningKind::ReplayLog,
             format!("{log}: truncated: the record that ends at byte {byte} or later is cut off"),

@@ -55,6 +55,11 @@ pub(super) fn warnings(plan: &Plan, settings: &Settings) -> Vec<Warning> {
             let message = "`verify_dump` saves no blocks in virtual time";
             warn("no_verify_dump", &job.name, message, "");
         }
+        if job.options.replay.merge_to.is_some() {
+            let message = "`merge_blktrace_file` is not written in virtual time";
+            let hint = "write it with `--merge-blktrace-only`";
+            warn("not_merged", &job.name, message, hint);
+        }
         if job.options.offload {
             let message = "there are no workers in virtual time: `io_submit_mode=offload` has \
                            ops go to the device when they are submitted, and none is ever queued";

@@ -1,0 +1,139 @@
+//! Merged traces as files (`merge_blktrace_file`).
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use fathom_host::output_file::{self, OutputFile, Stop};
+use fathom_job::{Job, Plan};
+use fathom_setup::merge::MergePlan;
+use fathom_setup::replay::ReplayError;
+use fathom_setup::translate::JobSetup;
+use fathom_setup::{ProblemKind, RunError, RunProblem};
+
+/// Merges the traces of a plan into their files; no job is run.
+///
+/// # Errors
+/// A trace cannot be read or merged, a file cannot be written, or the merge was stopped. An earlier
+/// file is whole then.
+pub fn merge_traces(plan: &Plan, stops: &dyn Fn() -> u32) -> Result<(), RunError> {
+    let merges = merges(plan.jobs.iter())?;
+    if merges.is_empty() {
+        let message = "no job has `merge_blktrace_file`";
+        let problem = RunProblem::new(ProblemKind::Contradiction, message);
+        return Err(problem
+            .hint("name the file, and the traces in `read_iolog`")
+            .into());
+    }
+    for (job, merge) in merges {
+        check_one(job, &merge)?;
+        write(job, &merge, stops)?;
+    }
+    Ok(())
+}
+
+/// Returns a problem for each merged trace that cannot be written. Nothing is created.
+pub(crate) fn check(setups: &[JobSetup]) -> Result<(), RunError> {
+    for (job, merge) in merges_of(setups)? {
+        check_one(job, &merge)?;
+        let output = Path::new(&merge.output);
+        let data = setups.iter().flat_map(|setup| &setup.files);
+        if data
+            .map(|file| Path::new(&file.path))
+            .any(|path| path == output)
+        {
+            let message = format!("{}: a job's data are in this file", merge.output);
+            return Err(refused(job, message, "name another file"));
+        }
+    }
+    Ok(())
+}
+
+/// Writes all merged traces of a run.
+pub(crate) fn write_all(setups: &[JobSetup], stops: &dyn Fn() -> u32) -> Result<(), RunError> {
+    let mut merges = merges_of(setups)?.into_iter();
+    merges.try_for_each(|(job, merge)| write(job, &merge, stops))
+}
+
+fn merges_of(setups: &[JobSetup]) -> Result<Vec<(&Job, MergePlan)>, RunError> {
+    merges(setups.iter().map(|setup| &*setup.job))
+}
+
+/// Returns each merge once, with its first job: clones share theirs.
+fn merges<'a>(jobs: impl Iterator<Item = &'a Job>) -> Result<Vec<(&'a Job, MergePlan)>, RunError> {
+    let mut merges: Vec<(&Job, MergePlan)> = Vec::new();
+    for job in jobs {
+        let Some(merge) = MergePlan::of_job(job)? else {
+            continue;
+        };
+        match merges
+            .iter()
+            .find(|(_, other)| other.output == merge.output)
+        {
+            None => merges.push((job, merge)),
+            Some((_, other)) if *other == merge => {}
+            Some(_) => {
+                let message = format!("{}: two jobs merge different traces into it", merge.output);
+                return Err(refused(
+                    job,
+                    message,
+                    "name a file of its own in each section",
+                ));
+            }
+        }
+    }
+    Ok(merges)
+}
+
+fn check_one(job: &Job, merge: &MergePlan) -> Result<(), RunError> {
+    let output = Path::new(&merge.output);
+    if merge
+        .traces()
+        .any(|trace| output_file::is_same_file(Path::new(trace), output))
+    {
+        let message = format!("{}: one of the traces is in this file", merge.output);
+        return Err(refused(job, message, "name another file"));
+    }
+    output_file::check(output).map_err(|error| not_written(job, merge, &error))
+}
+
+/// Writes one merged trace beside its name, and renames it.
+fn write(job: &Job, merge: &MergePlan, stops: &dyn Fn() -> u32) -> Result<(), RunError> {
+    let unwritten = |error: &dyn std::error::Error| not_written(job, merge, error);
+    let of_trace = |error: io::Error| {
+        let error = ReplayError::of(&merge.output, error);
+        let problem = RunProblem::new(ProblemKind::ReplayLog, error.to_string());
+        RunError::from(problem.hint(error.hint()).at(job, "read_iolog"))
+    };
+    let mut stream = merge.stream().map_err(of_trace)?;
+    let output = OutputFile::create(Path::new(&merge.output), &Stop::never());
+    let mut output = output.map_err(|error| unwritten(&error))?;
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        if stops() > 0 {
+            let message = format!("interrupted while merging into {}", merge.output);
+            return Err(RunProblem::new(ProblemKind::LayoutInterrupted, message).into());
+        }
+        let count = stream.read(&mut piece).map_err(of_trace)?;
+        if count == 0 {
+            break;
+        }
+        let written = output.write_all(&piece[..count]);
+        written.map_err(|error| unwritten(&error))?;
+    }
+    output.finish().map_err(|error| unwritten(&error))
+}
+
+fn not_written(job: &Job, merge: &MergePlan, error: &dyn std::error::Error) -> RunError {
+    let message = format!("cannot write the merged trace {}: {error}", merge.output);
+    let problem = RunProblem::new(ProblemKind::LogNotWritable, message);
+    let hint = "name a file in a directory that has room and may be written";
+    problem.hint(hint).at(job, "merge_blktrace_file").into()
+}
+
+fn refused(job: &Job, message: String, hint: &'static str) -> RunError {
+    let problem = RunProblem::new(ProblemKind::Contradiction, message).hint(hint);
+    problem.at(job, "merge_blktrace_file").into()
+}
+
+/// Bytes per write.
+const PIECE_BYTES: usize = 1 << 18;
