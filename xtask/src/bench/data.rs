@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use super::programs::{Program, Programs};
 use super::statistics::next_random;
+use crate::process;
 
 /// Test file of the rows that read a file; removed on drop.
 #[derive(Debug)]
@@ -25,6 +27,22 @@ impl TestFile {
         File::create(&made.path)
             .with_context(|| format!("cannot write {}", made.path.display()))?;
         fill(&made.path, FILE_MIB)?;
+        Ok(made)
+    }
+
+    /// Writes the file with a header and a checksum in each block, in the layout that every fio
+    /// verifies.
+    pub(crate) fn make_verified(folder: &Path, programs: &Programs) -> Result<Self> {
+        let made = Self {
+            path: folder.join("xtask-bench.verified"),
+        };
+        let mut command = programs.command(Program::FathomRun, &[])?;
+        command
+            .args(["--name=write", "--rw=write", "--bs=64k", "--do_verify=0"])
+            .args(["--verify=crc32c", "--verify_header=fio-3.33"])
+            .arg(format!("--filename={}", made.path.display()))
+            .arg(format!("--size={FILE_MIB}m"));
+        process::capture(&mut command)?;
         Ok(made)
     }
 

@@ -105,6 +105,7 @@ fn set_up(rows: &[&Row], options: &Options, folder: &Path) -> Result<Bench> {
     let needs = |on: &[On]| rows.iter().any(|row| on.contains(&row.on));
     let programs = Programs::find(options.fathom.as_deref(), options.group == Group::Nvme)?;
     let file = needs(&[On::File, On::CachedFile]).then(|| TestFile::make(folder));
+    let verified = needs(&[On::VerifiedFile]).then(|| TestFile::make_verified(folder, &programs));
     let zram = (needs(&[On::Zram]) && Zram::obstacle().is_none()).then(Zram::set_up);
     // `--keep` replaces the baseline, so it may be missing.
     let baseline = match Baseline::read() {
@@ -115,6 +116,7 @@ fn set_up(rows: &[&Row], options: &Options, folder: &Path) -> Result<Bench> {
         programs,
         seconds: options.seconds,
         file: file.transpose()?,
+        verified: verified.transpose()?,
         zram: zram.transpose()?,
         baseline,
         keep: options.keep,

@@ -32,6 +32,8 @@ pub(crate) struct Bench {
     pub(crate) seconds: u32,
     /// Test file, if a row reads it.
     pub(crate) file: Option<TestFile>,
+    /// File of verified blocks, if a row reads it.
+    pub(crate) verified: Option<TestFile>,
     /// zram device, if a row reads it and it could be set up.
     pub(crate) zram: Option<Zram>,
     pub(crate) baseline: Baseline,
@@ -312,6 +314,7 @@ impl Bench {
         let path = match row.on {
             On::Nothing => None,
             On::File | On::CachedFile => self.file.as_ref().map(TestFile::path),
+            On::VerifiedFile => self.verified.as_ref().map(TestFile::path),
             On::Zram => self.zram.as_ref().map(Zram::path),
         };
         path.context("the job's target was not created")
@@ -320,7 +323,7 @@ impl Bench {
     /// Reads the target into the page cache if the row reads it from there.
     fn warm(&self, row: &Row) -> Result<()> {
         match row.on {
-            On::CachedFile => data::read_through(self.target(row)?),
+            On::CachedFile | On::VerifiedFile => data::read_through(self.target(row)?),
             On::Nothing | On::File | On::Zram => Ok(()),
         }
     }

@@ -59,6 +59,8 @@ pub(crate) enum On {
     File,
     /// The same file, read before each run, so that it is in the page cache.
     CachedFile,
+    /// A file that Fathom has written with `verify=crc32c` and 64k blocks, in the page cache.
+    VerifiedFile,
     /// A zram device full of random bytes.
     Zram,
 }

@@ -145,6 +145,22 @@ pub(crate) const ROWS: &[Row] = &[
         checks: RING_LOOP,
     },
     Row {
+        name: "verify-cached",
+        what: "io_uring, read 64k from the page cache, depth 32, verify=crc32c",
+        method: Method::Fio,
+        job: &[
+            "--ioengine=io_uring",
+            "--rw=read",
+            "--bs=64k",
+            "--filename=FILE",
+            "--invalidate=0",
+            "--iodepth=32",
+            "--verify=crc32c",
+        ],
+        on: On::VerifiedFile,
+        checks: &[iops(1.5)],
+    },
+    Row {
         name: "uring-direct",
         what: "io_uring, randread 4k, depth 32, O_DIRECT on a file",
         method: Method::Fio,
