@@ -74,7 +74,6 @@ fn lines(entry: &ReportedJob<'_>, has_resp: bool) -> Vec<Vec<String>> {
         return vec![line(job, &job.rw, Direction::Read, mixed, has_resp)];
     }
     let used: Vec<(Direction, &str)> = unified::shown(job)
-        .into_iter()
         .filter(|(kind, _)| of_direction(job, *kind).ios > 0)
         .collect();
     match &used[..] {

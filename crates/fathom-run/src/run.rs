@@ -130,25 +130,23 @@ fn run_stoppable(
     let baseline = Baseline::capture(setups, clock.now());
     let idle = settings.idle_profile;
     let idle = idle.map(|profile| IdleWatch::start(profile, &clock));
-    let (mut logs, mut broken) = (None, None);
-    let mut outcomes = if runs_jobs {
-        let bandwidth;
-        (logs, bandwidth) = opened.begin(clock.now(), stop.clone())?;
-        let launches = launches(setups, engines, clock, &logs, &stop, settings);
-        let lifecycle = Lifecycle::new(plan, setups.iter().map(|setup| setup.place));
-        let goals = goals(plan);
-        let so_far = |outcomes: Vec<Option<JobOutcome>>, snapshot: &Snapshot| Record {
-            jobs: jobs(setups, outcomes, &clock),
-            disks: baseline.disks_so_far(clock.now()),
-            eta_s: Meter::default().sample(&goals, snapshot).eta_s,
-            ..blank(plan, begun, &clock)
-        };
-        let shared = RunState::new(clock);
-        let outcomes;
-        (outcomes, broken) = run_all(launches, lifecycle, &shared, session, &so_far, bandwidth);
-        outcomes
-    } else {
-        setups.iter().map(|_| None).collect()
+    let execution = Execution {
+        plan,
+        settings,
+        engines,
+        setups,
+        clock,
+        begun,
+        baseline: &baseline,
+        stop: &stop,
+    };
+    let Executed {
+        logs,
+        broken,
+        mut outcomes,
+    } = match runs_jobs {
+        true => execution.run(opened, session)?,
+        false => Executed::none(setups),
     };
     states.save(setups, &mut outcomes);
     let finished = end_logs(logs, broken, &outcomes, session, &clock);
@@ -172,6 +170,67 @@ fn run_stoppable(
         log_failed: finished.failed,
         ..record(plan, preflight, ended, &clock)
     })
+}
+
+/// Jobs to run, and what they need.
+struct Execution<'a> {
+    plan: &'a Plan,
+    settings: &'a Settings,
+    engines: &'a Registry,
+    setups: &'a [JobSetup],
+    clock: Clock,
+    begun: Tick,
+    baseline: &'a Baseline,
+    stop: &'a Stop,
+}
+
+/// Outcomes of jobs, and their logs, which may still be written.
+struct Executed {
+    logs: Option<Logs>,
+    /// Failure of the aggregate bandwidth log.
+    broken: Option<Warning>,
+    outcomes: Vec<Option<JobOutcome>>,
+}
+
+impl Execution<'_> {
+    /// Starts the logs, and runs the jobs until the last has ended.
+    fn run(&self, opened: Opened, session: &mut Session<'_>) -> Result<Executed, RunError> {
+        let Self {
+            plan,
+            setups,
+            clock,
+            stop,
+            ..
+        } = *self;
+        let (logs, bandwidth) = opened.begin(clock.now(), stop.clone())?;
+        let launches = launches(setups, self.engines, clock, &logs, stop, self.settings);
+        let lifecycle = Lifecycle::new(plan, setups.iter().map(|setup| setup.place));
+        let goals = goals(plan);
+        let so_far = |outcomes: Vec<Option<JobOutcome>>, snapshot: &Snapshot| Record {
+            jobs: jobs(setups, outcomes, &clock),
+            disks: self.baseline.disks_so_far(clock.now()),
+            eta_s: Meter::default().sample(&goals, snapshot).eta_s,
+            ..blank(plan, self.begun, &clock)
+        };
+        let shared = RunState::new(clock);
+        let (outcomes, broken) = run_all(launches, lifecycle, &shared, session, &so_far, bandwidth);
+        Ok(Executed {
+            logs,
+            broken,
+            outcomes,
+        })
+    }
+}
+
+impl Executed {
+    /// Returns what a run leaves whose jobs do not start (`create_only`).
+    fn none(setups: &[JobSetup]) -> Self {
+        Self {
+            logs: None,
+            broken: None,
+            outcomes: setups.iter().map(|_| None).collect(),
+        }
+    }
 }
 
 /// Loads the verify states that jobs ask for.
