@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{bench, compat, fuzz, process, qemu, readme, tidy};
+use crate::{bench, compat, fuzz, process, qemu, readme, static_build, tidy};
 
 /// Runs `cargo xtask ci [--long]`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -51,6 +51,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     step("qemu", || qemu::run(&[]))?;
     if long {
         step("parquet", || parquet(&root))?;
+        step("static", || static_build::run(&[]))?;
         step("bench", || {
             bench::run(&words(&["--pairs", "5", "--growth"]))
         })?;

@@ -16,6 +16,7 @@ mod pauses;
 mod process;
 mod qemu;
 mod readme;
+mod static_build;
 mod tidy;
 mod vm;
 
@@ -48,6 +49,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "miri" => miri::run(rest),
         "pauses" => pauses::run(rest),
         "qemu" => qemu::run(rest),
+        "static" => static_build::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())
@@ -73,6 +75,7 @@ cargo xtask bench    compare Fathom's cost with an installed fio
     --only NAME      only the rows whose name contains NAME
     --directory DIR  directory of the test file (default: the target directory)
     --fathom FILE    measure this program instead of building one
+    --fio FILE       compare with this fio instead of the one in the path
     --keep           replace the kept instruction counts with those measured now
     --growth         fail only if a count has grown by more than 5 %
     --list           list the rows and exit
@@ -87,6 +90,8 @@ cargo xtask qemu     test NVMe/TCP with the Linux kernel's host and target, in Q
     --only NAME      only the tests whose name contains NAME
     --fathom FILE    test this program instead of building one
     --list           list the tests and exit
+cargo xtask static   build the program without shared libraries (musl), and run it
+    --release        with optimisations
 cargo xtask pauses   show the tasks that preempt a job with I/O logs (root, perf)
     --runs N         runs without and with a log (default 10)
     --fathom FILE    trace this program instead of target/release/fathom

@@ -103,7 +103,8 @@ fn list(rows: &[&Row]) {
 /// dropped.
 fn set_up(rows: &[&Row], options: &Options, folder: &Path) -> Result<Bench> {
     let needs = |on: &[On]| rows.iter().any(|row| on.contains(&row.on));
-    let programs = Programs::find(options.fathom.as_deref(), options.group == Group::Nvme)?;
+    let nvme = options.group == Group::Nvme;
+    let programs = Programs::find(options.fathom.as_deref(), options.fio.as_deref(), nvme)?;
     let file = needs(&[On::File, On::CachedFile]).then(|| TestFile::make(folder));
     let verified = needs(&[On::VerifiedFile]).then(|| TestFile::make_verified(folder, &programs));
     let zram = (needs(&[On::Zram]) && Zram::obstacle().is_none()).then(Zram::set_up);
@@ -214,6 +215,8 @@ struct Options {
     directory: Option<PathBuf>,
     /// Program to measure instead of building one.
     fathom: Option<PathBuf>,
+    /// Program to compare with instead of the fio in the path.
+    fio: Option<PathBuf>,
     /// Replace the counts kept in the tree with those measured.
     keep: bool,
     /// Fail only if counts have grown.
@@ -231,6 +234,7 @@ impl Options {
             only: None,
             directory: None,
             fathom: None,
+            fio: None,
             keep: false,
             growth: false,
             list: false,
@@ -246,6 +250,7 @@ impl Options {
                 "--only" => options.only = Some(value()?.clone()),
                 "--directory" => options.directory = Some(value()?.into()),
                 "--fathom" => options.fathom = Some(value()?.into()),
+                "--fio" => options.fio = Some(value()?.into()),
                 "--keep" => options.keep = true,
                 "--growth" => options.growth = true,
                 "--list" => options.list = true,
@@ -316,7 +321,9 @@ mod tests {
 
     #[test]
     fn options_are_read_and_nonsense_refused() {
-        let options = parse("--pairs 7 --seconds 2 --only null").expect("good options");
+        let options =
+            parse("--pairs 7 --seconds 2 --only null --fio /opt/fio").expect("good options");
+        assert_eq!(options.fio, Some("/opt/fio".into()));
         assert_eq!((options.pairs, options.seconds), (7, 2));
         assert!(rows::ROWS.iter().any(|row| options.wants(row)));
         assert_eq!(parse("nvme --list").expect("a group").group, Group::Nvme);

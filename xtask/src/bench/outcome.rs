@@ -100,22 +100,34 @@ impl Measured {
     /// Formats the result, the range of its pairs and its interval.
     pub(crate) fn shown(&self, check: &Check) -> [String; 3] {
         let spread = self.spread_of(check.figure);
-        let (result, digits) = match check.figure {
-            Figure::AtLeast(_) | Figure::AtMost(_) => (format!("{:.2} ×", spread.middle), 2),
-            Figure::Held(_) => (format!("{:.4} ×", spread.middle), 4),
-            Figure::Limit(_) | Figure::Floor(_) => (check.measure.show(spread.middle), 1),
+        let show = |value: f64| match check.figure {
+            Figure::AtLeast(_) | Figure::AtMost(_) => format!("{value:.2} ×"),
+            Figure::Held(_) => format!("{value:.4} ×"),
+            Figure::Limit(_) | Figure::Floor(_) => check.measure.show(value),
         };
+        let result = show(spread.middle);
         // A count repeats exactly: it has neither range nor interval.
         let range = |from: f64, to: f64| match from.total_cmp(&to) {
             std::cmp::Ordering::Equal => "–".to_owned(),
-            _ => format!("{from:.digits$}–{to:.digits$}"),
+            _ => range(&show(from), &show(to), &result),
         };
         [
-            result,
+            result.clone(),
             range(spread.smallest, spread.largest),
             range(spread.low, spread.high),
         ]
     }
+}
+
+/// Formats a range of values that are formatted like `result`, without its unit where all three
+/// have the same.
+fn range(from: &str, to: &str, result: &str) -> String {
+    let [from, to, result] =
+        [from, to, result].map(|text| text.split_once(' ').unwrap_or((text, "")));
+    if from.1 == result.1 && to.1 == result.1 {
+        return format!("{}–{}", from.0, to.0);
+    }
+    format!("{} {}–{} {}", from.0, from.1, to.0, to.1)
 }
 
 impl Outcome<'_> {
@@ -183,6 +195,23 @@ mod tests {
         check(Figure::AtMost(1.05), &[(100.0, 105.0)], Verdict::Reached);
         check(Figure::Limit(16.0), &[(20.0, 16.0); 5], Verdict::Reached);
         check(Figure::Limit(30.0), &[(20.0, 31.0); 5], Verdict::FellShort);
+    }
+
+    #[test]
+    fn a_range_has_the_digits_of_its_result() {
+        let check = Check {
+            measure: Measure::KeptLines,
+            beside: "without a log",
+            figure: Figure::Floor(8e6),
+        };
+        let pairs =
+            [49_804_710.0, 51_400_000.0, 51_995_943.0].map(|fathom| Pair { other: 0.0, fathom });
+        let shown = Measured::new(Measure::KeptLines, &pairs).shown(&check);
+        assert_eq!(shown[..2], ["51.4 M lines/s", "49.8–52.0"]);
+        assert_eq!(
+            range("999.0 k IOPS", "1.10 M IOPS", "1.00 M IOPS"),
+            "999.0 k IOPS–1.10 M IOPS"
+        );
     }
 
     #[test]

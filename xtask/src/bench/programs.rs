@@ -38,8 +38,12 @@ pub(crate) enum Program {
 
 impl Programs {
     /// Builds Fathom in release mode unless a program is given, and the bare loops of NVMe/TCP if
-    /// they are needed, and looks up the others.
-    pub(crate) fn find(fathom: Option<&Path>, needs_nvme: bool) -> Result<Self> {
+    /// they are needed, and looks up the others: fio, too, unless one is given.
+    pub(crate) fn find(
+        fathom: Option<&Path>,
+        fio: Option<&Path>,
+        needs_nvme: bool,
+    ) -> Result<Self> {
         let fathom = match fathom {
             Some(path) => path.to_owned(),
             None => build()?,
@@ -50,7 +54,7 @@ impl Programs {
             println!("bench: not pinned: no taskset");
         }
         Ok(Self {
-            fio: process::find("fio"),
+            fio: fio.map(Path::to_owned).or_else(|| process::find("fio")),
             valgrind: process::find("valgrind"),
             ring_loop: process::find("t_io_uring"),
             fathom,

@@ -22,8 +22,9 @@ pub(crate) fn text(outcomes: &[Outcome<'_>]) -> String {
     text
 }
 
-/// Formats the table for `docs/BENCHMARKS.md`.
-fn markdown(outcomes: &[Outcome<'_>]) -> String {
+/// Formats the table for `docs/BENCHMARKS.md`; `fio` is fio's version, which stands beside each of
+/// its figures.
+fn markdown(outcomes: &[Outcome<'_>], fio: &str) -> String {
     let mut text = String::from(
         "| what | beside | fathom | result | smallest–largest | 95 % interval | figure | |\n\
          |---|---|---|---|---|---|---|---|\n",
@@ -35,6 +36,10 @@ fn markdown(outcomes: &[Outcome<'_>]) -> String {
         let _ = match &outcome.result {
             Ok(measured) => {
                 let [other, fathom] = outcome.sides(measured);
+                let other = match other.strip_prefix("fio ") {
+                    Some(value) => format!("{fio} {value}"),
+                    None => other,
+                };
                 let [result, range, interval] = measured.shown(check);
                 let verdict = measured.verdict(check.figure).word();
                 writeln!(
@@ -67,11 +72,12 @@ pub(crate) fn write(
         env!("CARGO_PKG_VERSION"),
         machine::commit().unwrap_or_else(|| "unknown".into())
     );
+    let fio = programs.fio_version()?;
     let programs = match group {
         Group::Job => format!(
             "- test file: {}\n- fio: {}; {fathom}\n- {}",
             machine::storage(folder),
-            programs.fio_version()?,
+            fio,
             match programs.core() {
                 Some(core) => format!("pinned to core {core}"),
                 None => "not pinned".to_owned(),
@@ -82,7 +88,7 @@ pub(crate) fn write(
     let body = format!(
         "Command: `{command}`\n\n- machine: {}\n{programs}\n\n{}",
         machine::describe(),
-        markdown(outcomes),
+        markdown(outcomes, &fio),
     );
     let [begin, end] = group.marks();
     let page = between_marks(&page, &body, begin, end)
@@ -134,7 +140,8 @@ mod tests {
             })
             .collect();
         outcomes[0].result = Err(Skipped("no fio".into()));
-        let table = markdown(&outcomes);
+        let table = markdown(&outcomes, "fio-3.42");
+        assert!(table.contains("| fio-3.42 "), "{table}");
         assert_eq!(table.lines().count(), outcomes.len() + 2);
         assert!(
             table.lines().all(|line| line.matches('|').count() == 9),

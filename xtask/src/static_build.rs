@@ -1,0 +1,100 @@
+//! `cargo xtask static`: a program without shared libraries, built, examined and run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::bench::programs::target_folder;
+use crate::process;
+
+/// Runs `cargo xtask static`.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let mut release = false;
+    for arg in args {
+        match arg.as_str() {
+            "--release" => release = true,
+            other => bail!("static has no option `{other}`: only --release"),
+        }
+    }
+    if let Some(why) = obstacle()? {
+        println!("static: skipped: {why}");
+        return Ok(());
+    }
+    let program = build(release)?;
+    check_linkage(&program)?;
+    run_jobs(&program)?;
+    println!("static: {}", program.display());
+    Ok(())
+}
+
+/// Returns the reason why the program cannot be built here, if any.
+fn obstacle() -> Result<Option<String>> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let words = ["--print", "target-libdir", "--target", TARGET];
+    let folder = process::capture(Command::new(rustc).args(words))?;
+    let missing = !Path::new(folder.trim()).is_dir();
+    Ok(missing.then(|| format!("no standard library for {TARGET} (rustup target add {TARGET})")))
+}
+
+fn build(release: bool) -> Result<PathBuf> {
+    let mut cargo = process::cargo();
+    cargo.args(["build", "--package", "fathom-cli", "--target", TARGET]);
+    if release {
+        cargo.arg("--release");
+    }
+    process::run(cargo.current_dir(process::root()?))?;
+    let profile = if release { "release" } else { "debug" };
+    Ok(target_folder()?.join(TARGET).join(profile).join("fathom"))
+}
+
+/// Fails if the program needs an interpreter or a library.
+fn check_linkage(program: &Path) -> Result<()> {
+    if process::find("ldd").is_none() {
+        println!("static: linkage: skipped: no ldd");
+        return Ok(());
+    }
+    // ldd fails for some programs that are not dynamic; the words decide.
+    let output = Command::new("ldd").arg(program).output().context("ldd")?;
+    let both = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&both);
+    if STATIC.iter().all(|words| !said.contains(words)) {
+        bail!("{} is not static: ldd: {}", program.display(), said.trim());
+    }
+    Ok(())
+}
+
+/// Runs a small job with each kind of engine in a folder of its own.
+fn run_jobs(program: &Path) -> Result<()> {
+    let folder = target_folder()?.join(format!("static-{}", std::process::id()));
+    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let ran = ENGINES.iter().try_for_each(|engine| {
+        let mut job = Command::new(program);
+        job.args(["run", "--name=static", "--rw=randrw", "--size=1m"])
+            .arg(format!("--ioengine={engine}"))
+            .args(["--verify=crc32c", "--output-format=json"])
+            .current_dir(&folder);
+        let text = process::capture(&mut job).with_context(|| (*engine).to_owned())?;
+        let report: serde_json::Value = serde_json::from_str(&text)?;
+        let bytes = report["jobs"][0]["write"]["io_bytes"].as_u64();
+        anyhow::ensure!(bytes > Some(0), "{engine}: nothing was written");
+        Ok(())
+    });
+    fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    ran
+}
+
+/// musl is linked into the program; glibc looks up users and hosts in libraries at run time.
+const TARGET: &str = "x86_64-unknown-linux-musl";
+
+/// Messages of ldd about a static program, of glibc and of musl.
+const STATIC: [&str; 3] = [
+    "statically linked",
+    "not a dynamic executable",
+    "Not a valid dynamic program",
+];
+
+/// Engines that use threads, and those that use the kernel's asynchronous interfaces, where a
+/// sandbox may refuse io_uring.
+const ENGINES: [&str; 3] = ["psync", "posixaio", "libaio"];
