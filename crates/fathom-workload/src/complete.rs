@@ -85,7 +85,7 @@ impl Worker {
         if let Some(priorities) = &mut self.priorities
             && !self.recorder.is_of_ramp(&state, now)
         {
-            priorities.completed(direction, &state, now);
+            priorities.completed(direction, &state, self.recorder.completion(&state, now));
         }
         if let Some(lives) = &mut self.block_lives {
             lives.end(&state, true);
