@@ -1,4 +1,5 @@
 //! Runs in a mount namespace of their own, over storage that a script makes.
+#![allow(clippy::print_stdout, reason = "a test says what it skips")]
 
 use std::process::Command;
 
