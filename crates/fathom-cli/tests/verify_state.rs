@@ -44,6 +44,30 @@ fn a_state_tells_what_was_written() {
     folder.fathom(&read).expect(1);
 }
 
+/// Jobs that `verify_only` cannot verify again: mixes, and those that trim.
+#[test]
+fn a_state_tells_what_mixes_wrote_and_trims_cut_out() {
+    let trims = "--rw=randwrite --trim_percentage=50 --trim_backlog=4";
+    for words in ["--rw=randrw", trims, "--rw=randwrite --norandommap"] {
+        let folder = written();
+        let save = format!("run {JOB} {words} --verify_state_save=1 --output-format=json");
+        let run = folder.fathom(&save).expect(0).json();
+        let written = run["jobs"][0]["write"]["total_ios"].as_u64().unwrap();
+        let read = format!("run {JOB} --rw=read --verify_state_load=1 --output-format=json");
+        let read = format!("{read} --continue_on_error=verify");
+        folder.fathom(&read).expect(0);
+        folder.write("data", [0xa5; 64 << 10]);
+        let run = folder.fathom(&read).expect(1).json();
+        let found = run["jobs"][0]["fathom"]["verify"]["mismatches"].as_u64();
+        let found = found.unwrap();
+        match words.contains("norandommap") {
+            // Some blocks were written twice, others never.
+            true => assert!(found > 0 && found < written, "{words}: {found}"),
+            false => assert_eq!(found, written, "{words}"),
+        }
+    }
+}
+
 /// A block that is valid by itself, but of an earlier run: its write was lost.
 #[test]
 fn a_state_finds_outdated_blocks() {

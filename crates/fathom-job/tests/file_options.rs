@@ -122,6 +122,9 @@ fn verification_headers_have_their_places() {
         |o| o.rw == ReadWrite::Read && o.random && o.block_sizes.read == BlockSize::Fixed(8192),
     );
     refuse("--rw=randrw --verify=md5 --verify_only", "not-yet");
+    refuse("--rw=randtrimwrite --verify=md5 --verify_only", "not-yet");
+    let trims = "--rw=write --verify=md5 --trim_percentage=9";
+    refuse(&format!("{trims} --verify_only"), "verify-only-trims");
     check("--verify_state_save=1 --verify_state_load=1", |o| {
         o.verification.saves_state && o.verification.loads_state
     });

@@ -44,6 +44,12 @@ impl JobCheck<'_> {
         if !options.verification.only {
             return;
         }
+        if options.trims.percentage > 0 {
+            let why = "`verify_only` cannot tell which blocks `trim_percentage` has trimmed";
+            let problem =
+                problem("verify-only-trims", why).fio("would stop with a failed assertion");
+            return self.error_at(&["trim_percentage", "verify_only"], problem.fix(BY_STATE));
+        }
         match options.rw {
             ReadWrite::Read => {}
             ReadWrite::Write => {
@@ -55,10 +61,7 @@ impl JobCheck<'_> {
             ReadWrite::Trim | ReadWrite::Mixed | ReadWrite::TrimWrite => {
                 let why = "`verify_only` of a job that does not only write exists in fio, but not \
                            yet in Fathom";
-                self.error_at(
-                    &["verify_only"],
-                    problem("not-yet", why).fix("use `rw=write` or `rw=randwrite`"),
-                );
+                self.error_at(&["verify_only"], problem("not-yet", why).fix(BY_STATE));
             }
         }
     }
@@ -123,3 +126,6 @@ impl JobCheck<'_> {
         }
     }
 }
+
+const BY_STATE: &str =
+    "write with `verify_state_save=1`, and verify with `rw=read` and `verify_state_load=1`";

@@ -42,7 +42,10 @@ pub(super) const ROWS: &[Row] = &[
         "verify_only=1",
         ValueKind::Flag(|o, v| o.verification.only = v),
     )
-    .different("reported as a job that reads; fio also counts the writes that it leaves out"),
+    .different(
+        "reported as a job that reads; fio also counts the writes that it leaves out. Jobs that \
+         also read or trim are refused; fio crashes with `trim_percentage`",
+    ),
     Row::new(
         "verify_state_save",
         "0",
@@ -84,14 +87,16 @@ pub(super) const ROWS: &[Row] = &[
         "No effect: blocks are checked on the job's thread, with the same results",
         "verify_async=2",
         ValueKind::Ignored("has no effect: blocks are checked on the job's thread"),
-    ),
+    )
+    .different("no effect: blocks are checked on the job's thread, with the same results"),
     Row::new(
         "verify_async_cpus",
         "",
         "No effect; see `verify_async`",
         "verify_async_cpus=0-1",
         ValueKind::Ignored("has no effect: blocks are checked on the job's thread"),
-    ),
+    )
+    .different("no effect, as `verify_async`"),
     Row::new(
         "verifysort",
         "",
