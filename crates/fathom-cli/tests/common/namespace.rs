@@ -7,6 +7,7 @@ use super::{Folder, Run};
 
 /// Runs the program in a mount namespace after a shell script; `None`, with the reason printed,
 /// where the machine does not permit the script.
+#[allow(clippy::print_stdout, reason = "says why nothing was tested")]
 pub(crate) fn after(folder: &Folder, script: &str, words: &str) -> Option<Run> {
     let script = format!(
         "{{ {script}; }} >&2 || exit {UNABLE}\nexec '{}' run --name=t {words}",
