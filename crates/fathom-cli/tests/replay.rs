@@ -123,6 +123,12 @@ fn lag_shows_whether_times_were_kept() {
     let ours = replay(&folder, "--read_iolog=log --replay_time_scale=1000");
     let lag = &ours["jobs"][0]["fathom"]["read"]["lag_ns"];
     assert_eq!(lag["N"], 2, "{ours:#}");
+    assert!(ours["jobs"][0]["fathom"]["read"]["late_ios"].as_u64() <= Some(2));
+    let text = folder.fathom("run --name=r --read_iolog=log").expect(0).out;
+    assert!(
+        text.contains("     lag (") && text.contains(", late="),
+        "{text}"
+    );
     let hurried = replay(&folder, "--read_iolog=log --replay_no_stall=1");
     assert!(hurried["jobs"][0]["fathom"]["read"]["lag_ns"].is_null());
 }

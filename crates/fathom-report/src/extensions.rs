@@ -10,6 +10,7 @@ use fathom_record::{
 use crate::document::latency;
 use crate::group::ReportedJob;
 use crate::json::{Object, Value};
+use crate::late::late_ops;
 use crate::rate::of_direction;
 
 /// Returns the additions for the whole run.
@@ -66,6 +67,9 @@ pub(crate) fn job(entry: &ReportedJob<'_>, plus: bool) -> Object {
             if record.is_some() {
                 times.set(key, latency(record.as_ref(), &job.display, true, plus));
             }
+        }
+        if let Some(late) = lag.as_ref().and_then(late_ops) {
+            times.set("late_ios", late);
         }
         if !times.is_empty() {
             out.set(kind.name(), times);

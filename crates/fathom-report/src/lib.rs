@@ -14,6 +14,7 @@ mod extensions;
 mod group;
 mod header;
 mod json;
+mod late;
 mod number;
 mod peak;
 mod peak_table;

@@ -1,7 +1,7 @@
 //! Text report, in fio's layout.
 
 use fathom_record::{DirectionRecord, Idleness, JobRecord, Record};
-use fathom_stats::SampleStats;
+use fathom_stats::{Latency, SampleStats};
 
 use crate::block_lives::block_lines;
 use crate::caveats::caveats;
@@ -10,6 +10,7 @@ use crate::distribution::{BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_sha
 use crate::document::{error_of, shown_errors};
 use crate::extensions::MODELLED;
 use crate::group::{ReportedJob, reported_jobs};
+use crate::late::late_ops;
 use crate::number::percent;
 use crate::priorities;
 use crate::rate::{GroupRate, GroupRates, Units, bytes_per_s, of_direction, ops_per_s, total_ios};
@@ -172,12 +173,21 @@ fn direction_lines(
     // Not fio's: latency from the due time, for jobs with a rate.
     out += &summary_line("resp", direction.resp.as_ref());
     out += &percentile_table("resp", direction.resp.as_ref(), display);
-    out += &summary_line("lag", direction.lag.as_ref());
+    out += &lag_line(direction.lag.as_ref());
     // Not fio's: time that ops waited for an offload worker.
     out += &summary_line("queued", direction.queued.as_ref());
     out += &bandwidth_line(&direction.bandwidth, display.kb_base, group);
     out += &iops_line(&direction.iops);
     out
+}
+
+/// Formats the line of the lag, with the number of ops that started late.
+fn lag_line(lag: Option<&Latency>) -> String {
+    let line = summary_line("lag", lag);
+    match lag.and_then(late_ops) {
+        Some(late) if !line.is_empty() => format!("{}, late={late}\n", line.trim_end()),
+        _ => line,
+    }
 }
 
 fn bandwidth_line(samples: &SampleStats, kb_base: u64, group: &GroupRate) -> String {

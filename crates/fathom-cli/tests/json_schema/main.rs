@@ -53,6 +53,7 @@ fn every_document_is_as_published() {
         "fathom.log.lines_kept",
         "fathom.read.resp_ns.bins",
         "fathom.trim.lag_ns.percentile",
+        "fathom.trim.late_ios",
     ] {
         assert!(
             seen.iter().any(|seen| seen.starts_with(key)),
