@@ -192,6 +192,21 @@ fn a_replay_that_writes_is_a_job_that_writes() {
 }
 
 #[test]
+fn a_replay_is_not_verified() {
+    let folder = Folder::new();
+    folder.write("log", TEXT);
+    let run = folder.fathom("run --name=r --read_iolog=log --verify=crc32c");
+    let run = run.expect(2);
+    assert!(
+        run.err
+            .contains("a replay cannot be verified: its log has no data"),
+        "{}",
+        run.err
+    );
+    assert_eq!(folder.names(), ["log"]);
+}
+
+#[test]
 fn times_that_go_back_are_noted() {
     let folder = Folder::new();
     let log = "fio version 3 iolog\n0 a add\n0 a open\n900 a read 0 512\n100 a read 512 512\n";
