@@ -130,6 +130,7 @@ fn push_switches(text: &mut String) {
     for switch in SWITCHES {
         let verdict = match switch.action {
             Action::Refused(_) => "refused: not supported by Fathom",
+            Action::MergeOnly => "stricter: refuses a plan without `merge_blktrace_file`",
             Action::ChecksumTest => &only_checksums,
             Action::IdleProfile => {
                 "same; measured from the kernel's idle times, not by threads that consume idle time"
