@@ -8,7 +8,9 @@
 //!
 //! Threads run in parallel. A woken thread runs after a delay of its own, and a thread that got a
 //! tag asks for the next one only when it has queued its piece, by when other threads may have
-//! taken it. These two delays alone reproduce the collapse of large ops under plain tags.
+//! taken it. These two delays alone reproduce the collapse of large ops under plain tags: threads
+//! that run at the same time share the free tags, and the first of several that run one after
+//! the other takes them all. CPUs in deep idle states ([`DeepIdle`]) spread their threads out.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,6 +20,7 @@ use fathom_block::{
 };
 use fathom_core::{BlockDevice, Command, Nanos, Slot, SplitMix64, Tick};
 
+use crate::idle::DeepIdle;
 use crate::storage::{JobId, ModelledStorage, Request, StorageEvent, SubmitResult};
 
 /// Costs of a host's threads.
@@ -31,6 +34,8 @@ pub struct HostConfig {
     pub wake_each: Nanos,
     /// Largest additional random delay, uniformly distributed.
     pub wake_spread: Nanos,
+    /// Deep idle state of the CPUs; `None` if they never enter one.
+    pub idle: Option<DeepIdle>,
     /// Seed of the random delays.
     pub seed: u64,
 }
@@ -59,12 +64,25 @@ pub struct Stack<D> {
 /// Thread of a job.
 #[derive(Clone, Copy, Debug, Default)]
 struct Thread {
+    /// Number of threads on its CPU, itself included.
+    sharing: u32,
+    /// Time at which it last queued a piece or found no tag.
+    ran: Tick,
     /// Op whose pieces are being queued.
     queueing: Option<u32>,
     /// Op whose last piece was queued while the thread slept.
     queued: Option<u32>,
     /// Time at which the thread flushes its plug.
     unplugs: bool,
+}
+
+impl Thread {
+    fn new(job: u32, jobs: u32, host: &HostConfig) -> Self {
+        Self {
+            sharing: host.idle.map_or(1, |idle| idle.sharing(job, jobs)),
+            ..Self::default()
+        }
+    }
 }
 
 /// Op in flight.
@@ -104,7 +122,7 @@ impl<D: BlockDevice> Stack<D> {
             device,
             random: SplitMix64::new(host.seed),
             host,
-            threads: vec![Thread::default(); jobs as usize],
+            threads: (0..jobs).map(|job| Thread::new(job, jobs, &host)).collect(),
             ops: Vec::new(),
             free_ops: Vec::new(),
             agenda: BinaryHeap::new(),
@@ -129,6 +147,7 @@ impl<D: BlockDevice> Stack<D> {
     /// Performs one or more steps of a submission; true when the whole op is queued.
     fn ask(&mut self, job: JobId, now: Tick) -> bool {
         let who = waiter(job);
+        self.threads[job.index()].ran = now;
         let whole = loop {
             match self.queue.ask(who, now) {
                 Progress::Whole => break true,
@@ -160,7 +179,8 @@ impl<D: BlockDevice> Stack<D> {
         let mut before = Nanos::ZERO;
         for who in self.queue.woken() {
             let job = JobId::new(u32::try_from(who.index()).unwrap_or(u32::MAX));
-            let at = now + self.host.wake + before + spread(&mut self.random, &self.host);
+            let thread = &self.threads[who.index()];
+            let at = now + before + wake_delay(&mut self.random, &self.host, thread, now);
             self.noted += 1;
             self.agenda.push(Reverse((at, self.noted, Next::Ask(job))));
             before += self.host.wake_each;
@@ -205,7 +225,8 @@ impl<D: BlockDevice> Stack<D> {
                 op.error = piece.result;
             }
             if op.left == 0 && op.taken {
-                let wait = self.host.wake + spread(&mut self.random, &self.host);
+                let thread = &self.threads[op.job.index()];
+                let wait = wake_delay(&mut self.random, &self.host, thread, now);
                 self.note(now + wait, Next::Hear(piece.owner));
             }
         }
@@ -305,12 +326,15 @@ const fn waiter(job: JobId) -> WaiterId {
     WaiterId::new(job.get())
 }
 
-/// Draws the random part of a wake-up delay.
-fn spread(random: &mut SplitMix64, host: &HostConfig) -> Nanos {
-    let bound = host.wake_spread.get();
-    Nanos::new(if bound == 0 {
+/// Draws the time from a wake-up until the thread runs.
+fn wake_delay(random: &mut SplitMix64, host: &HostConfig, thread: &Thread, now: Tick) -> Nanos {
+    let slept = now.since(thread.ran);
+    let exit = (host.idle).map_or(Nanos::ZERO, |idle| idle.exit_after(slept, thread.sharing));
+    let bound = (host.wake_spread + exit).get();
+    let spread = if bound == 0 {
         0
     } else {
         random.next_u64() % bound
-    })
+    };
+    host.wake + Nanos::new(spread)
 }

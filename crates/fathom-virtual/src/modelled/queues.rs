@@ -2,7 +2,7 @@
 
 use fathom_block::{DeadlineConfig, Limits, Policy, QueueConfig, SchedulerConfig};
 use fathom_core::Nanos;
-use fathom_sim::HostConfig;
+use fathom_sim::{DeepIdle, HostConfig};
 use fathom_toml::Fields;
 
 /// `[device.queue]`; `None` where there is none.
@@ -66,6 +66,16 @@ pub(super) fn host(top: &Fields<'_>) -> HostConfig {
         wake: us("wake_us"),
         wake_each: us("wake_each_us"),
         wake_spread: us("wake_spread_us"),
+        idle: fields.table("idle", true).map(|idle| {
+            let time = |key| idle.time(key, Nanos::from_micros(1), 0.0..=1e6, None);
+            let config = DeepIdle {
+                cpus: idle.count("cpus", 1..=65_536, None),
+                exit: time("exit_us"),
+                expected_max: time("expects_us"),
+            };
+            idle.finish();
+            config
+        }),
         seed: fields.whole("seed", 0..=u64::MAX, Some(1)),
     };
     fields.finish();
