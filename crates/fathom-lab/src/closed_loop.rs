@@ -11,8 +11,10 @@ pub(crate) struct Load {
     pub(crate) direction: Direction,
     /// Op size in bytes.
     pub(crate) block: u32,
-    /// Size of a job's region, and distance between the starts of regions, in bytes.
+    /// Distance between the starts of the jobs' regions, in bytes.
     pub(crate) stride: u64,
+    /// Size of a job's region in bytes; regions overlap if it exceeds the distance.
+    pub(crate) region: u64,
     /// Time before counting starts.
     pub(crate) ramp: Nanos,
     /// Time that is counted.
@@ -23,8 +25,8 @@ pub(crate) struct Load {
 pub(crate) fn closed_loop<S: ModelledStorage>(storage: &mut S, load: &Load) -> u64 {
     let jobs = (0..load.jobs).map(|number| LoopJob::new(number, load));
     let mut jobs: Vec<LoopJob> = jobs.collect();
-    for job in &mut jobs {
-        job.begin(storage, load, Tick::ZERO);
+    for job in start_order(load.jobs) {
+        jobs[job].begin(storage, load, Tick::ZERO);
     }
     let (begin, end) = (
         Tick::ZERO + load.ramp,
@@ -48,6 +50,20 @@ pub(crate) fn closed_loop<S: ModelledStorage>(storage: &mut S, load: &Load) -> u
         }
     }
     bytes
+}
+
+/// Returns the jobs in the order of their first ops.
+///
+/// Processes do not reach the queue in the order of their numbers. If they did, fair waiting would
+/// keep that order for the whole run, and with it one long sweep over the disk.
+fn start_order(jobs: u32) -> Vec<usize> {
+    let mut random = Xoshiro256::new(stream_seed(SEED, u64::MAX));
+    let mut order: Vec<usize> = (0..jobs as usize).collect();
+    for last in (1..jobs).rev() {
+        let other = random.below(u64::from(last) + 1);
+        order.swap(last as usize, usize::try_from(other).unwrap_or(0));
+    }
+    order
 }
 
 /// Returns a rate in MiB/s.
@@ -79,7 +95,7 @@ impl LoopJob {
 
     fn begin<S: ModelledStorage>(&mut self, storage: &mut S, load: &Load, now: Tick) {
         let block = u64::from(load.block);
-        let place = self.random.below(load.stride / block) * block;
+        let place = self.random.below(load.region / block) * block;
         self.request.offset = u64::from(self.id.get()) * load.stride + place;
         self.submit(storage, now);
     }

@@ -61,9 +61,10 @@ fn table(seeks: &SeekCounts, mib_s: f64) -> Table {
         columns: columns(),
         notes: vec![
             format!("modelled, virtual time: 110 s after a ramp of 10 s, {mib_s:.1} MiB/s"),
-            "modelled jobs cover 512 GiB in regions of 1 GiB, the published ones about 100 GB, so \
-             long seeks are longer by that factor"
-                .into(),
+            format!(
+                "{}, as the published distances suggest",
+                LabMachine::Hdd.placement()
+            ),
         ],
         panels: vec![panel(&table_rows)],
         rows: table_rows,
@@ -136,5 +137,28 @@ mod tests {
         assert_eq!(table.rows[7][..3], [64, 128, 1].map(Cell::Count));
         assert_eq!(table.rows[7][4], Cell::Rate(4975.0));
         check_table(&table);
+    }
+
+    #[test]
+    fn seeks_are_distributed_as_published() {
+        let table = hdd_seeks();
+        assert_eq!(
+            table.rows.len(),
+            28,
+            "the span is that of the published seeks"
+        );
+        let share = |rows: std::ops::Range<usize>, column: usize| -> f64 {
+            let cells = table.rows[rows].iter().map(|row| row[column].number());
+            cells.map(Option::unwrap_or_default).sum()
+        };
+        let apart = |row: usize| (share(row..row + 1, 3) - share(row..row + 1, 5)).abs();
+        let elsewhere = (0..28).map(apart).sum::<f64>() / 2.0;
+        assert!(elsewhere <= 20.0, "{elsewhere} % are in other buckets");
+        // No seek, seeks within an op, and seeks to other ops.
+        for (rows, within) in [(0..1, 5.0), (1..11, 10.0), (11..28, 10.0)] {
+            let (ours, published) = (share(rows.clone(), 3), share(rows.clone(), 5));
+            let difference = (ours - published).abs();
+            assert!(difference <= within, "{rows:?}: {ours} {published}");
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! Hard disk: a seeking arm, a rotating platter, and a command queue that the disk reorders.
 //!
-//! * **Seek**: `settle + root · √(d/capacity) + linear · d/capacity` for a distance of `d` bytes.
+//! * **Seek**: `settle + root · √d + linear · d` for a distance of `d`, a part of all tracks.
 //! * **Rotation**: each byte has an angle, so the delay after a seek is computed, not drawn. Tracks
 //!   are skewed: a command that continues the last one has no delay if it arrives in time,
 //!   otherwise a whole revolution.
-//! * **Zones**: outer tracks hold more.
+//! * **Zones**: outer tracks hold more, so the arm crosses fewer of them for the same bytes.
 //! * **Native command queueing**: among its oldest commands the disk picks the one it reaches
 //!   first. It prefers one that continues the last, wherever it is in the queue, and starts a
 //!   sequence of commands at its beginning.
@@ -237,8 +237,7 @@ impl Hdd {
         if work.offset == self.head && at == self.free_at {
             return Nanos::ZERO;
         }
-        let distance = self.head.abs_diff(work.offset);
-        let seek = self.config.overhead + self.platter.seek(distance);
+        let seek = self.config.overhead + self.platter.seek(self.head, work.offset);
         seek + self.platter.turn_to(work.offset, at + seek)
     }
 

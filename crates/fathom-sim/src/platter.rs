@@ -28,14 +28,26 @@ pub struct Zone {
     pub bytes_per_second: u64,
 }
 
+/// Zone as a part of the stroke.
+#[derive(Clone, Copy, Debug)]
+struct ZoneTracks {
+    /// Offset of its first byte, and number of bytes.
+    from: u64,
+    bytes: u64,
+    /// Bytes per track.
+    track: u64,
+    /// Tracks outside it and tracks in it, in 2⁻³² of all tracks.
+    outside: u64,
+    width: u64,
+}
+
 /// Surface and arm.
 #[derive(Debug)]
 pub(crate) struct Platter {
-    capacity: u64,
     /// Duration of one revolution, ns.
     turn: u64,
-    /// Bytes per track, from these offsets on.
-    tracks: Vec<(u64, u64)>,
+    /// Zones from the outer edge inwards.
+    zones: Vec<ZoneTracks>,
     settle: Nanos,
     seek_root: u64,
     seek_linear: u64,
@@ -47,39 +59,42 @@ impl Platter {
         let rates = config.zones.iter().all(|zone| zone.bytes_per_second > 0);
         assert!(rates && !config.zones.is_empty(), "zones with rates");
         let turn = MINUTE / u64::from(config.rpm);
-        let track = |zone: &Zone| {
-            (
-                zone.from,
-                (zone.bytes_per_second * 60) / u64::from(config.rpm),
-            )
-        };
         Self {
-            capacity: config.capacity,
             turn,
-            tracks: config.zones.iter().map(track).collect(),
+            zones: zones(config),
             settle: config.settle,
             seek_root: config.seek_root.get(),
             seek_linear: config.seek_linear.get(),
         }
     }
 
-    /// Returns the seek time; zero for no distance.
-    pub(crate) fn seek(&self, distance: u64) -> Nanos {
-        if distance == 0 {
+    /// Returns the seek time from the track of one byte to that of another; the settling time if
+    /// both are on one track, zero for the same byte.
+    pub(crate) fn seek(&self, from: u64, to: u64) -> Nanos {
+        if from == to {
             return Nanos::ZERO;
         }
-        // Distance in 2⁻³² of the disk, so that its root is in 2⁻¹⁶.
-        let part = (u128::from(distance) << 32) / u128::from(self.capacity);
-        let part = u64::try_from(part).unwrap_or(u64::MAX).min(1 << 32);
+        // In 2⁻³² of the stroke, so that its root is in 2⁻¹⁶.
+        let part = self.stroke(from).abs_diff(self.stroke(to));
         let root = (self.seek_root * part.isqrt()) >> 16;
         let linear = (u128::from(self.seek_linear) * u128::from(part)) >> 32;
         let linear = u64::try_from(linear).unwrap_or(u64::MAX);
         self.settle + Nanos::new(root) + Nanos::new(linear)
     }
 
+    /// Returns the position of a byte's track: the part of all tracks outside it, in 2⁻³².
+    ///
+    /// Tracks, not bytes: the arm crosses fewer tracks per byte where they hold more.
+    fn stroke(&self, offset: u64) -> u64 {
+        let zone = self.zone(offset);
+        let within = (offset - zone.from).min(zone.bytes);
+        let tracks = u128::from(within) * u128::from(zone.width) / u128::from(zone.bytes.max(1));
+        zone.outside + u64::try_from(tracks).unwrap_or(zone.width)
+    }
+
     /// Returns the rotational delay until the byte passes a head that is on its track at `at`.
     pub(crate) fn turn_to(&self, offset: u64, at: Tick) -> Nanos {
-        let (from, track) = self.track(offset);
+        let ZoneTracks { from, track, .. } = *self.zone(offset);
         let angle = (offset - from) % track * self.turn / track;
         let head = at.get() % self.turn;
         Nanos::new((angle + self.turn - head) % self.turn)
@@ -87,14 +102,40 @@ impl Platter {
 
     /// Returns the transfer time of this number of bytes.
     pub(crate) fn transfer(&self, offset: u64, length: u32) -> Nanos {
-        let (_, track) = self.track(offset);
+        let track = self.zone(offset).track;
         Nanos::new((u64::from(length) * self.turn / track).max(1))
     }
 
-    fn track(&self, offset: u64) -> (u64, u64) {
-        let zone = self.tracks.partition_point(|(from, _)| *from <= offset);
-        self.tracks[zone.max(1) - 1]
+    fn zone(&self, offset: u64) -> &ZoneTracks {
+        let zone = self.zones.partition_point(|zone| zone.from <= offset);
+        &self.zones[zone.max(1) - 1]
     }
+}
+
+/// Returns the zones with the part of the stroke that each takes.
+fn zones(config: &PlatterConfig) -> Vec<ZoneTracks> {
+    let starts = config.zones.iter().skip(1).map(|zone| zone.from);
+    let ends = starts.chain(Some(config.capacity));
+    let each = || config.zones.iter().zip(ends.clone());
+    let bytes = |zone: &Zone, end: u64| end.saturating_sub(zone.from);
+    // In 2⁻³² of what is read in a second, which keeps the bits of a track's part.
+    let tracks =
+        |zone: &Zone, end| (u128::from(bytes(zone, end)) << 32) / u128::from(zone.bytes_per_second);
+    let all: u128 = each().map(|(zone, end)| tracks(zone, end)).sum();
+    let part = |tracks: u128| u64::try_from((tracks << 32) / all.max(1)).unwrap_or(1 << 32);
+    let mut outside = 0;
+    let zone = |(zone, end): (&Zone, u64)| {
+        let before = outside;
+        outside += tracks(zone, end);
+        ZoneTracks {
+            from: zone.from,
+            bytes: bytes(zone, end),
+            track: zone.bytes_per_second * 60 / u64::from(config.rpm),
+            outside: part(before),
+            width: part(outside) - part(before),
+        }
+    };
+    each().map(zone).collect()
 }
 
 const MINUTE: u64 = 60_000_000_000;
@@ -125,12 +166,17 @@ mod tests {
 
     #[test]
     fn seek_time_has_a_root_and_a_linear_part() {
-        let seek = |distance| platter().seek(distance).get();
-        assert_eq!(seek(0), 0);
-        assert_eq!(seek(1), 500_000);
-        assert_eq!(seek(1 << 38), 500_000 + 4_000_000 + 1_000_000);
-        assert_eq!(seek(1 << 40), 12_500_000);
-        assert_eq!(seek(1 << 50), 12_500_000);
+        // The inner half of the bytes takes two thirds of the tracks.
+        let seek = |from, to| platter().seek(from, to).get();
+        assert_eq!(seek(0, 0), 0);
+        assert_eq!(seek(0, 1), 500_000);
+        assert_eq!(seek(0, 1 << 40), 12_500_000);
+        assert_eq!(seek(0, 1 << 50), 12_500_000);
+        // A quarter of the stroke costs half the root and a quarter of the linear part.
+        let quarter = (1 << 39) / 4 * 3;
+        assert!(seek(0, quarter).abs_diff(500_000 + 4_000_000 + 1_000_000) < 1000);
+        let inner = (1 << 40) - (1 << 39) / 8 * 3;
+        assert!(seek(inner, 1 << 40).abs_diff(500_000 + 4_000_000 + 1_000_000) < 1000);
     }
 
     /// A turn is 8 ms and a track of the outer zone 1 MB.

@@ -70,7 +70,7 @@ fn published(policy: &str, jobs: u32) -> f64 {
         &machine,
         &format!(
             "--name=t --filename=/dev/sdb --direct=1 --rw=randwrite --bs=1m --ioengine=psync \
-             --offset_increment=1g --size=1g --time_based --runtime=60 --numjobs={jobs}"
+             --offset_increment=206m --size=1g --time_based --runtime=60 --numjobs={jobs}"
         ),
     );
     let ops = record.jobs.iter().map(|job| job.directions.write.ios);

@@ -45,7 +45,7 @@ pub(crate) fn read(fields: &dyn Parameters, capacity: u64) -> Option<Arc<dyn Mod
     }))
 }
 
-/// Returns zones of equal width, from the rate of the outermost to that of the innermost.
+/// Returns zones of equally many tracks, from the rate of the outermost to that of the innermost.
 fn zones(fields: &dyn Parameters, capacity: u64) -> Vec<Zone> {
     let outer = fields.rate("outer_mb_per_s");
     let inner = fields.rate("inner_mb_per_s");
@@ -55,9 +55,16 @@ fn zones(fields: &dyn Parameters, capacity: u64) -> Vec<Zone> {
     }
     let count = fields.whole("zones", 1..=1000, Some(16));
     let lost = outer.saturating_sub(inner);
-    let zone = |number: u64| Zone {
-        from: capacity / count * number,
-        bytes_per_second: outer - lost * number / (count - 1).max(1),
+    let rate = |number: u64| outer - lost * number / (count - 1).max(1);
+    let all: u128 = (0..count).map(|number| u128::from(rate(number))).sum();
+    let mut outside = 0;
+    let zone = |number: u64| {
+        let from = u128::from(capacity) * outside / all.max(1);
+        outside += u128::from(rate(number));
+        Zone {
+            from: u64::try_from(from).unwrap_or(capacity),
+            bytes_per_second: rate(number),
+        }
     };
     (0..count).map(zone).collect()
 }
