@@ -50,7 +50,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     step("compat", || compat::run(&[]))?;
     step("qemu", || qemu::run(&[]))?;
     if long {
-        step("parquet", || parquet(&root))?;
+        step("without parquet", || without_parquet(&root))?;
         step("static", || static_build::run(&[]))?;
         step("bench", || {
             bench::run(&words(&["--pairs", "5", "--growth"]))
@@ -64,8 +64,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Tests the feature `parquet`, which is off by default because of the crates it adds.
-fn parquet(root: &Path) -> Result<()> {
+/// Tests a build without the feature `parquet`, for those who want fewer crates.
+fn without_parquet(root: &Path) -> Result<()> {
     let with = [
         "--package",
         "fathom-log",
@@ -73,8 +73,7 @@ fn parquet(root: &Path) -> Result<()> {
         "fathom-virtual",
         "--package",
         "fathom-cli",
-        "--features",
-        "fathom-cli/parquet",
+        "--no-default-features",
     ];
     let clippy = [
         &["clippy"],

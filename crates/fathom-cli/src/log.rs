@@ -25,7 +25,7 @@ enum LogCommand {
     ///
     /// The format of FROM is detected, that of TO follows from its extension: .log is fio's text;
     /// .fz is compressed text, as with log_store_compressed; .csv is text with a header; .parquet
-    /// requires a build with the feature `parquet`.
+    /// is missing in builds without the feature `parquet`.
     #[command(after_help = EXAMPLES)]
     Convert {
         /// Log written by fathom or fio

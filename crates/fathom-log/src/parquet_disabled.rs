@@ -24,5 +24,5 @@ fn not_built_in() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, NOT_BUILT_IN)
 }
 
-const NOT_BUILT_IN: &str = "this program was built without Parquet tables (`cargo build \
-                            --release --package fathom-cli --features parquet` has them)";
+const NOT_BUILT_IN: &str = "this program was built without Parquet tables (leave out \
+                            `--no-default-features`)";

@@ -186,8 +186,8 @@ pub(super) const ROWS: &[Row] = &[
     )
     .aliases(&["log-format"])
     .different(
-        "Fathom extension, in builds with the feature `parquet`. Histograms remain text; with \
-         per_job_logs=0 an existing table is replaced",
+        "Fathom extension, unless built without the feature `parquet`. Histograms remain text; \
+         with per_job_logs=0 an existing table is replaced",
     ),
     Row::new(
         "log_compression",
