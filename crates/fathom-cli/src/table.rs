@@ -36,6 +36,11 @@ pub(crate) struct TableArguments {
     /// Duration per row, in seconds, of tables that have a target [default: 5]
     #[arg(long, value_name = "N")]
     seconds: Option<u32>,
+    /// Repeats in turn, of the runs of log-entries [default: 5] or the rows of io-pacing
+    /// [default: 3]
+    #[arg(long, visible_alias = "repeat", value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeats: Option<u32>,
     /// CPU to pin uring-irq to [default: the last]
     #[arg(long, value_name = "N")]
     cpu: Option<u32>,
@@ -98,6 +103,9 @@ fn refuse_foreign_options(arguments: &TableArguments, name: &str) -> Result<()> 
     if name != "io-pacing" {
         arguments.pacing.refuse_for(name)?;
     }
+    if !matches!(name, "io-pacing" | "log-entries") && arguments.repeats.is_some() {
+        bail!("{name}: --repeats does not apply\nhint: omit it");
+    }
     if name != "uring-irq" && arguments.cpu.is_some() {
         bail!("{name}: --cpu does not apply\nhint: omit it");
     }
@@ -134,6 +142,7 @@ fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<Prog
         let asked = LogEntries {
             target: target.to_owned(),
             seconds,
+            repeats: arguments.repeats.unwrap_or(RUN_REPEATS),
             fathom: std::env::current_exe().context("this program's path")?,
             fio: "fio".into(),
         };
@@ -156,7 +165,9 @@ fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<Prog
 
 /// Measures pacing in targets that it starts itself.
 fn measure_pacing(arguments: &TableArguments) -> Result<ProgramEnd> {
-    let config = arguments.pacing.to_config(arguments.seconds)?;
+    let config = arguments
+        .pacing
+        .to_config(arguments.seconds, arguments.repeats)?;
     let interrupts = Interrupts::install().context("signals")?;
     let stops = || interrupts.count();
     let mut tell = |run: &str| output::print(StandardStream::Error, &format!("io-pacing: {run}\n"));
@@ -212,7 +223,7 @@ Examples:
   fathom table log-entries --seconds 60 /dev/sda
   fathom table aio-submit --seconds 10 /var/tmp
   fathom table task-list --json
-  fathom table io-pacing --depth 32,256 --repeat 5 --svg pacing.svg
+  fathom table io-pacing --depth 32,256 --repeats 5 --svg pacing.svg
   fathom table io-pacing --test slow-shared,slow-held
   fathom table hdd-tags
   fathom table hdd-tags --markdown
@@ -220,5 +231,7 @@ Examples:
 
 /// Default duration of a row.
 const SECONDS: u32 = 5;
+/// Default repeats of the runs of `log-entries`.
+const RUN_REPEATS: u32 = 5;
 /// Runs of each implementation in `task-list`; medians of 21 repeat to within a few percent.
 const REPEATS: u32 = 21;

@@ -49,9 +49,6 @@ pub(crate) struct PacingArguments {
     /// Initiators, a process each [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     initiators: Option<u32>,
-    /// Repeats of each row, taken in turn [default: 3]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    repeat: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -81,7 +78,6 @@ impl PacingArguments {
             ("--test", !self.test.is_empty()),
             ("--slow-depth", self.slow_depth.is_some()),
             ("--initiators", self.initiators.is_some()),
-            ("--repeat", self.repeat.is_some()),
         ];
         let given = others.into_iter().chain(self.row_options());
         match given.into_iter().find(|(_, is_given)| *is_given) {
@@ -93,7 +89,7 @@ impl PacingArguments {
     }
 
     /// Returns the experiment's parameters.
-    pub(crate) fn to_config(&self, seconds: Option<u32>) -> Result<IoPacing> {
+    pub(crate) fn to_config(&self, seconds: Option<u32>, repeats: Option<u32>) -> Result<IoPacing> {
         let rows = if self.test.is_empty() {
             self.rows()
         } else {
@@ -102,7 +98,7 @@ impl PacingArguments {
         Ok(IoPacing {
             rows,
             initiators: self.initiators.unwrap_or(1),
-            repeats: self.repeat.unwrap_or(REPEATS),
+            repeats: repeats.unwrap_or(REPEATS),
             seconds: seconds.unwrap_or(SECONDS),
             cpus: fathom_sys::thread::allowed_cpus().unwrap_or_default(),
             fathom: std::env::current_exe()?,

@@ -137,6 +137,7 @@ fn invalid_options_are_refused() {
     check_refused("task-list /x", "is measured in memory and takes no target");
     check_refused("task-list --seconds 1", "--seconds does not apply");
     check_refused("hdd-seeks --seconds 1", "--seconds does not apply");
+    check_refused("task-list --repeats 2", "--repeats does not apply");
     check_refused("task-list --cpu 0", "--cpu does not apply");
     check_refused("aio-submit --cpu 0 /x", "--cpu does not apply");
     check_refused("hdd-single --numjobs 3", "use it with hdd-tags");

@@ -12,6 +12,7 @@ mod hdd_tags;
 mod io_pacing;
 mod log_entries;
 mod machines;
+mod median;
 mod micro;
 mod plot;
 mod published;

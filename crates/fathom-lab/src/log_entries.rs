@@ -1,6 +1,8 @@
 //! Effect of an I/O log on the latencies it records: reads of two priorities with a log that grows,
 //! a preallocated log, and Fathom's.
 
+mod rows;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,8 +13,7 @@ use serde_json::Value;
 
 use crate::command::output;
 use crate::error::{CommandError, LabError};
-use crate::plot::{Axis, Panel, Point, Scale, Series};
-use crate::table::{Cell, Column, Experiment, Table};
+use crate::table::{Experiment, Table};
 use crate::work_folder::WorkFolder;
 
 /// The experiment.
@@ -32,6 +33,8 @@ pub struct LogEntries {
     pub target: PathBuf,
     /// Duration per run.
     pub seconds: u32,
+    /// Repeats of each run.
+    pub repeats: u32,
     /// Path of this program.
     pub fathom: PathBuf,
     /// Path of fio, which may be missing.
@@ -68,42 +71,94 @@ pub fn log_entries(
     let mut schedulers = SchedulerGuard::under(&config.target);
     schedulers.set(SCHEDULER)?;
     let folder = WorkFolder::new(NAME)?;
-    let mut measured = Vec::new();
-    let mut notes = vec![format!(
-        "measured: {}, {SCHEDULER}, {} s per run",
-        config.target.display(),
-        config.seconds
-    )];
-    for (name, program, entries) in runs(config) {
-        if stops() > 0 {
-            notes.push(format!("{name}: interrupted"));
-            measured.push(None);
-            continue;
-        }
-        tell(name);
-        let outcome = run(config, program, entries, folder.path(), stops);
-        measured.push(match outcome {
-            Ok(report) => Some(report),
-            Err(source) if program == config.fathom && stops() == 0 => {
-                return Err(LabError::Run { name, source });
-            }
-            Err(why) => {
-                notes.push(format!("{name}: not measured: {why}"));
-                None
-            }
-        });
-    }
+    let runs = runs(config);
+    let mut perform = |at: usize, repeat: u32| {
+        let (name, program, entries) = runs[at];
+        tell(&format!("{name} ({repeat} of {})", config.repeats));
+        run(config, program, entries, folder.path(), stops)
+    };
+    let mut notes = notes(config, &runs, stops);
+    let measured = take_turns(config.repeats, &mut perform, stops, &mut notes)?;
     drop(schedulers);
-    Ok(table(&measured, notes))
+    Ok(rows::table(&measured, notes))
 }
 
-/// Returns the three runs: name, program, `log_entries` if set.
-fn runs(config: &LogEntries) -> [(&'static str, &Path, Option<u32>); 3] {
+/// One of the compared runs: name, program, `log_entries` if set.
+type Run<'a> = (&'static str, &'a Path, Option<u32>);
+
+fn runs(config: &LogEntries) -> [Run<'_>; PROGRAMS] {
     [
-        ("fio with log_entries=1024", &config.fio, Some(1024)),
-        ("fio with log_entries=65536", &config.fio, Some(65_536)),
-        ("fathom", &config.fathom, None),
+        (NAMES[0], &config.fio, Some(1024)),
+        (NAMES[1], &config.fio, Some(65_536)),
+        (NAMES[FATHOM], &config.fathom, None),
     ]
+}
+
+/// Performs all runs once, then all again, so that a change of the disk or its load affects all of
+/// them. A run of fio that fails is not repeated.
+fn take_turns(
+    repeats: u32,
+    perform: &mut dyn FnMut(usize, u32) -> Result<Value, CommandError>,
+    stops: &dyn Fn() -> u32,
+    notes: &mut Vec<String>,
+) -> Result<[Vec<Value>; PROGRAMS], LabError> {
+    let mut measured = [const { Vec::new() }; PROGRAMS];
+    let mut has_failed = [false; PROGRAMS];
+    for repeat in 1..=repeats {
+        for (at, reports) in measured.iter_mut().enumerate() {
+            if stops() > 0 || has_failed[at] {
+                continue;
+            }
+            match perform(at, repeat) {
+                Ok(report) => reports.push(report),
+                Err(_) if stops() > 0 => {}
+                Err(source) if at == FATHOM => {
+                    let name = NAMES[at];
+                    return Err(LabError::Run { name, source });
+                }
+                Err(why) => {
+                    has_failed[at] = true;
+                    notes.push(format!("{}: not measured: {why}", NAMES[at]));
+                }
+            }
+        }
+    }
+    if stops() > 0 {
+        notes.push("interrupted; the remaining runs are missing".into());
+    }
+    Ok(measured)
+}
+
+/// Returns the conditions, with the versions of both programs.
+fn notes(config: &LogEntries, runs: &[Run<'_>], stops: &dyn Fn() -> u32) -> Vec<String> {
+    let version = |program: &Path| {
+        let mut command = Command::new(program);
+        command.arg("--version");
+        let printed = output(command, stops);
+        printed.map(|text| text.lines().next().unwrap_or("of no version").to_owned())
+    };
+    let ours = version(runs[FATHOM].1).unwrap_or_else(|_| "fathom".into());
+    let repeats = config.repeats;
+    let mut notes = vec![format!(
+        "measured: {}, {SCHEDULER}, {repeats} repeat(s) of {} s of each in turn",
+        config.target.display(),
+        config.seconds,
+    )];
+    notes.push(match version(runs[0].1) {
+        Ok(fio) => format!(
+            "{fio}, from PATH, and {ours}; the published figures are of another version of fio"
+        ),
+        Err(why) => format!(
+            "fio is not measured: {}: {why}; {ours}",
+            runs[0].1.display()
+        ),
+    });
+    notes.push(match repeats {
+        1 => "one repeat has no interval: differences between columns may be chance".into(),
+        2..6 => "low and high: smallest and largest of the repeats".into(),
+        _ => crate::median::NOTE.into(),
+    });
+    notes
 }
 
 /// Performs one run and returns its report.
@@ -124,98 +179,12 @@ fn run(
     command.arg(format!("--ioscheduler={SCHEDULER}"));
     command.arg(format!("--runtime={}", config.seconds));
     command.arg(format!("--write_lat_log={}", log.display()));
-    command.arg(format!("--percentile_list={}", percents().join(":")));
+    command.arg(format!("--percentile_list={}", rows::percents().join(":")));
     command.args(entries.map(|entries| format!("--log_entries={entries}")));
     let text = output(command, stops)?;
     // fio may print a note before the document.
     let from = text.find('{').unwrap_or(0);
     serde_json::from_str(&text[from..]).map_err(CommandError::NotJson)
-}
-
-/// Builds the table: measured and published latency by priority and percentile.
-fn table(measured: &[Option<Value>], notes: Vec<String>) -> Table {
-    let mut rows = Vec::new();
-    for (class, number, columns) in [("high", 1, [1, 2]), ("low", 0, [3, 4])] {
-        for published in published() {
-            let percent = published[0];
-            let mut row = vec![Cell::Text(class.into()), Cell::Text(percent.into())];
-            row.extend(measured.iter().map(|report| {
-                let report = report.as_ref();
-                report.map_or(Cell::Missing, |report| latency(report, number, percent))
-            }));
-            row.extend(columns.map(|column| {
-                let millis = published.get(column).and_then(|text| text.parse().ok());
-                millis.map_or(Cell::Missing, |millis: u64| Cell::Count(millis * 1000))
-            }));
-            rows.push(row);
-        }
-    }
-    Table {
-        experiment: EXPERIMENT,
-        columns: columns(),
-        panels: panels(&rows),
-        rows,
-        notes,
-    }
-}
-
-/// Returns a percentile of one class, µs.
-fn latency(report: &Value, class: u64, percent: &str) -> Cell {
-    let prios = report["jobs"][0]["read"]["prios"].as_array();
-    let mut of_class = prios.into_iter().flatten().filter(|prio| {
-        // The class of ops without a priority is 0 (none) or 2 (best effort), by version.
-        let found = prio["prioclass"].as_u64();
-        found.is_some_and(|found| (found == 1) == (class == 1))
-    });
-    let percentiles = of_class.next().map(|prio| &prio["clat_ns"]["percentile"]);
-    let key = percent.parse().map(|percent: f64| format!("{percent:.6}"));
-    let value = percentiles.zip(key.ok()).map(|(all, key)| &all[key]);
-    value
-        .and_then(Value::as_u64)
-        .map_or(Cell::Missing, |ns| Cell::Count(ns / 1000))
-}
-
-/// Returns the cells of the published table, row by row; the first cell is the percentile.
-fn published() -> Vec<Vec<&'static str>> {
-    let lines = PUBLISHED.lines().skip(1);
-    lines.map(|line| line.split(',').collect()).collect()
-}
-
-fn percents() -> Vec<&'static str> {
-    published().iter().map(|row| row[0]).collect()
-}
-
-/// Draws one panel per class, with rare percentiles to the right.
-fn panels(rows: &[Vec<Cell>]) -> Vec<Panel> {
-    let panel = |class: &str| {
-        let points = |column: usize| points(rows, class, column);
-        let series = vec![
-            Series::measured("fio, log_entries=1024", 0, points(2)),
-            Series::measured("fio, log_entries=65536", 1, points(3)),
-            Series::measured("fathom", 2, points(4)),
-            Series::published("published, growing", 0, points(5)),
-            Series::published("published, preallocated", 1, points(6)),
-        ];
-        Panel {
-            across: Axis::new("one op in", Scale::Auto),
-            up: Axis::new(format!("clat of {class} priority, µs"), Scale::Auto),
-            series: series.into_iter().filter(Series::has_values).collect(),
-        }
-    };
-    vec![panel("high"), panel("low")]
-}
-
-/// Returns the percentiles of a class in one column; the median is one op in 2, p99 one in 100.
-fn points(rows: &[Vec<Cell>], class: &str, column: usize) -> Vec<Point> {
-    let own = rows.iter().filter(|row| row[0] == Cell::Text(class.into()));
-    let points = own.filter_map(|row| {
-        let Cell::Text(percent) = &row[1] else {
-            return None;
-        };
-        let percent: f64 = percent.parse().ok()?;
-        Some(Point::new(100.0 / (100.0 - percent), row[column].number()))
-    });
-    points.collect()
 }
 
 /// Prefix of directory names, followed by a number.
@@ -240,60 +209,67 @@ const JOB: [&str; 12] = [
 /// Scheduler that honours I/O priorities.
 const SCHEDULER: &str = "mq-deadline";
 
-fn columns() -> Vec<Column> {
-    let published = |key, heading| Column::figure(key, heading).in_group("published, µs");
-    vec![
-        Column::key("class", "priority"),
-        Column::key("percentile", "percentile"),
-        Column::figure("fio_1024_us", "fio"),
-        Column::figure("fio_65536_us", "fio"),
-        Column::figure("fathom_us", "fathom"),
-        published("published_growing_us", "growing"),
-        published("published_preallocated_us", "preallocated"),
-    ]
-}
-
-/// Published figures, ms.
-const PUBLISHED: &str = include_str!("../reference/log-entries-percentiles.csv");
+/// Names of the compared runs.
+const NAMES: [&str; PROGRAMS] = [
+    "fio with log_entries=1024",
+    "fio with log_entries=65536",
+    "fathom",
+];
+const PROGRAMS: usize = 3;
+/// Fathom's place among them.
+const FATHOM: usize = 2;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::check::check_table;
 
     #[test]
-    fn both_classes_have_published_figures() {
-        let report = serde_json::json!({"jobs": [{"read": {"prios": [
-            {"prioclass": 1, "clat_ns": {"percentile": {"1.000000": 2500, "99.990000": 9000}}},
-            {"prioclass": 0, "clat_ns": {"percentile": {"1.000000": 7000}}},
-        ]}}]});
-        let table = table(&[None, None, Some(report)], Vec::new());
-        assert_eq!(table.rows.len(), 2 * 17);
-        assert!(table.rows.iter().all(|row| row.len() == columns().len()));
-        let want = [
-            Cell::Text("high".into()),
-            Cell::Text("1".into()),
-            Cell::Missing,
-            Cell::Missing,
-            Cell::Count(2),
-            Cell::Count(14_000),
-            Cell::Count(15_000),
-        ];
-        assert_eq!(table.rows[0], want);
-        assert_eq!(table.rows[16][4], Cell::Count(9));
-        assert_eq!(table.rows[17][4], Cell::Count(7));
-        assert_eq!(table.rows[33][6], Cell::Count(1_053_000));
-        let names = |panel: usize| {
-            let series = table.panels[panel].series.iter();
-            series
-                .map(|series| series.name.as_str())
-                .collect::<Vec<_>>()
+    fn runs_take_turns() {
+        let mut order = Vec::new();
+        let mut notes = Vec::new();
+        let mut perform = |at: usize, repeat: u32| {
+            order.push((repeat, at));
+            Ok(Value::from(repeat))
         };
-        assert_eq!(names(0)[0], "fathom", "what was not measured is not drawn");
-        assert_eq!(
-            names(1)[1..],
-            ["published, growing", "published, preallocated"]
+        let measured = take_turns(2, &mut perform, &|| 0, &mut notes).unwrap();
+        assert_eq!(order, [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)]);
+        assert!(measured.iter().all(|reports| *reports == [1, 2]));
+        assert!(notes.is_empty());
+    }
+
+    #[test]
+    fn without_fio_the_table_has_fathom_alone() {
+        let mut tries = [0; PROGRAMS];
+        let mut notes = Vec::new();
+        let mut perform = |at: usize, _: u32| {
+            tries[at] += 1;
+            match at {
+                FATHOM => Ok(Value::Null),
+                _ => Err(CommandError::Failed("no such program".into())),
+            }
+        };
+        let measured = take_turns(3, &mut perform, &|| 0, &mut notes).unwrap();
+        assert_eq!(measured.map(|reports| reports.len()), [0, 0, 3]);
+        assert_eq!(tries, [1, 1, 3]);
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        let mut fails = |_: usize, _: u32| Err(CommandError::Failed("gone".into()));
+        take_turns(3, &mut fails, &|| 0, &mut Vec::new()).unwrap_err();
+    }
+
+    #[test]
+    fn a_missing_fio_is_named() {
+        let config = LogEntries {
+            target: "/dev/null".into(),
+            seconds: 1,
+            repeats: 5,
+            fathom: "/nowhere/fathom".into(),
+            fio: "/nowhere/fio".into(),
+        };
+        let notes = notes(&config, &runs(&config), &|| 0);
+        assert!(
+            notes[1].starts_with("fio is not measured: /nowhere/fio: "),
+            "{notes:?}"
         );
-        check_table(&table);
+        assert!(notes[2].contains("largest of the repeats"), "{notes:?}");
     }
 }

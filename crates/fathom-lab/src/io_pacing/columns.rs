@@ -32,8 +32,8 @@ fn figures() -> Vec<Column> {
         Column::figure("bw_gbps_min", "min").in_group(BANDWIDTH),
         Column::figure("bw_gbps_max", "max").in_group(BANDWIDTH),
         Column::hidden("fast_gbps"),
-        Column::figure("wire_gbps", "measured").in_group(WIRE),
-        Column::figure("lat_us", "measured").in_group(LATENCY),
+        Column::hidden("wire_gbps"),
+        Column::figure("lat_us", "mean").in_group(LATENCY),
         Column::figure("bw_gbps_stddev", "stddev").in_group(BANDWIDTH),
         Column::figure("in_flight_mib", "measured").in_group(IN_FLIGHT),
         Column::figure("limit_mib", "limit").in_group(IN_FLIGHT),
@@ -44,10 +44,10 @@ fn figures() -> Vec<Column> {
 
 fn published() -> Vec<Column> {
     vec![
-        Column::figure("published_bw_gbps", "mean").in_group(PUBLISHED_BANDWIDTH),
-        Column::figure("published_wire_gbps", "published").in_group(WIRE),
+        Column::figure("published_bw_gbps", "published").in_group(BANDWIDTH),
+        Column::hidden("published_wire_gbps"),
         Column::figure("published_lat_us", "published").in_group(LATENCY),
-        Column::figure("published_bw_gbps_stddev", "stddev").in_group(PUBLISHED_BANDWIDTH),
+        Column::hidden("published_bw_gbps_stddev"),
         Column::figure("published_in_flight_mib", "published").in_group(IN_FLIGHT),
         Column::figure("published_l3_hit_percent", "published").in_group(HITS),
         Column::figure("published_period_us", "published").in_group(PERIOD),
@@ -55,9 +55,7 @@ fn published() -> Vec<Column> {
 }
 
 const BANDWIDTH: &str = "bandwidth, Gb/s";
-const PUBLISHED_BANDWIDTH: &str = "published, Gb/s";
-const WIRE: &str = "on the wire, Gb/s";
-const LATENCY: &str = "mean latency, µs";
+const LATENCY: &str = "latency, µs";
 const IN_FLIGHT: &str = "buffers in flight, MiB";
 const HITS: &str = "L3 hits, %";
 const PERIOD: &str = "period, µs";

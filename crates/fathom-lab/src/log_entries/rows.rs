@@ -1,0 +1,233 @@
+//! Rows and plot of the table: latency by priority and percentile.
+
+use serde_json::Value;
+
+use super::{EXPERIMENT, PROGRAMS};
+use crate::median::median;
+use crate::plot::{Axis, Panel, Point, Scale, Series};
+use crate::table::{Cell, Column, Table};
+
+/// Builds the table from the reports of each program, repeat by repeat.
+pub(super) fn table(measured: &[Vec<Value>; PROGRAMS], notes: Vec<String>) -> Table {
+    let mut rows = Vec::new();
+    for (class, number, columns) in [("high", 1, [1, 2]), ("low", 0, [3, 4])] {
+        for published in published() {
+            let percent = published[0];
+            let figures = measured.each_ref().map(|reports| {
+                let of = reports
+                    .iter()
+                    .filter_map(|report| latency_us(report, number, percent));
+                Figure::of(of.collect())
+            });
+            let mut row = vec![Cell::Text(class.into()), Cell::Text(percent.into())];
+            row.extend(
+                figures
+                    .iter()
+                    .map(|figure| figure.cell(|figure| figure.median)),
+            );
+            row.extend(columns.map(|column| {
+                let millis = published.get(column).and_then(|text| text.parse().ok());
+                millis.map_or(Cell::Missing, |millis: u64| Cell::Count(millis * 1000))
+            }));
+            row.extend(figures.iter().flat_map(|figure| {
+                [
+                    figure.cell(|figure| figure.low),
+                    figure.cell(|figure| figure.high),
+                ]
+            }));
+            rows.push(row);
+        }
+    }
+    Table {
+        experiment: EXPERIMENT,
+        columns: columns(),
+        panels: panels(&rows),
+        rows,
+        notes,
+    }
+}
+
+/// Median over the repeats and its interval, µs; nothing without repeats.
+struct Figure(Option<Interval>);
+
+struct Interval {
+    low: f64,
+    median: f64,
+    high: f64,
+}
+
+impl Figure {
+    fn of(values: Vec<f64>) -> Self {
+        let is_measured = !values.is_empty();
+        let [low, median, high] = median(values);
+        Self(is_measured.then_some(Interval { low, median, high }))
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a latency in µs, read from an integer"
+    )]
+    fn cell(&self, end: impl Fn(&Interval) -> f64) -> Cell {
+        let value = self.0.as_ref().map(end);
+        value.map_or(Cell::Missing, |us| Cell::Count(us.round() as u64))
+    }
+}
+
+/// Returns a percentile of one class, µs.
+fn latency_us(report: &Value, class: u64, percent: &str) -> Option<f64> {
+    let prios = report["jobs"][0]["read"]["prios"].as_array();
+    let mut of_class = prios.into_iter().flatten().filter(|prio| {
+        // The class of ops without a priority is 0 (none) or 2 (best effort), by version.
+        let found = prio["prioclass"].as_u64();
+        found.is_some_and(|found| (found == 1) == (class == 1))
+    });
+    let percentiles = &of_class.next()?["clat_ns"]["percentile"];
+    let percent: f64 = percent.parse().ok()?;
+    let ns = percentiles[format!("{percent:.6}")].as_f64()?;
+    Some((ns / 1000.0).floor())
+}
+
+/// Returns the cells of the published table, row by row; the first cell is the percentile.
+fn published() -> Vec<Vec<&'static str>> {
+    let lines = PUBLISHED.lines().skip(1);
+    lines.map(|line| line.split(',').collect()).collect()
+}
+
+/// Returns the percentiles of the table.
+pub(super) fn percents() -> Vec<&'static str> {
+    published().iter().map(|row| row[0]).collect()
+}
+
+/// Draws one panel per class, with rare percentiles to the right.
+fn panels(rows: &[Vec<Cell>]) -> Vec<Panel> {
+    let panel = |class: &str| {
+        let measured = |program: usize, name: &str| {
+            let ends = Some((
+                FIRST_INTERVAL + 2 * program,
+                FIRST_INTERVAL + 2 * program + 1,
+            ));
+            let points = points(rows, class, FIRST_MEDIAN + program, ends);
+            Series::measured(name, program, points)
+        };
+        let published = |at: usize, name: &str| {
+            let points = points(rows, class, FIRST_PUBLISHED + at, None);
+            Series::published(name, at, points)
+        };
+        let series = [
+            measured(0, "fio, log_entries=1024"),
+            measured(1, "fio, log_entries=65536"),
+            measured(2, "fathom"),
+            published(0, "published, growing"),
+            published(1, "published, preallocated"),
+        ];
+        Panel {
+            across: Axis::new("one op in", Scale::Auto),
+            up: Axis::new(format!("clat of {class} priority, µs"), Scale::Auto),
+            series: series.into_iter().filter(Series::has_values).collect(),
+        }
+    };
+    vec![panel("high"), panel("low")]
+}
+
+/// Returns the percentiles of a class in one column, with the columns of their intervals; the
+/// median is one op in 2, p99 one in 100.
+fn points(
+    rows: &[Vec<Cell>],
+    class: &str,
+    column: usize,
+    ends: Option<(usize, usize)>,
+) -> Vec<Point> {
+    let own = rows.iter().filter(|row| row[0] == Cell::Text(class.into()));
+    let points = own.filter_map(|row| {
+        let percent: f64 = row[1].text().parse().ok()?;
+        let interval = ends.and_then(|(low, high)| row[low].number().zip(row[high].number()));
+        Some(Point {
+            x: 100.0 / (100.0 - percent),
+            y: row[column].number(),
+            interval,
+        })
+    });
+    points.collect()
+}
+
+fn columns() -> Vec<Column> {
+    let programs = ["fio_1024_us", "fio_65536_us", "fathom_us"];
+    let groups = [
+        "fio, log_entries=1024, µs",
+        "fio, log_entries=65536, µs",
+        "fathom, µs",
+    ];
+    let programs = || programs.into_iter().zip(groups);
+    let published = |key, heading| Column::figure(key, heading).in_group("published, µs");
+    let mut columns = vec![
+        Column::key("class", "priority"),
+        Column::key("percentile", "percentile"),
+    ];
+    columns.extend(programs().map(|(key, group)| Column::figure(key, "median").in_group(group)));
+    columns.push(published("published_growing_us", "growing"));
+    columns.push(published("published_preallocated_us", "preallocated"));
+    columns.extend(programs().flat_map(|(key, group)| {
+        ["low", "high"].map(|end| Column::figure(format!("{key}_{end}"), end).in_group(group))
+    }));
+    columns
+}
+
+const FIRST_MEDIAN: usize = 2;
+const FIRST_PUBLISHED: usize = FIRST_MEDIAN + PROGRAMS;
+const FIRST_INTERVAL: usize = FIRST_PUBLISHED + 2;
+
+/// Published figures, ms.
+const PUBLISHED: &str = include_str!("../../reference/log-entries-percentiles.csv");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::check::{check_table, column};
+
+    fn report(high_ns: u64) -> Value {
+        serde_json::json!({"jobs": [{"read": {"prios": [
+            {"prioclass": 1, "clat_ns": {"percentile": {"1.000000": high_ns, "99.990000": 9000}}},
+            {"prioclass": 0, "clat_ns": {"percentile": {"1.000000": 7000}}},
+        ]}}]})
+    }
+
+    #[test]
+    fn both_classes_have_published_figures() {
+        let fathom = vec![report(2500), report(4500), report(3500)];
+        let table = table(&[Vec::new(), Vec::new(), fathom], Vec::new());
+        assert_eq!(table.rows.len(), 2 * 17);
+        let at = |row: usize, key: &str| table.rows[row][column(&table, key)].clone();
+        assert_eq!(at(0, "class"), Cell::Text("high".into()));
+        assert_eq!(at(0, "fio_65536_us"), Cell::Missing);
+        assert_eq!(at(0, "fathom_us"), Cell::Count(3));
+        assert_eq!(at(0, "fathom_us_low"), Cell::Count(2));
+        assert_eq!(at(0, "fathom_us_high"), Cell::Count(4));
+        assert_eq!(at(0, "published_growing_us"), Cell::Count(14_000));
+        assert_eq!(at(16, "fathom_us"), Cell::Count(9));
+        assert_eq!(at(17, "fathom_us"), Cell::Count(7));
+        assert_eq!(at(33, "published_preallocated_us"), Cell::Count(1_053_000));
+        let names = |panel: usize| {
+            let series = table.panels[panel].series.iter();
+            series
+                .map(|series| series.name.as_str())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names(0)[0], "fathom", "what was not measured is not drawn");
+        assert_eq!(
+            names(1)[1..],
+            ["published, growing", "published, preallocated"]
+        );
+        check_table(&table);
+    }
+
+    #[test]
+    fn all_programs_are_drawn_with_their_intervals() {
+        let all = [0; PROGRAMS].map(|_| vec![report(2500), report(4500)]);
+        let table = table(&all, Vec::new());
+        assert_eq!(table.panels[0].series.len(), 5);
+        let first = table.panels[0].series[1].points[0];
+        assert_eq!(first.interval, Some((2.0, 4.0)));
+        check_table(&table);
+    }
+}
