@@ -141,8 +141,12 @@ fn an_earlier_log_is_whole_until_the_recording_is() {
         (folder.names(), folder.read("log").as_str()),
         (vec!["log".to_owned()], "earlier")
     );
+    // A job that fails before its first op has not recorded anything.
+    let fails = format!("run {job} --rw=read --exec_prerun=false --write_iolog=log");
+    folder.fathom(&fails).expect(1);
+    assert_eq!(folder.read("log"), "earlier");
     fathom(&folder, &format!("{job} --rw=write --write_iolog=log"));
-    assert_eq!(folder.names(), ["data", "log"]);
+    assert_eq!(folder.names(), ["data", "log", "t.prerun.txt"]);
     assert_eq!(ops(&folder.read("log")).len(), 16);
 }
 

@@ -126,6 +126,7 @@ pub(crate) fn run_job(spec: JobSpec, handles: &JobHandles<'_>) -> JobOutcome {
         // Before the thread takes its settings: the writer shall not share CPUs, user and control
         // group of the job.
         let recording = spec.recording.map(Recording::start).transpose()?;
+        // If this ends early, the sink is dropped first, for which the writer waits.
         let (writer, sink) = recording.unzip();
         let _held = affinity::apply(&spec.thread)?;
         let info = spec.engine.engine.info;
@@ -152,7 +153,8 @@ pub(crate) fn run_job(spec: JobSpec, handles: &JobHandles<'_>) -> JobOutcome {
         if let Some(told) = offload {
             offload::add_final_stats(&told.borrow(), spec.hooks.job(), &mut outcome);
         }
-        // And its worker has passed on the last ops.
+        // And its worker, if there was one, has passed on the last ops.
+        let writer = writer.filter(|_| outcome.results.is_some());
         let recorded = writer.map_or(Ok(()), RecordingWriter::finish);
         ended.and(recorded)
     });

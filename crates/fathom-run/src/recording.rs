@@ -62,31 +62,37 @@ impl Recording {
             // Cannot fail: there is room, and the receiver is here.
             let _sent = empty_in.try_send(Vec::with_capacity(RECORDING_CHUNK_OPS));
         }
+        let (keep, kept) = sync_channel(1);
         let failed = Arc::<OnceLock<Errno>>::default();
         let path = self.spec.path.clone();
         let told = Arc::clone(&failed);
         let thread = Builder::new().name("record".into()).spawn(move || {
-            let written = self.write_all(&full_out, &empty_in);
+            let written = self.write_all(&full_out, &empty_in, &kept);
             // Set before the channels close, from which the job learns that there is an error.
             written.inspect_err(|error| {
                 told.get_or_init(|| errno(error));
             })
         });
-        let thread = Some(thread.map_err(|error| failure(&path, &error))?);
+        let thread = thread.map_err(|error| failure(&path, &error))?;
         let chunks = Chunks {
             full,
             empty,
             failed,
             path: path.clone(),
         };
-        Ok((RecordingWriter { path, thread }, Box::new(chunks)))
+        let writer = RecordingWriter {
+            path,
+            thread: Some((thread, keep)),
+        };
+        Ok((writer, Box::new(chunks)))
     }
 
-    /// Writes chunks until the job drops its end, then gives the log its name.
+    /// Writes chunks until the job drops its end, then gives the log its name if it is `kept`.
     fn write_all(
         self,
         full: &Receiver<Vec<ReplayOp>>,
         empty: &SyncSender<Vec<ReplayOp>>,
+        kept: &Receiver<()>,
     ) -> io::Result<()> {
         let output = OutputFile::create(Path::new(&self.spec.path), &self.stop);
         let out = BufWriter::with_capacity(BUFFER_BYTES, output?);
@@ -96,6 +102,9 @@ impl Recording {
             ops.clear();
             // The job may have ended; otherwise there is room for all chunks.
             let _unused = empty.try_send(ops);
+        }
+        if kept.recv().is_err() {
+            return Ok(());
         }
         text.end()?
             .into_inner()
@@ -107,27 +116,30 @@ impl Recording {
 /// Writer of a recording, which ends when the job's end of it is dropped.
 pub(crate) struct RecordingWriter {
     path: String,
-    /// `None` once joined.
-    thread: Option<JoinHandle<io::Result<()>>>,
+    /// Thread, and the order to keep the log; `None` once joined.
+    thread: Option<(JoinHandle<io::Result<()>>, SyncSender<()>)>,
 }
 
 impl RecordingWriter {
     /// Waits until the log is complete.
     pub(crate) fn finish(mut self) -> Result<(), JobFailure> {
-        let Some(thread) = self.thread.take() else {
+        let Some((thread, keep)) = self.thread.take() else {
             return Ok(());
         };
+        // A writer that has failed does not wait for it.
+        let _failed = keep.send(());
         let died = || Err(io::Error::other("its writer has died"));
         let written = thread.join().unwrap_or_else(|_| died());
         written.map_err(|error| failure(&self.path, &error))
     }
 }
 
+/// Gives the recording up: the job has not run, or has panicked, and an earlier log stays.
 impl Drop for RecordingWriter {
     fn drop(&mut self) {
-        if let Some(thread) = self.thread.take() {
-            // Only if the job has panicked, which is told.
-            let _written = thread.join();
+        if let Some((thread, keep)) = self.thread.take() {
+            drop(keep);
+            let _unwritten = thread.join();
         }
     }
 }
