@@ -43,7 +43,7 @@ impl Ruler {
         }
         let ticks = match scale {
             Scale::Doubling | Scale::Bytes => powers_of_two(least, most),
-            Scale::Auto | Scale::Linear => one_two_five(least, most),
+            Scale::Auto | Scale::Linear => ticks(steps(least, most), least, most),
         };
         Self {
             is_log: true,
@@ -56,7 +56,8 @@ impl Ruler {
 
     /// Creates a logarithmic ruler whose ends are ticks.
     fn decades(least: f64, most: f64) -> Self {
-        let ticks = one_two_five(least / 2.5, most * 2.5);
+        // A decade further on either side, where there is a tick in any case.
+        let ticks = ticks(steps(least, most), least / 10.0, most * 10.0);
         let first = ticks.iter().rposition(|tick| *tick <= least).unwrap_or(0);
         let last = ticks.iter().position(|tick| *tick >= most);
         let ticks = ticks[first..=last.unwrap_or(ticks.len() - 1)].to_vec();
@@ -92,7 +93,7 @@ impl Ruler {
         } else {
             (value - self.least) / (self.most - self.least)
         };
-        place.is_finite().then(|| place.clamp(0.0, 1.0))
+        place.is_finite().then_some(place)
     }
 
     /// Returns the label of a tick.
@@ -144,13 +145,17 @@ fn powers_of_two(least: f64, most: f64) -> Vec<f64> {
     ticks
 }
 
-/// Returns the values 1, 2 and 5 of each decade in a range; over four decades, only 1.
-fn one_two_five(least: f64, most: f64) -> Vec<f64> {
-    let steps: &[f64] = if most / least > 1e4 {
+/// Returns the steps in a decade: 1, 2 and 5; over four decades, only 1.
+fn steps(least: f64, most: f64) -> &'static [f64] {
+    if most / least > 1e4 {
         &[1.0]
     } else {
         &[1.0, 2.0, 5.0]
-    };
+    }
+}
+
+/// Returns the values of some steps of each decade in a range.
+fn ticks(steps: &[f64], least: f64, most: f64) -> Vec<f64> {
     let mut unit = 10_f64.powf(least.log10().floor());
     let mut ticks = Vec::new();
     while unit <= most && ticks.len() < 99 {
@@ -215,6 +220,16 @@ mod tests {
         assert!(ruler.is_log);
         assert_eq!(ruler.ticks.first(), Some(&2.0));
         assert_eq!(ruler.ticks.last(), Some(&5000.0));
+        for (least, most) in [
+            (31.0, 1_586_000.0),
+            (1.0, 10_000.0),
+            (3e-3, 7.0),
+            (1e-3, 1e12),
+        ] {
+            let ruler = Ruler::up(Scale::Auto, &[least, most]);
+            let (low, high) = (ruler.place(least), ruler.place(most));
+            assert!(low >= Some(-1e-9) && high <= Some(1.0 + 1e-9), "{ruler:?}");
+        }
         assert!(!Ruler::up(Scale::Auto, &[0.0, 4000.0]).is_log);
         assert!(!Ruler::up(Scale::Linear, &[1.0, 4000.0]).is_log);
         assert_eq!(ruler.place(0.0), None, "zero has no place");
