@@ -109,9 +109,10 @@ impl Recorder {
     ///
     /// An op that has completed by the end of its submission is issued and found complete by one
     /// clock read, and its clat, however short, is not 0. A second read per reap was rejected: it
-    /// costs each op a tenth of its instructions' time, and tells no more.
+    /// takes a tenth of the time of an op, and tells no more.
     pub(crate) fn set_clock_read(&mut self, span: Nanos) {
         self.clat_min = u32::try_from(span.get()).unwrap_or(u32::MAX);
+        self.log_alike();
     }
 
     /// Returns whether slat is recorded.
@@ -287,6 +288,18 @@ impl Recorder {
         }
         if let Some(lag) = &mut results.lag {
             lag.record((state.start - state.due).get());
+        }
+    }
+
+    /// Logs from now on, latencies as they are recorded.
+    pub(crate) fn log_to(&mut self, log: JobLog) {
+        self.log = Some(Box::new(log));
+        self.log_alike();
+    }
+
+    fn log_alike(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.clat_min = self.clat_min.into();
         }
     }
 

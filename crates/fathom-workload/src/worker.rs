@@ -221,7 +221,7 @@ impl Worker {
 
     /// Logs measured ops to `log` from now on.
     pub fn log_to(&mut self, log: JobLog) {
-        self.recorder.log = Some(Box::new(log));
+        self.recorder.log_to(log);
     }
 
     /// Sets the time that a clock read of the driver takes, the shortest clat of an op; 0 unless
