@@ -158,4 +158,23 @@ fn blocks_are_checked_as_soon_as_they_are_read() {
     assert_eq!(levels["16"], 0.0, "{levels:#}");
 }
 
+#[test]
+fn threads_find_what_the_job_finds() {
+    let places: Vec<usize> = (0..16).map(|block| block * 4096 + 200).collect();
+    let folder = damaged("", &places);
+    let alone = read(&folder, "--continue_on_error=verify");
+    let words = "--verify_async=3 --verify_async_cpus=0";
+    let found = read(&folder, &format!("--continue_on_error=verify {words}"));
+    let mismatches = |run: &Run| {
+        let verify = job(run)["fathom"]["verify"].clone();
+        let mut texts = verify["first"].as_array().unwrap().clone();
+        texts.sort_by_key(Value::to_string);
+        (verify["mismatches"].clone(), texts)
+    };
+    assert_eq!(mismatches(&alone), mismatches(&found));
+    assert_eq!(job(&read(&folder, words))["error"], 84);
+    let whole = "--rw=randwrite --iodepth=8 --ioengine=posixaio --verify_async=2 --loops=3";
+    folder.fathom(&format!("run {JOB} {whole}")).expect(0);
+}
+
 const JOB: &str = "--name=t --bs=4k --size=64k --filename=data --verify=crc32c";

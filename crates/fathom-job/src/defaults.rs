@@ -116,6 +116,8 @@ impl Default for Options {
             readback: crate::readback_options::ReadbackOptions::default(),
             do_verify: true,
             verify_pattern: None,
+            verify_threads: 0,
+            verify_cpus: None,
             verify_pattern_offsets: Vec::new(),
             verify_pattern_text: None,
             percentile_list: DEFAULT_PERCENTILES.to_vec(),

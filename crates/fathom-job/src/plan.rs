@@ -479,6 +479,10 @@ pub struct Options {
     pub verification: crate::verification::VerificationOptions,
     pub readback: crate::readback_options::ReadbackOptions,
     pub do_verify: bool,
+    /// `verify_async`: threads that check what a job reads; 0: its own.
+    pub verify_threads: u32,
+    /// `verify_async_cpus`; `None` for those of the job.
+    pub verify_cpus: Option<Vec<u32>>,
     pub verify_pattern: Option<Vec<u8>>,
     /// Positions of `%o` in the pattern: eight bytes that hold the offset of the block.
     pub verify_pattern_offsets: Vec<usize>,

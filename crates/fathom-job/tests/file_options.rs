@@ -128,7 +128,10 @@ fn verification_headers_have_their_places() {
     check("--verify_state_save=1 --verify_state_load=1", |o| {
         o.verification.saves_state && o.verification.loads_state
     });
-    note("--verify_async=2", "ignored");
+    check("--verify_async=2 --verify_async_cpus=0-1", |o| {
+        o.verify_threads == 2 && o.verify_cpus == Some(vec![0, 1])
+    });
+    refuse("--verify_async=257", "out-of-range");
     note("--experimental_verify=1", "ignored");
     refuse("--verify_interval=64", "out-of-range");
 }

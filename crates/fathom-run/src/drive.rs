@@ -30,7 +30,7 @@ use fathom_setup::replay::ReplayPlan;
 use fathom_setup::translate::EarlyEnd;
 use fathom_sys::clock::{Clock, sleep_until, spin_until};
 use fathom_sys::thread::{self, Usage};
-use fathom_workload::{Control, JobLog, RecordingSink, Worker, WorkerConfig, turn};
+use fathom_workload::{Checker, Control, JobLog, RecordingSink, Worker, WorkerConfig, turn};
 
 use crate::affinity::{self, ThreadSettings};
 use crate::hooks::Hooks;
@@ -42,6 +42,7 @@ use crate::recording::{Recording, RecordingWriter};
 use crate::replay_reader::ReplayReader;
 use crate::start_barrier::StartBarrier;
 use crate::tracing_engine::{Say, Trace};
+use crate::verify_threads::VerifyThreads;
 
 /// Everything that one job's thread needs, moved to the thread when it starts.
 pub(crate) struct JobSpec {
@@ -63,6 +64,8 @@ pub(crate) struct JobSpec {
     pub(crate) replay: Option<Arc<ReplayPlan>>,
     /// Log in which to record ops.
     pub(crate) recording: Option<Recording>,
+    /// Threads that check what the job reads.
+    pub(crate) verify_threads: VerifyThreads,
     /// `--debug` output to produce.
     pub(crate) trace: Trace,
     /// Reason to end before the first op.
@@ -147,6 +150,7 @@ pub(crate) fn run_job(spec: JobSpec, handles: &JobHandles<'_>) -> JobOutcome {
             log: spec.log,
             replay: spec.replay,
             sink,
+            checker: spec.verify_threads.start()?,
         };
         let ended = dispatch(engine, work, &context, &mut outcome);
         // The engine has been dropped, so its offload workers have ended.
@@ -175,6 +179,7 @@ struct Work {
     log: Option<JobLog>,
     replay: Option<Arc<ReplayPlan>>,
     sink: Option<Box<dyn RecordingSink>>,
+    checker: Option<Box<dyn Checker>>,
 }
 
 /// Arguments of a job's loop besides its worker and engine.
@@ -347,6 +352,9 @@ fn worker_of(work: Work, capabilities: Capabilities, clock: &Clock) -> Result<Wo
     if let Some(sink) = work.sink {
         worker.record_to(sink);
     }
+    if let Some(checker) = work.checker {
+        worker.check_by(checker);
+    }
     if let Some(replay) = &work.replay {
         worker.replay_from(Box::new(ReplayReader::start(replay)?));
     }
@@ -504,6 +512,7 @@ mod tests {
             verified: VerifiedFiles::default(),
             replay: None,
             recording: None,
+            verify_threads: VerifyThreads::default(),
             trace: Trace::default(),
             early_end: None,
         };

@@ -30,6 +30,7 @@ mod testing;
 mod tracing_engine;
 mod validity;
 mod verify_state;
+mod verify_threads;
 
 pub mod layout;
 

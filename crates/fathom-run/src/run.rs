@@ -53,6 +53,7 @@ use crate::recording::Recording;
 use crate::run_files::RunFiles;
 use crate::tracing_engine::Trace;
 use crate::verify_state::{self, SavedStates};
+use crate::verify_threads::VerifyThreads;
 
 /// Runs a plan: checks all of it, lays out its files, runs its jobs and collects their results.
 ///
@@ -460,6 +461,7 @@ fn launches(
                 trace: Trace::of(setup, &settings.debug),
                 replay: setup.replay.clone(),
                 recording: Recording::of(setup, stop),
+                verify_threads: VerifyThreads::of(&job.options),
                 early_end: setup.early_end.clone(),
             },
         }

@@ -3,7 +3,6 @@
 use fathom_core::{Completion, Direction, Engine, Errno, Op, OpKind, Outcome, Slot, Tick};
 
 use crate::recorder::job_error;
-use crate::results::{JobActivity, JobError};
 use crate::worker::{Stage, Worker};
 
 impl Worker {
@@ -105,26 +104,13 @@ impl Worker {
             Direction::Trim => readback.trimmed(&state, tracking),
             Direction::Read => {
                 let buffer = &mut engine.buffer(slot)[..state.total_length() as usize];
-                if let Err(mismatch) = readback.check(buffer, &state, tracking) {
-                    let completion = Completion {
-                        slot,
-                        // As in fio, for data that are not what was written.
-                        result: Errno::EILSEQ.result(),
-                    };
-                    let error = job_error(&state, completion, Some(mismatch));
-                    let is_fatal = self
-                        .config
-                        .verify
-                        .as_ref()
-                        .is_some_and(|verify| verify.is_fatal);
-                    if self.config.tolerate.verify(error.errno) && !is_fatal {
-                        self.recorder.tolerated(error);
-                    } else {
-                        self.fail(JobError {
-                            activity: JobActivity::Verify,
-                            ..error
-                        });
-                    }
+                if let Some(checks) = self.checks.as_mut().filter(|_| readback.verifier.checks()) {
+                    let mut check = checks.begin(&readback.verifier, state);
+                    readback.fill(&mut check, buffer, &state, tracking);
+                    checks.give(check);
+                    self.take_checks(false);
+                } else if let Err(mismatch) = readback.check(buffer, &state, tracking) {
+                    self.on_mismatch(&state, mismatch);
                 }
             }
         }

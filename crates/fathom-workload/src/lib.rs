@@ -19,6 +19,7 @@ mod job_limits;
 mod limit_config;
 mod log;
 mod lookahead;
+mod mismatch;
 mod path;
 mod pattern;
 mod pending;
@@ -72,8 +73,8 @@ pub use results::{
 pub use steady::{Figure, SteadyGroup, SteadyRule, SteadySample, SteadyStatus};
 pub use turn::{Control, turn};
 pub use verify::{
-    Change, Content, DumpedBlock, EntryMemory, Expected, FileState, FoundMismatch, Generation,
-    GenerationMap, Header, HeaderUnfit, MapLayout, Mismatch, Mismatches, Stamp, StateError,
-    Verifier, VerifyError, VerifyState, map_layout,
+    Change, Check, Checker, Content, DumpedBlock, EntryMemory, Expected, FileState, FoundMismatch,
+    Generation, GenerationMap, Header, HeaderUnfit, MapLayout, Mismatch, Mismatches, Stamp,
+    StateError, Verifier, VerifyError, VerifyState, map_layout,
 };
 pub use worker::{ConfigError, Worker};

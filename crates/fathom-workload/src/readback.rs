@@ -4,7 +4,9 @@
 //! batches if it has a backlog. Every read is judged by the generation map of its file, those of a
 //! mix too; a job that reads what earlier runs wrote checks that each block is valid by itself.
 
-use fathom_core::{NoMemory, Slot};
+use std::sync::Arc;
+
+use fathom_core::{FileIndex, NoMemory, Slot};
 
 use crate::config::{MapMode, Sequencer, VerifyBacklog, VerifyConfig, WorkerConfig};
 use crate::pattern::OpTarget;
@@ -12,14 +14,14 @@ use crate::slots::SlotState;
 use crate::tracking::Tracking;
 use crate::trims::TrimBacklog;
 use crate::verify::{
-    Expected, Generation, HeaderUnfit, LoggedWrite, Mismatches, ReadOrder, Stamp, Verifier,
-    WrittenLog,
+    Check, Expected, Generation, HeaderUnfit, LoggedWrite, Mismatches, ReadOrder, Stamp, Verifier,
+    VerifyError, WrittenLog,
 };
 
 /// Verification state of a worker.
 #[derive(Debug)]
 pub(crate) struct Readback {
-    pub(crate) verifier: Verifier,
+    pub(crate) verifier: Arc<Verifier>,
     /// Writes to read back; `None` without readback.
     log: Option<WrittenLog>,
     backlog: Option<Backlog>,
@@ -87,7 +89,7 @@ impl Readback {
         // A job that reads an earlier one's blocks has their size, or could not know the pattern.
         let lacks_starts = verifier.depends_on_start() && (writes || !verify.has_state);
         Ok(Self {
-            verifier,
+            verifier: Arc::new(verifier),
             lacks_starts,
             log,
             backlog: backlog.map(|rule| Backlog {
@@ -297,15 +299,31 @@ impl Readback {
             .check(buffer, state.start_offset(), |offset, length| {
                 self.expected(state, (offset, length), own.as_ref(), tracking)
             });
-        checked.map_err(|error| {
-            self.mismatches.add(state.op.file, &error);
-            if self.dumps {
-                let verifier = &self.verifier;
-                self.mismatches
-                    .dump(verifier, state.op.file, &error, buffer);
-            }
-            error.to_string()
-        })
+        checked.map_err(|error| self.note(state.op.file, &error, buffer))
+    }
+
+    /// Copies a completed read into a check that is run elsewhere.
+    pub(crate) fn fill(
+        &mut self,
+        check: &mut Check,
+        buffer: &[u8],
+        state: &SlotState,
+        tracking: Option<&Tracking>,
+    ) {
+        let own = self.reading[state.op.slot.index()].take();
+        let intervals = self.verifier.intervals(state.start_offset(), buffer.len());
+        let expected = intervals.map(|block| self.expected(state, block, own.as_ref(), tracking));
+        check.expected.extend(expected);
+        check.data.extend_from_slice(buffer);
+    }
+
+    /// Counts a mismatch in the data of a read, and returns its text.
+    pub(crate) fn note(&mut self, file: FileIndex, error: &VerifyError, data: &mut [u8]) -> String {
+        self.mismatches.add(file, error);
+        if self.dumps {
+            self.mismatches.dump(&self.verifier, file, error, data);
+        }
+        error.to_string()
     }
 
     /// Returns what can be checked of a block; `own` is the write that is read back.

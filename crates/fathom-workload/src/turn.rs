@@ -195,6 +195,7 @@ impl Worker {
             Stage::Draining(after) => self.drain(engine, now, after),
             Stage::Syncing(file, after) => self.sync_file(engine, now, file, after),
             Stage::Finished => {
+                self.take_checks(true);
                 self.leave_groups();
                 Some(Step::Done)
             }

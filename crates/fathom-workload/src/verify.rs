@@ -13,6 +13,7 @@
 //! A pattern begins anew with each block (the smallest unit of the job's ops), not with each
 //! header, as in fio. `Pattern` has no header: every byte of a block is the pattern's.
 
+mod check;
 mod contended;
 mod entries;
 mod error;
@@ -39,6 +40,8 @@ use crate::buffers::repeat;
 use crate::config::{SizeChoice, VerifyConfig, VerifyMethod};
 use layout::Layout;
 
+pub use check::{Check, Checker};
+pub(crate) use check::{Checks, ChecksLost};
 pub use entries::EntryMemory;
 pub use error::{Mismatch, VerifyError};
 pub use expected::Expected;
@@ -153,6 +156,29 @@ impl Verifier {
         self.method != VerifyMethod::Null || !self.pattern.is_empty()
     }
 
+    /// Returns offset and length of each interval of a read, as [`check`](Self::check) asks for
+    /// them.
+    pub(crate) fn intervals(
+        &self,
+        offset: u64,
+        length: usize,
+    ) -> impl Iterator<Item = (u64, u32)> + use<> {
+        let (unit, interval) = (self.layout.unit as usize, self.layout.interval as usize);
+        (0..length).step_by(unit).flat_map(move |from| {
+            let to = length.min(from + unit);
+            let starts = (from..to).step_by(interval);
+            starts.map(move |at| {
+                let length = u32::try_from(interval.min(to - at)).unwrap_or(u32::MAX);
+                (offset + at as u64, length)
+            })
+        })
+    }
+
+    /// Returns whether a read need be looked at.
+    pub(crate) fn checks(&self) -> bool {
+        self.method != VerifyMethod::Null
+    }
+
     /// Fills the buffer of a write.
     pub fn stamp(&self, buffer: &mut [u8], stamp: &Stamp) {
         if !self.fills() {
@@ -187,7 +213,7 @@ impl Verifier {
         offset: u64,
         mut expected: impl FnMut(u64, u32) -> Expected,
     ) -> Result<(), VerifyError> {
-        if self.method == VerifyMethod::Null {
+        if !self.checks() {
             return Ok(());
         }
         let request = (offset, buffer.len() as u64);

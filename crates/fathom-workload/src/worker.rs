@@ -23,7 +23,7 @@ use crate::think::Thinking;
 use crate::timers::Timers;
 use crate::tracking::Tracking;
 use crate::uniform_ops::UniformOp;
-use crate::verify::HeaderUnfit;
+use crate::verify::{Checks, HeaderUnfit};
 
 /// State machine of one job: decides which op to issue and when, and records the results.
 ///
@@ -56,6 +56,8 @@ pub struct Worker {
     pub(crate) sync: SyncState,
     pub(crate) thinking: Option<Thinking>,
     pub(crate) readback: Option<Readback>,
+    /// Reads that others check.
+    pub(crate) checks: Option<Box<Checks>>,
     /// Generation maps of the files.
     pub(crate) tracking: Option<Box<Tracking>>,
     pub(crate) priorities: Option<Box<Priorities>>,
@@ -204,6 +206,7 @@ impl Worker {
                 used,
             },
             filler,
+            checks: None,
             readback,
             tracking,
             limits,
@@ -347,7 +350,7 @@ fn tracking(
     if !engine.moves_data {
         return Ok(None);
     }
-    let verifier = readback.map(|readback| &readback.verifier);
+    let verifier = readback.map(|readback| &*readback.verifier);
     Tracking::new(config, verifier, depth).map_err(ConfigError::NoMemory)
 }
 

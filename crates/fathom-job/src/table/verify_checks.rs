@@ -1,6 +1,11 @@
 //! Options on the checks of verified data, and on their results.
 
+use super::general::{U32, cpus_allowed};
+use super::read::narrow;
 use super::row::{Choice, Row, UNUSED_IN_FIO, ValueKind};
+use crate::findings::Findings;
+use crate::plan::Options;
+use crate::problem::Problem;
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(
@@ -83,20 +88,30 @@ pub(super) const ROWS: &[Row] = &[
     ),
     Row::new(
         "verify_async",
-        "",
-        "No effect: blocks are checked on the job's thread, with the same results",
+        "0",
+        "Threads that check what the job reads, beside its own; 0: the job checks by itself",
         "verify_async=2",
-        ValueKind::Ignored("has no effect: blocks are checked on the job's thread"),
+        ValueKind::Int {
+            min: 0,
+            max: VERIFY_THREADS_MAX,
+            set: |o, v| o.verify_threads = narrow(v),
+        },
     )
-    .different("no effect: blocks are checked on the job's thread, with the same results"),
+    .fio(0, U32)
+    .different(
+        "each read is copied, so its buffer is free at once; more than 256 threads are refused; in \
+         virtual time, which has no threads, the job checks by itself",
+    ),
     Row::new(
         "verify_async_cpus",
         "",
-        "No effect; see `verify_async`",
+        "CPUs of the threads of `verify_async`; by default those of the job",
         "verify_async_cpus=0-1",
-        ValueKind::Ignored("has no effect: blocks are checked on the job's thread"),
-    )
-    .different("no effect, as `verify_async`"),
+        ValueKind::Special {
+            form: "list of CPUs and ranges",
+            read: verify_cpus,
+        },
+    ),
     Row::new(
         "verifysort",
         "",
@@ -112,3 +127,13 @@ pub(super) const ROWS: &[Row] = &[
         ValueKind::Ignored(UNUSED_IN_FIO),
     ),
 ];
+
+fn verify_cpus(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
+    let mut scratch = Options::default();
+    cpus_allowed(&mut scratch, text, findings)?;
+    options.verify_cpus = scratch.cpus_allowed.filter(|cpus| !cpus.is_empty());
+    Ok(())
+}
+
+/// More threads than any machine has processors to spare for checks.
+const VERIFY_THREADS_MAX: u64 = 256;
