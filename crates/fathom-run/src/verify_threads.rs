@@ -113,8 +113,10 @@ struct VerifyPool {
 
 impl Checker for VerifyPool {
     fn give(&mut self, check: Check) {
-        // Without threads nothing is taken back either, which fails the job.
-        let _refused = self.give.as_ref().map(|give| give.send(check));
+        if let Some(give) = &self.give {
+            // Without threads nothing is taken back either, which fails the job.
+            let _refused = give.send(check);
+        }
     }
 
     fn take(&mut self, wait: bool) -> Option<Check> {
