@@ -84,7 +84,7 @@ impl Worker {
         if let Some(priorities) = &mut self.priorities
             && !self.recorder.is_of_ramp(&state, now)
         {
-            priorities.completed(direction, &state, self.recorder.completion(&state, now));
+            priorities.completed(direction, &state, now);
         }
         if let Some(lives) = &mut self.block_lives {
             lives.end(&state, true);

@@ -85,8 +85,6 @@ pub struct JobLog {
     windows: Box<[Windows]>,
     histograms: Option<Box<Histograms>>,
     started: Option<Tick>,
-    /// Shortest clat, ns, as in the record.
-    pub(crate) clat_min: u64,
     config: LogConfig,
     channel: Arc<LogChannel>,
 }
@@ -113,7 +111,6 @@ impl JobLog {
             filled: 0,
             dropped: 0,
             started: None,
-            clat_min: 0,
             config,
             channel,
         }
@@ -156,7 +153,7 @@ impl JobLog {
 
     #[inline]
     fn log_op(&mut self, direction: Direction, state: &SlotState, now: Tick) {
-        let (clat, slat) = (self.clat(state, now), (state.issue - state.start).get());
+        let (clat, slat) = ((now - state.issue).get(), (state.issue - state.start).get());
         let time = now.get().wrapping_sub(self.base);
         let length = state.total_length();
         let is_odd = (clat | slat | time) >> 32 != 0
@@ -181,7 +178,7 @@ impl JobLog {
     /// Logs an op that needs several entries, or for which the buffer is full.
     #[inline(never)]
     fn log_odd_op(&mut self, direction: Direction, state: &SlotState, now: Tick) {
-        let (clat, slat) = (self.clat(state, now), (state.issue - state.start).get());
+        let (clat, slat) = ((now - state.issue).get(), (state.issue - state.start).get());
         let length = state.total_length();
         self.room(4);
         let time = self.time(now);
@@ -201,11 +198,6 @@ impl JobLog {
         let kind = kind(state, self.started);
         let tag = LogEntry::tag(kind, direction, if is_long { 0 } else { length });
         self.append(LogEntry::op(u64::from(time), clat, slat, tag));
-    }
-
-    #[inline]
-    fn clat(&self, state: &SlotState, now: Tick) -> u64 {
-        (now - state.issue).get().max(self.clat_min)
     }
 
     /// Logs an item other than an op.
@@ -343,13 +335,11 @@ impl JobLog {
     /// Adds an op to its windows.
     fn gather(&mut self, direction: Direction, state: &SlotState, now: Tick, started: Tick) {
         self.roll(now, started);
-        let clat = self.clat(state, now);
-        let slat = (state.issue - state.start).get();
         let op = windows::Op {
             bytes: u64::from(state.total_length()),
-            clat,
-            slat: (state.issue >= started).then_some(slat),
-            lat: slat + clat,
+            clat: (now - state.issue).get(),
+            slat: (state.issue >= started).then(|| (state.issue - state.start).get()),
+            lat: (now - state.start).get(),
         };
         for windows in &mut self.windows {
             windows.add(direction, op);

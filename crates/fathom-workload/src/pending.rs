@@ -122,34 +122,26 @@ impl Pending {
         (self.count as u64, self.bytes)
     }
 
-    /// Adds all pending ops to `results`, each with a clat of at least `clat_min`.
-    pub(crate) fn add_to(
-        &self,
-        kept: KeptLatencies,
-        clat_min: u32,
-        results: &mut DirectionResults,
-    ) {
+    /// Adds all pending ops to `results`.
+    pub(crate) fn add_to(&self, kept: KeptLatencies, results: &mut DirectionResults) {
         let used = ..self.count;
-        let clat = self.clat.map(|ns| ns.max(clat_min));
-        let added = differences(&clat, &self.clat);
-        let (lat, resps) = (sums(&self.lat, &added), sums(&self.resp, &added));
         results.ios += self.count as u64;
         results.bytes += self.bytes;
         if kept.slat {
-            let slat = differences(&lat, &clat);
+            let slat = differences(&self.lat, &self.clat);
             results.slat.record_u32(&slat[used]);
         }
         if kept.clat {
-            results.clat.record_u32(&clat[used]);
+            results.clat.record_u32(&self.clat[used]);
         }
         if kept.lat {
-            results.lat.record_u32(&lat[used]);
+            results.lat.record_u32(&self.lat[used]);
         }
         if let Some(resp) = &mut results.resp {
-            resp.record_u32(&resps[used]);
+            resp.record_u32(&self.resp[used]);
         }
         if let Some(lag) = &mut results.lag {
-            let lags = differences(&resps, &lat);
+            let lags = differences(&self.resp, &self.lat);
             lag.record_u32(&lags[used]);
         }
     }
@@ -233,10 +225,6 @@ pub(crate) struct KeptLatencies {
 /// Computes the earlier part of each latency: the total less the later part.
 fn differences(all: &Column, later: &Column) -> Column {
     std::array::from_fn(|place| all[place].saturating_sub(later[place]))
-}
-
-fn sums(a: &Column, b: &Column) -> Column {
-    std::array::from_fn(|place| a[place].saturating_add(b[place]))
 }
 
 /// Returns the lower 32 bits.

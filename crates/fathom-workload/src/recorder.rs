@@ -45,8 +45,6 @@ pub(crate) struct Recorder {
     iops: Sampler,
     /// Log of the job's ops, if any.
     pub(crate) log: Option<Box<JobLog>>,
-    /// Shortest clat, ns.
-    clat_min: u32,
 }
 
 impl Recorder {
@@ -101,18 +99,7 @@ impl Recorder {
             bandwidth: Sampler::new(measure.bandwidth_sample),
             iops: Sampler::new(measure.iops_sample),
             log: None,
-            clat_min: 0,
         }
-    }
-
-    /// Sets the time that a clock read takes, the shortest clat.
-    ///
-    /// An op that has completed by the end of its submission is issued and found complete by one
-    /// clock read, and its clat, however short, is not 0. A second read per reap was rejected: it
-    /// takes a tenth of the time of an op, and tells no more.
-    pub(crate) fn set_clock_read(&mut self, span: Nanos) {
-        self.clat_min = u32::try_from(span.get()).unwrap_or(u32::MAX);
-        self.log_alike();
     }
 
     /// Returns whether slat is recorded.
@@ -249,7 +236,7 @@ impl Recorder {
     #[inline(never)]
     fn flush_pending(&mut self, direction: Direction) {
         let pending = &mut self.pending[direction];
-        pending.add_to(self.kept, self.clat_min, &mut self.directions[direction]);
+        pending.add_to(self.kept, &mut self.directions[direction]);
         pending.clear();
     }
 
@@ -270,7 +257,6 @@ impl Recorder {
                 return;
             }
         }
-        let now = self.completion(state, now);
         let results = &mut self.directions[direction];
         results.ios += 1;
         results.bytes += u64::from(state.total_length());
@@ -289,23 +275,6 @@ impl Recorder {
         if let Some(lag) = &mut results.lag {
             lag.record((state.start - state.due).get());
         }
-    }
-
-    /// Logs from now on, latencies as they are recorded.
-    pub(crate) fn log_to(&mut self, log: JobLog) {
-        self.log = Some(Box::new(log));
-        self.log_alike();
-    }
-
-    fn log_alike(&mut self) {
-        if let Some(log) = &mut self.log {
-            log.clat_min = self.clat_min.into();
-        }
-    }
-
-    /// Returns the completion time of an op that was found complete at `now`.
-    pub(crate) fn completion(&self, state: &SlotState, now: Tick) -> Tick {
-        now.max(state.issue + Nanos::new(self.clat_min.into()))
     }
 
     /// Records an op that was in flight when measuring began.
@@ -427,7 +396,7 @@ impl Recorder {
     pub(crate) fn results(&self) -> Results {
         let mut directions = self.directions.clone();
         for direction in Direction::ALL {
-            self.pending[direction].add_to(self.kept, self.clat_min, &mut directions[direction]);
+            self.pending[direction].add_to(self.kept, &mut directions[direction]);
         }
         let mut level = 0i64;
         let depth_at_issue = self.depth_changes[..self.depth_changes.len() - 1]
@@ -541,8 +510,6 @@ pub(crate) fn job_error(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pattern::OpTarget;
-    use crate::slots::Slots;
 
     #[test]
     fn the_depth_map_counts_each_op_at_its_own_depth() {
@@ -555,28 +522,5 @@ mod tests {
         let results = recorder.into_results();
         assert_eq!(results.depth_at_issue, [0, 1, 1, 1, 2]);
         assert_eq!(results.submit_sizes, [0, 3, 0, 0, 0, 0, 0]);
-    }
-    /// Ops of more than four seconds are recorded by themselves, the others in columns.
-    #[test]
-    fn an_op_that_its_submission_completed_took_the_time_of_a_clock_read() {
-        for spans in [&[0, 5, 40, 0][..], &[5_000_000_000, 0]] {
-            let measure = crate::fixture::measure();
-            let none = PerDirection::all(false);
-            let mut recorder = Recorder::new(measure, 1, PerDirection::all(true), none, true);
-            recorder.set_clock_read(Nanos::new(22));
-            let mut slots = Slots::new(1, &OpTarget::default());
-            let state = &mut slots.states()[0];
-            (state.start, state.issue) = (Tick::new(100), Tick::new(190));
-            for span in spans {
-                let now = state.issue + Nanos::new(*span);
-                recorder.completed(Direction::Read, state, now);
-            }
-            let results = recorder.into_results().directions.read;
-            let (slat, clat, lat) = (&results.slat, &results.clat, &results.lat);
-            assert_eq!((slat.summary.min(), slat.summary.max()), (90, 90));
-            assert_eq!(clat.summary.min(), 22);
-            assert_eq!(clat.summary.max(), spans.iter().copied().max().unwrap());
-            assert_eq!(lat.summary.min(), 90 + 22);
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! State of one job between turns.
 
-use fathom_core::{Capabilities, Direction, FileIndex, Nanos, NoMemory, PerDirection, Tick};
+use fathom_core::{Capabilities, Direction, FileIndex, NoMemory, PerDirection, Tick};
 
 use crate::block_lives::BlockLives;
 use crate::buffers::Filler;
@@ -224,13 +224,7 @@ impl Worker {
 
     /// Logs measured ops to `log` from now on.
     pub fn log_to(&mut self, log: JobLog) {
-        self.recorder.log_to(log);
-    }
-
-    /// Sets the time that a clock read of the driver takes, the shortest clat of an op; 0 unless
-    /// it is called.
-    pub fn set_clock_read(&mut self, span: Nanos) {
-        self.recorder.set_clock_read(span);
+        self.recorder.log = Some(Box::new(log));
     }
 
     /// Returns the progress.
