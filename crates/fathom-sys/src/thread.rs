@@ -3,6 +3,7 @@
 //! Linux keeps all of these per thread; raw system calls are used where libc applies them to the
 //! whole process.
 
+mod schedule;
 mod tasks;
 
 use std::io;
@@ -10,6 +11,7 @@ use std::io;
 pub use fathom_core::IoPriority;
 use fathom_core::Nanos;
 
+pub use schedule::{ScheduleTimes, ThreadSchedule};
 pub use tasks::{KernelHelper, kernel_helpers, kernel_helpers_us, usage_of_task};
 
 /// Returns the calling thread's id.
