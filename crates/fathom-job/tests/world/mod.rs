@@ -168,3 +168,9 @@ pub(crate) fn note(options: &str, code: &str) {
         .collect();
     assert_eq!(codes, [code], "{options}");
 }
+
+/// Returns the arguments of a small job with these options.
+pub(crate) fn words(text: &str) -> Vec<String> {
+    let all = format!("--name=x --ioengine=null --size=64k {text}");
+    all.split_whitespace().map(str::to_owned).collect()
+}
