@@ -1,12 +1,10 @@
 //! Merged traces (`merge_blktrace_file`), replayed by us and, where it is installed, by fio.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
-#![allow(clippy::print_stderr, reason = "says why nothing was compared")]
 
 mod common;
 
-use std::process::Command;
-
-use common::{Folder, Run};
+use common::Folder;
+use common::sums::{by_fio, sums};
 use serde_json::Value;
 
 const READ: u32 = 1 << 16 | 1 << 20 | 1;
@@ -36,16 +34,6 @@ fn traces() -> Folder {
     folder
 }
 
-/// Returns ops and bytes by direction.
-fn sums(report: &Value) -> [(u64, u64); 3] {
-    let sum = |name| {
-        let direction: &Value = &report["jobs"][0][name];
-        let number = |key: &str| direction[key].as_u64().expect("a number");
-        (number("total_ios"), number("io_bytes"))
-    };
-    ["read", "write", "trim"].map(sum)
-}
-
 fn replay(folder: &Folder, words: &str) -> Value {
     let words = format!("run --name=r --output-format=json --replay_redirect=disk {words}");
     folder.fathom(&words).expect(0).json()
@@ -62,17 +50,9 @@ fn a_merge_is_replayed_and_written() {
     assert_eq!(sums(&replay(&folder, "--read_iolog=m")), sums(&ours));
     let clones = replay(&folder, &format!("{merge} --numjobs=2 --group_reporting"));
     assert_eq!(sums(&clones)[0], (40, 40 * 4096));
-    let mut fio = Command::new("timeout");
-    let words =
-        "20 /usr/bin/fio --name=r --output-format=json --read_iolog=m --replay_redirect=disk";
-    fio.args(words.split(' ')).current_dir(folder.path());
-    let run = Run::of(fio);
-    if run.code == Some(127) {
-        eprintln!("skipped: fio is not installed");
+    let Some(report) = by_fio(&folder, "--name=r --read_iolog=m --replay_redirect=disk") else {
         return;
-    }
-    let start = run.out.find("{\n").expect("a report");
-    let report: Value = serde_json::from_str(&run.out[start..]).expect("a report");
+    };
     assert_eq!(sums(&report), sums(&ours));
 }
 

@@ -1,47 +1,19 @@
 //! Recordings of jobs (`write_iolog`): replayed by us and, where it is installed, by fio.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
-#![allow(clippy::print_stderr, reason = "says why nothing was compared")]
 
 mod common;
 
-use std::process::Command;
-
-use common::{Folder, Run};
+use common::Folder;
+use common::sums::{by_fio, sums};
 use serde_json::Value;
 
 /// Job with reads, writes and syncs over two files, the same in each run.
 const MIXED: &str = "--name=job --rw=randrw --size=128k --bs=4k,8k --nrfiles=2 --fsync=3 \
                      --fdatasync=2 --end_fsync=1 --ioengine=psync";
 
-/// Returns ops and bytes by direction.
-fn sums(report: &Value) -> [(u64, u64); 3] {
-    let sum = |name| {
-        let direction: &Value = &report["jobs"][0][name];
-        let number = |key: &str| direction[key].as_u64().expect("a number");
-        (number("total_ios"), number("io_bytes"))
-    };
-    ["read", "write", "trim"].map(sum)
-}
-
 fn fathom(folder: &Folder, words: &str) -> Value {
     let words = format!("run --output-format=json {words}");
     folder.fathom(&words).expect(0).json()
-}
-
-/// Runs Debian's fio; `None` if it is not installed.
-fn by_fio(folder: &Folder, words: &str) -> Option<Value> {
-    let mut command = Command::new("timeout");
-    command
-        .args("20 /usr/bin/fio --output-format=json".split(' '))
-        .args(words.split_whitespace())
-        .current_dir(folder.path());
-    let run = Run::of(command);
-    if run.code == Some(127) {
-        eprintln!("skipped: fio is not installed");
-        return None;
-    }
-    let start = run.out.find("{\n").expect("a report");
-    serde_json::from_str(&run.out[start..]).ok()
 }
 
 /// Returns the ops of a recording: action, file, offset, length.

@@ -1,12 +1,10 @@
 //! Replays of recorded I/O, beside fio's where it is installed.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
-#![allow(clippy::print_stderr, reason = "says why nothing was compared")]
 
 mod common;
 
-use std::process::Command;
-
-use common::{Folder, Run};
+use common::Folder;
+use common::sums::{by_fio, sums};
 use serde_json::Value;
 
 /// Two files that are opened one after the other, and all kinds of ops but trims.
@@ -26,40 +24,15 @@ const TEXT: &str = "fio version 3 iolog
 ";
 
 /// Returns ops and bytes by direction, and the number of syncs.
-fn sums(report: &Value) -> ([(u64, u64); 3], u64) {
-    let job = &report["jobs"][0];
-    let number = |value: &Value| value.as_u64().expect("a number");
-    let sum = |name| {
-        let direction: &Value = &job[name];
-        (
-            number(&direction["total_ios"]),
-            number(&direction["io_bytes"]),
-        )
-    };
-    let directions = ["read", "write", "trim"].map(sum);
-    (directions, number(&job["sync"]["total_ios"]))
+fn sums_and_syncs(report: &Value) -> ([(u64, u64); 3], u64) {
+    let syncs = report["jobs"][0]["sync"]["total_ios"].as_u64();
+    (sums(report), syncs.expect("a number"))
 }
 
 #[track_caller]
 fn replay(folder: &Folder, words: &str) -> Value {
     let words = format!("run --name=r --output-format=json {words}");
     folder.fathom(&words).expect(0).json()
-}
-
-/// Runs Debian's fio with the same options; `None` if it is not installed.
-fn by_fio(folder: &Folder, words: &str) -> Option<Value> {
-    let mut command = Command::new("timeout");
-    command
-        .args("20 /usr/bin/fio --name=r --output-format=json".split(' '))
-        .args(words.split(' '))
-        .current_dir(folder.path());
-    let run = Run::of(command);
-    if run.code == Some(127) {
-        eprintln!("skipped: fio is not installed");
-        return None;
-    }
-    let start = run.out.find("{\n").expect("a report");
-    serde_json::from_str(&run.out[start..]).ok()
 }
 
 /// Appends a record of blktrace: time in ns, sector, bytes, action, category.
@@ -91,17 +64,17 @@ fn text_logs_are_replayed_as_by_fio() {
     let folder = Folder::new();
     folder.write("log", TEXT);
     let ours = replay(&folder, "--read_iolog=log");
-    assert_eq!(sums(&ours), ([(2, 4608), (2, 12_288), (0, 0)], 2));
+    assert_eq!(sums_and_syncs(&ours), ([(2, 4608), (2, 12_288), (0, 0)], 2));
     // Each op is due at its time: the last one after 30 ms.
     assert!(ours["jobs"][0]["read"]["runtime"].as_u64() >= Some(30));
     assert_eq!(folder.names(), ["a", "b", "log"]);
-    if let Some(fio) = by_fio(&folder, "--read_iolog=log") {
+    if let Some(fio) = by_fio(&folder, "--name=r --read_iolog=log") {
         // fio 3.33 calls fdatasync(2), but does not count it.
-        assert_eq!(sums(&fio), (sums(&ours).0, 1));
+        assert_eq!(sums_and_syncs(&fio), (sums(&ours), 1));
     }
     let halved = "--read_iolog=log --replay_redirect=c --replay_scale=2 --replay_align=4096";
     let ours = replay(&folder, halved);
-    assert_eq!(sums(&ours), ([(2, 4608), (2, 12_288), (0, 0)], 2));
+    assert_eq!(sums_and_syncs(&ours), ([(2, 4608), (2, 12_288), (0, 0)], 2));
 }
 
 #[test]
@@ -110,9 +83,9 @@ fn traces_are_replayed_as_by_fio() {
     folder.write("trace", trace());
     let words = "--read_iolog=trace --replay_redirect=disk --replay_skip=write";
     let ours = replay(&folder, words);
-    assert_eq!(sums(&ours), ([(2, 4608), (0, 0), (0, 0)], 1));
-    if let Some(fio) = by_fio(&folder, words) {
-        assert_eq!(sums(&fio), sums(&ours));
+    assert_eq!(sums_and_syncs(&ours), ([(2, 4608), (0, 0), (0, 0)], 1));
+    if let Some(fio) = by_fio(&folder, &format!("--name=r {words}")) {
+        assert_eq!(sums_and_syncs(&fio), sums_and_syncs(&ours));
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod namespace;
+pub(crate) mod sums;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
