@@ -65,10 +65,26 @@ fn versions() {
     let run = folder.fio("--version").expect(0);
     assert!(run.out.starts_with("fio-3."), "{run:#?}");
     let run = folder.fathom("--version").expect(0);
-    let version = format!("fathom {}", env!("CARGO_PKG_VERSION"));
+    // The commit is part of the first line unless an archive was built.
+    let commit = env!("FATHOM_COMMIT_SUFFIX");
+    let is_commit =
+        |digits: &str| digits.len() >= 12 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let digits = commit
+        .strip_prefix(" (commit ")
+        .and_then(|rest| rest.strip_suffix(')'));
+    assert!(
+        commit.is_empty() || digits.is_some_and(is_commit),
+        "{commit}"
+    );
+    let features = if cfg!(feature = "parquet") {
+        "parquet"
+    } else {
+        "none"
+    };
+    let version = env!("CARGO_PKG_VERSION");
     assert_eq!(
-        run.out.lines().next().map(|line| &line[..version.len()]),
-        Some(&*version)
+        run.out,
+        format!("fathom {version}{commit}\nfeatures: {features}\n")
     );
     assert!(folder.fathom("--help").expect(0).out.contains("run"));
     assert!(
