@@ -95,9 +95,9 @@ pub enum Storage {
 /// End of an engine's jobs, if neither time nor an error ends them earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobEnd {
-    /// When the bytes of the job are moved.
+    /// Completion of the job's bytes.
     Size,
-    /// When the engine says so ([`Completion::ENDED`](crate::Completion::ENDED)). Its ops are no
+    /// Report of the engine ([`Completion::ENDED`](crate::Completion::ENDED)). Its ops are no
     /// I/O: reports show their number and latency, but no bytes.
     Engine,
     /// Never. Its ops are no I/O, as with [`Engine`](Self::Engine).

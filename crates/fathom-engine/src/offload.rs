@@ -60,7 +60,7 @@ pub enum Kick {
     Each,
     /// Once per batch, by a timer that expires at once: the kicker thread pays for the wake-up.
     Delayed,
-    /// When the submitter reaps.
+    /// Once per call in which the submitter reaps.
     Reap,
 }
 

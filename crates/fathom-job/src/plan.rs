@@ -142,7 +142,7 @@ pub struct Settings {
 /// Condition to show a part of the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShowMode {
-    /// Where it helps and no program reads it.
+    /// Default: shown where it helps and no program reads the output.
     #[default]
     Auto,
     /// Always.
@@ -376,7 +376,7 @@ pub struct Options {
     pub offset_increment: Size,
     pub number_ios: Option<u64>,
     // Files and memory.
-    /// With a `filename`, the number of its names that are used.
+    /// Number of files; with a `filename`, of its names that are used.
     pub nrfiles: u32,
     pub file_service: crate::workload::FileService,
     /// `None`: all.
