@@ -3,6 +3,7 @@
 //! Not here: reading and writing (`file_io`), mapping (`map`).
 
 mod atomic_writes;
+mod extents;
 mod identity;
 mod pages;
 mod sharing;
@@ -17,6 +18,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 pub use atomic_writes::AtomicWriteUnits;
+pub use extents::{FileExtent, extents};
 pub use identity::{FileId, LoopBacking, filesystem_type, loop_backing};
 pub use pages::{
     Advice, advise, cached_bytes, data_bytes, finish_writeback, set_write_hint, start_writeback,
