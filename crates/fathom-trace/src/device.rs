@@ -116,7 +116,7 @@ impl RequestLayout {
     }
 }
 
-fn not_offered(event: &str) -> TraceError {
+pub(crate) fn not_offered(event: &str) -> TraceError {
     TraceError::NotOffered {
         events: event.to_owned(),
         offered_by: "a kernel that was built with CONFIG_BLK_DEV_IO_TRACE",

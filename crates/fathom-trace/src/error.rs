@@ -41,6 +41,13 @@ pub enum TraceError {
         /// Devices that it is made of.
         slaves: Vec<String>,
     },
+    /// The place of a file's bytes on a device cannot be known.
+    Unmapped {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
     /// No process has this number.
     NoProcess {
         /// The number as given.
@@ -57,6 +64,13 @@ pub enum TraceError {
         /// The refusal.
         source: io::Error,
     },
+    /// The thread that reads the rings cannot be started.
+    Thread {
+        /// The error.
+        source: io::Error,
+    },
+    /// A trace in the background ended before it recorded anything.
+    NotBegun,
     /// tracefs is not mounted and cannot be mounted.
     NoTracefs {
         /// Error of the mount.
@@ -137,6 +151,9 @@ impl TraceError {
                 let slaves: Vec<_> = slaves.iter().map(|name| format!("/dev/{name}")).collect();
                 format!("trace what it is made of: {}", slaves.join(", "))
             }
+            Self::Unmapped { .. } => {
+                "trace a job on a block device, or on files of ext4 or xfs on one disk".into()
+            }
             Self::NoProcess { .. } => {
                 "name a process that runs, or leave it out to trace all of them".into()
             }
@@ -151,6 +168,8 @@ impl TraceError {
             }
             Self::NotOffered { offered_by, .. } => format!("trace on {offered_by}"),
             Self::UnknownDevice { .. }
+            | Self::Thread { .. }
+            | Self::NotBegun
             | Self::Tracefs { .. }
             | Self::MissingField { .. }
             | Self::UnknownLayout { .. } => return None,
@@ -175,6 +194,13 @@ impl fmt::Display for TraceError {
             Self::NoQueue { disk, .. } => {
                 write!(f, "/dev/{disk}: has no queue of requests to trace")
             }
+            Self::Unmapped { path, why } => {
+                write!(
+                    f,
+                    "{}: cannot find its blocks on a disk: {why}",
+                    path.display()
+                )
+            }
             Self::NoProcess {
                 pid,
                 folder,
@@ -182,6 +208,10 @@ impl fmt::Display for TraceError {
             } => {
                 write!(f, "--pid {pid}: {}: {source}", folder.display())
             }
+            Self::Thread { source } => {
+                write!(f, "the thread that reads the trace cannot start: {source}")
+            }
+            Self::NotBegun => f.write_str("the trace ended before it began"),
             Self::NoTracefs { source } => {
                 write!(f, "tracefs: not mounted, and cannot be: {source}")
             }
@@ -203,11 +233,14 @@ impl Error for TraceError {
             | Self::NoProcess { source, .. }
             | Self::NotPermitted { source, .. }
             | Self::NoTracefs { source }
+            | Self::Thread { source }
             | Self::NoMemory { source, .. }
             | Self::Tracefs { source, .. } => Some(source),
             Self::NotABlockDevice { .. }
             | Self::UnknownDevice { .. }
             | Self::NoQueue { .. }
+            | Self::Unmapped { .. }
+            | Self::NotBegun
             | Self::NotOffered { .. }
             | Self::MissingField { .. }
             | Self::UnknownLayout { .. } => None,

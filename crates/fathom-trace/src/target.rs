@@ -11,7 +11,7 @@ use fathom_sys::files::{DeviceNumber, FileKind};
 use crate::error::TraceError;
 
 /// A device to trace.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TracedDevice {
     /// Name without `/dev/`.
     pub(crate) name: String,
@@ -21,34 +21,29 @@ pub(crate) struct TracedDevice {
     numbers: Vec<DeviceNumber>,
     /// First sector of a partition, and the one after its last.
     sectors: Option<(u64, u64)>,
+    /// The disk has a queue of requests; otherwise it is given bios (zram, device mapper).
+    pub(crate) has_requests: bool,
 }
 
 impl TracedDevice {
-    /// Examines the device at `path`.
+    /// Examines the device at `path`, which must have requests.
     pub(crate) fn at(path: &Path, tree: &BlockTree) -> Result<Self, TraceError> {
-        let owned = || path.to_path_buf();
-        let metadata = fs::metadata(path).map_err(|source| TraceError::Missing {
-            path: owned(),
-            source,
-        })?;
-        if FileKind::of(&metadata) != FileKind::Block {
-            return Err(no_block_device(path, tree));
+        let device = device_at(path, tree)?;
+        let target = Self::of(&device);
+        match target.has_requests {
+            true => Ok(target),
+            false => Err(no_queue(&device.whole_disk())),
         }
-        let number = DeviceNumber::of_node(&metadata);
-        let device = tree
-            .device(number)
-            .ok_or_else(|| TraceError::UnknownDevice {
-                path: owned(),
-                number,
-            })?;
-        Self::of(&device)
     }
 
-    fn of(device: &HostDevice) -> Result<Self, TraceError> {
+    /// Examines the device at `path`, with requests or without.
+    pub(crate) fn with_bios(path: &Path, tree: &BlockTree) -> Result<Self, TraceError> {
+        device_at(path, tree).map(|device| Self::of(&device))
+    }
+
+    /// Examines a known device, with requests or without.
+    pub(crate) fn of(device: &HostDevice) -> Self {
         let disk = device.whole_disk();
-        if !disk.folder().join("mq").is_dir() {
-            return Err(no_queue(&disk));
-        }
         let mut numbers = vec![disk.number];
         numbers.extend(disk.partitions().iter().map(|partition| partition.number));
         let number = |name: &str| device.attribute(name)?.parse::<u64>().ok();
@@ -56,12 +51,36 @@ impl TracedDevice {
             (true, Some(start), Some(size)) => Some((start, start.saturating_add(size))),
             _ => None,
         };
-        Ok(Self {
+        Self {
             name: device.name.clone(),
             disk: disk.number,
             numbers,
             sectors,
-        })
+            has_requests: disk.folder().join("mq").is_dir(),
+        }
+    }
+
+    /// Returns the first sector on the disk.
+    pub(crate) fn first_sector(&self) -> u64 {
+        self.sectors.map_or(0, |(first, _end)| first)
+    }
+
+    /// Returns whether both are on one disk.
+    pub(crate) fn is_same_disk(&self, other: &Self) -> bool {
+        self.disk == other.disk
+    }
+
+    /// Returns the whole disk.
+    pub(crate) fn whole(&self) -> Self {
+        Self {
+            sectors: None,
+            ..self.clone()
+        }
+    }
+
+    /// Iterates over the numbers of disk and partitions as they are in the kernel's records.
+    pub(crate) fn raw_numbers(&self) -> impl Iterator<Item = u64> {
+        self.numbers.iter().map(|&number| raw(number).into())
     }
 
     /// Returns the kernel's event filter, for events about requests or (`of_parts`) about bios that
@@ -81,6 +100,24 @@ impl TracedDevice {
         }
         filter
     }
+}
+
+/// Looks up the block device whose node is at `path`.
+fn device_at(path: &Path, tree: &BlockTree) -> Result<HostDevice, TraceError> {
+    let owned = || path.to_path_buf();
+    let metadata = fs::metadata(path).map_err(|source| TraceError::Missing {
+        path: owned(),
+        source,
+    })?;
+    if FileKind::of(&metadata) != FileKind::Block {
+        return Err(no_block_device(path, tree));
+    }
+    let number = DeviceNumber::of_node(&metadata);
+    tree.device(number)
+        .ok_or_else(|| TraceError::UnknownDevice {
+            path: owned(),
+            number,
+        })
 }
 
 /// Encodes a device number as the kernel does internally (`MKDEV`), and so in its records.
@@ -120,7 +157,8 @@ mod tests {
             .attribute("sda/sda2", "size", "1000\n");
         let tree = fake.tree();
         let filters = |name: &str| {
-            let target = TracedDevice::of(&tree.named(name).unwrap()).unwrap();
+            let target = TracedDevice::of(&tree.named(name).unwrap());
+            assert!(target.has_requests);
             [target.filter(false), target.filter(true)]
         };
         let all = "(dev == 8388608 || dev == 8388609 || dev == 8388610)";
@@ -137,7 +175,11 @@ mod tests {
             .device("dm-0", "253:0")
             .device("zram0", "252:0")
             .stack("dm-0", "sda");
-        let refusal = |name: &str| TracedDevice::of(&fake.tree().named(name).unwrap()).unwrap_err();
+        let refusal = |name: &str| {
+            let device = fake.tree().named(name).unwrap();
+            assert!(!TracedDevice::of(&device).has_requests);
+            no_queue(&device)
+        };
         assert!(refusal("dm-0").hint().unwrap().contains("/dev/sda"));
         assert!(refusal("zram0").to_string().contains("/dev/zram0"));
     }
