@@ -65,7 +65,7 @@ impl Scratch {
     fn new() -> Self {
         let name = format!("fathom-spans-{}", std::process::id());
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        fs::write(&path, vec![7; (BLOCKS * BLOCK) as usize]).unwrap();
+        fs::write(&path, vec![7; 64 * 4096]).unwrap();
         File::open(&path).unwrap().sync_all().unwrap();
         Self(path)
     }
