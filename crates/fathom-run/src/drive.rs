@@ -345,6 +345,8 @@ fn open_files<E: Engine>(engine: &mut E, files: u32, invalidate: bool) -> Result
 fn worker_of(work: Work, capabilities: Capabilities, clock: &Clock) -> Result<Worker, JobFailure> {
     let mut worker = Worker::new(work.config, capabilities, clock.now())
         .map_err(|error| JobFailure::new(Errno::EINVAL, error.to_string()))?;
+    // A read of a clock that another thread keeps may take less than 1 ns.
+    worker.set_clock_read(Nanos::new(clock.read_cost_ns().max(1)));
     if let Some(log) = work.log {
         worker.log_to(log);
     }

@@ -5,10 +5,11 @@
 //! stage stay the same, so the free list is left alone and what every round would count is counted
 //! once for all of them. Equivalent to `reap` and `issue_batch` in turn.
 
-use fathom_core::{Completion, Engine, Slot, Step, Submitted, Tick};
+use fathom_core::{Completion, Engine, Nanos, Slot, Step, Submitted, Tick};
 
 use crate::fast_path::{MixedTally, OpSource, Tally};
 use crate::slots::SlotState;
+use crate::timers::Timers;
 use crate::uniform_ops::UniformOp;
 use crate::worker::Worker;
 
@@ -36,6 +37,8 @@ struct Round {
     want: u32,
     /// Sequence number of the first op.
     sequence: u64,
+    /// Time of a clock read.
+    clock_read: Nanos,
 }
 
 /// Result of a loop.
@@ -67,6 +70,7 @@ impl Worker {
             until: until.min(self.timers.next_rule),
             want: self.wanted_of_full_queue(),
             sequence: self.source.sequence,
+            clock_read: self.timers.clock_read,
         };
         let rated = !self.source.lookahead.dues().is_empty();
         let done = match self.source.lookahead.uniform {
@@ -154,7 +158,12 @@ fn replenish<E: Engine, O: OpSource, T: Tally>(
     engine: &mut E,
     round: &Round,
 ) -> Replenished {
-    let &Round { until, want, .. } = round;
+    let &Round {
+        until,
+        want,
+        clock_read,
+        ..
+    } = round;
     let mut now = round.start;
     let mut end = End::Round;
     let mut count = 0;
@@ -189,9 +198,9 @@ fn replenish<E: Engine, O: OpSource, T: Tally>(
             break;
         };
         state.issue = issue;
-        now = after;
+        now = Timers::after_submission(after, clock_read);
         count += 1;
-        if after >= until {
+        if now >= until {
             break;
         }
     }

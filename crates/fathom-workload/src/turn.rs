@@ -25,6 +25,7 @@ use fathom_core::{
 use crate::config::Pace;
 use crate::path::Path;
 use crate::results::{JobActivity, JobError};
+use crate::timers::Timers;
 use crate::worker::{After, Stage, Worker};
 
 /// Orders to a running worker, shared with other threads.
@@ -44,19 +45,28 @@ pub fn turn<E: Engine>(worker: &mut Worker, engine: &mut E, control: &Control, n
     if control.stop.load(Ordering::Relaxed) || worker.is_steady() {
         worker.stop_issuing();
     }
-    let mut now = now;
+    // A coarse clock may still stand where the last turn began.
+    let mut now = now.max(worker.timers.turned);
+    let step = rounds(worker, engine, &mut now);
+    worker.timers.turned = now;
+    step
+}
+
+/// Runs the rounds of a turn.
+#[inline]
+fn rounds<E: Engine>(worker: &mut Worker, engine: &mut E, now: &mut Tick) -> Step {
     if !worker.queue.prepared.is_empty() {
         // The engine was blocked in the last turn's submission.
-        if let Some(step) = worker.submit_prepared(engine, &mut now) {
+        if let Some(step) = worker.submit_prepared(engine, now) {
             return step;
         }
     }
-    let enough = now + TURN;
+    let enough = *now + TURN;
     for _ in 0..ROUNDS_PER_TURN {
-        if let Some(step) = worker.round(engine, &mut now, enough) {
+        if let Some(step) = worker.round(engine, now, enough) {
             return step;
         }
-        if now >= enough {
+        if *now >= enough {
             break;
         }
     }
@@ -148,7 +158,7 @@ impl Worker {
             return Some(Step::Blocked);
         };
         self.stamp(issue);
-        *now = after;
+        *now = Timers::after_submission(after, self.timers.clock_read);
         None
     }
 

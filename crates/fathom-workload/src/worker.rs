@@ -1,6 +1,6 @@
 //! State of one job between turns.
 
-use fathom_core::{Capabilities, Direction, FileIndex, NoMemory, PerDirection, Tick};
+use fathom_core::{Capabilities, Direction, FileIndex, Nanos, NoMemory, PerDirection, Tick};
 
 use crate::block_lives::BlockLives;
 use crate::buffers::Filler;
@@ -220,6 +220,16 @@ impl Worker {
     /// earlier than the start.
     pub fn start_at(&mut self, origin: Tick) {
         self.timers.origin = origin;
+    }
+
+    /// Sets the time that a clock read of the driver takes; 0 unless it is called.
+    ///
+    /// It is then the shortest clat of an asynchronous engine's op. A synchronous engine reads the
+    /// clock before and after an op, and the two readings differ by themselves.
+    pub const fn set_clock_read(&mut self, span: Nanos) {
+        if !self.engine.synchronous {
+            self.timers.clock_read = span;
+        }
     }
 
     /// Logs measured ops to `log` from now on.

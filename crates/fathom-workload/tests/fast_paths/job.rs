@@ -31,6 +31,8 @@ pub(crate) struct Job {
     pub(crate) logged: bool,
     pub(crate) verify: bool,
     pub(crate) slat: bool,
+    /// Time of a clock read; many ops of the device take less.
+    pub(crate) clock_read: Nanos,
 }
 
 pub(crate) fn job() -> impl Strategy<Value = Job> {
@@ -46,10 +48,11 @@ pub(crate) fn job() -> impl Strategy<Value = Job> {
         any::<bool>(),
         prop::bool::weighted(0.2),
         1..4_u64,
+        prop_oneof![Just(0), 1..60_u64],
     );
     (batching, pattern(), length, rates(), switches).prop_map(
         |(batching, pattern, length, rates, switches)| {
-            let (slat, logged, verify, files) = switches;
+            let (slat, logged, verify, files, clock_read) = switches;
             let (depth, submit, complete_min, complete_max, low) = batching;
             let (mix, random, distribution, map, sizes) = pattern;
             let (ops, loops, runtime_ns, ramp_ns) = length;
@@ -78,6 +81,7 @@ pub(crate) fn job() -> impl Strategy<Value = Job> {
                 logged,
                 verify,
                 files,
+                clock_read: Nanos::new(clock_read),
             }
         },
     )

@@ -9,9 +9,9 @@ mod model;
 
 use std::sync::Arc;
 
-use fathom_core::{Engine, Nanos, PerDirection, Step, Tick};
+use fathom_core::{Direction, Engine, Nanos, PerDirection, Step, Tick};
 use fathom_workload::{
-    Control, JobLog, LogChannel, LogConfig, LogItem, Series, Think, WhenFull, Worker, turn,
+    Control, JobLog, LogChannel, LogConfig, LogItem, Results, Series, Think, WhenFull, Worker, turn,
 };
 use proptest::prelude::*;
 
@@ -36,7 +36,23 @@ proptest! {
         let checked = run(&job, Some(never), &device);
         prop_assert_eq!(fast.ops, checked.ops);
         prop_assert_eq!(fast.logged, checked.logged);
-        prop_assert_eq!(fast.results, checked.results);
+        prop_assert_eq!(format!("{:?}", fast.results), format!("{:?}", checked.results));
+    }
+
+    #[test]
+    fn clat_is_no_shorter_than_a_clock_read(job in job(), device in device()) {
+        let ran = run(&job, None, &device);
+        let read = job.clock_read.get();
+        for direction in Direction::ALL {
+            let results = &ran.results.directions[direction];
+            let clat = &results.clat.summary;
+            prop_assert!(clat.count() == 0 || clat.min() >= read, "{direction:?}: {clat:?}");
+        }
+        for item in ran.logged {
+            if let LogItem::Op(op) = item {
+                prop_assert!(op.clat >= read, "{op:?}");
+            }
+        }
     }
 }
 
@@ -44,7 +60,7 @@ proptest! {
 struct Ran {
     ops: Vec<Seen>,
     logged: Vec<LogItem>,
-    results: String,
+    results: Results,
 }
 
 fn run(job: &Job, think: Option<Think>, device: &Device) -> Ran {
@@ -53,6 +69,7 @@ fn run(job: &Job, think: Option<Think>, device: &Device) -> Ran {
     let mut worker =
         Worker::new(config, engine.capabilities(), Tick::ZERO).expect("it makes sense");
     let channel = Arc::new(LogChannel::new(0, 0, 1));
+    worker.set_clock_read(job.clock_read);
     if job.logged {
         worker.log_to(JobLog::new(log_config(), Arc::clone(&channel)));
     }
@@ -64,7 +81,7 @@ fn run(job: &Job, think: Option<Think>, device: &Device) -> Ran {
             Step::Wait { min, until, .. } => engine.pass_time(min, until),
             Step::Blocked => panic!("this engine never blocks"),
             Step::Done => {
-                let results = format!("{:?}", worker.into_results());
+                let results = worker.into_results();
                 let batches = std::iter::from_fn(|| channel.take());
                 let items = batches.flat_map(|batch| batch.items().collect::<Vec<_>>());
                 return Ran {
