@@ -70,10 +70,12 @@ cargo xtask fuzz     fuzz the decoders, guided by coverage (needs a C++ compiler
 cargo xtask miri     run the tests of fathom-sys that need no kernel under Miri (needs nightly)
 cargo xtask bench    compare Fathom's cost with an installed fio
     nvme             compare the target and the initiator of NVMe/TCP with bare loops instead
+    truth            compare the tools' own share of latencies and schedules instead (root)
     --pairs N        pairs of runs per row (default 15)
     --seconds S      measured seconds of each run (default 1)
     --only NAME      only the rows whose name contains NAME
     --directory DIR  directory of the test file (default: the target directory)
+    --device DEV     truth: read this device instead of the test file
     --fathom FILE    measure this program instead of building one
     --fio FILE       compare with this fio instead of the one in the path
     --keep           replace the kept instruction counts with those measured now

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: Fathom compared with an installed fio, on the same job and core,
-//! alternating; `cargo xtask bench nvme`: its target and initiator compared with bare loops.
+//! alternating; `cargo xtask bench nvme`: its target and initiator compared with bare loops; `cargo
+//! xtask bench truth`: its own share of a latency.
 //!
 //! ```text
 //! rows (job, figures) ─► pairs (fio, fathom; fathom, fio; …) ─► outcomes ─► docs/BENCHMARKS.md
@@ -22,6 +23,7 @@ mod rows;
 mod run_report;
 mod statistics;
 mod table;
+mod truth;
 mod zram;
 
 use std::path::{Path, PathBuf};
@@ -116,6 +118,7 @@ fn set_up(rows: &[&Row], options: &Options, folder: &Path) -> Result<Bench> {
     Ok(Bench {
         programs,
         seconds: options.seconds,
+        device: options.device.clone(),
         file: file.transpose()?,
         verified: verified.transpose()?,
         zram: zram.transpose()?,
@@ -158,7 +161,8 @@ fn skipped<'a>(row: &'a Row, why: &str) -> Vec<Outcome<'a>> {
 fn obstacle(bench: &Bench, row: &Row) -> Option<String> {
     let programs = &bench.programs;
     let missing = match row.method {
-        Method::Fio => programs.fio.is_none().then_some("no fio"),
+        Method::Fio | Method::Truth(_) if programs.fio.is_none() => Some("no fio"),
+        Method::Truth(_) => (programs.cores.len() < 2).then_some("needs two cores"),
         Method::ManyJobs if !programs.can_pin() => Some("no taskset"),
         Method::ManyJobs => (programs.cores.len() < 2).then_some("needs two cores"),
         Method::Counted | Method::CountedWith(_) => {
@@ -171,7 +175,7 @@ fn obstacle(bench: &Bench, row: &Row) -> Option<String> {
         Method::With(_) | Method::Nvme(_) => {
             (programs.cores.len() < 2).then_some("needs two cores")
         }
-        Method::HalfRate | Method::Peak(_) | Method::Modelled(_) => None,
+        Method::Fio | Method::HalfRate | Method::Peak(_) | Method::Modelled(_) => None,
     };
     let no_zram = || (row.on == On::Zram && bench.zram.is_none()).then(Zram::obstacle);
     missing.map(str::to_owned).or_else(|| no_zram().flatten())
@@ -184,6 +188,8 @@ pub(crate) enum Group {
     Job,
     /// Target and initiator of NVMe/TCP beside bare loops.
     Nvme,
+    /// The program's own share of what it measures, beside fio's.
+    Truth,
 }
 
 impl Group {
@@ -191,6 +197,7 @@ impl Group {
         match self {
             Self::Job => rows::ROWS,
             Self::Nvme => nvme::ROWS,
+            Self::Truth => truth::ROWS,
         }
     }
 
@@ -199,6 +206,7 @@ impl Group {
         match self {
             Self::Job => ["<!-- bench: begin -->", "<!-- bench: end -->"],
             Self::Nvme => ["<!-- bench nvme: begin -->", "<!-- bench nvme: end -->"],
+            Self::Truth => ["<!-- bench truth: begin -->", "<!-- bench truth: end -->"],
         }
     }
 }
@@ -213,6 +221,8 @@ struct Options {
     seconds: u32,
     only: Option<String>,
     directory: Option<PathBuf>,
+    /// Device to read instead of a file.
+    device: Option<PathBuf>,
     /// Program to measure instead of building one.
     fathom: Option<PathBuf>,
     /// Program to compare with instead of the fio in the path.
@@ -233,6 +243,7 @@ impl Options {
             seconds: DEFAULT_SECONDS,
             only: None,
             directory: None,
+            device: None,
             fathom: None,
             fio: None,
             keep: false,
@@ -245,6 +256,8 @@ impl Options {
             let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
             match arg.as_str() {
                 "nvme" => options.group = Group::Nvme,
+                "truth" => options.group = Group::Truth,
+                "--device" => options.device = Some(value()?.into()),
                 "--pairs" => options.pairs = number(arg, value()?)?,
                 "--seconds" => options.seconds = number(arg, value()?)?,
                 "--only" => options.only = Some(value()?.clone()),
@@ -257,6 +270,9 @@ impl Options {
                 "--write" => options.write = true,
                 other => bail!("bench has no option `{other}`: `cargo xtask help` lists them"),
             }
+        }
+        if options.device.is_some() && options.group != Group::Truth {
+            bail!("--device is for `bench truth`: the other rows have targets of their own");
         }
         let partial = options.only.is_some() || options.pairs < PUBLISHED_PAIRS_MIN;
         if options.write && (partial || options.fathom.is_some()) {
@@ -287,9 +303,14 @@ impl Options {
         let group = match self.group {
             Group::Job => "",
             Group::Nvme => " nvme",
+            Group::Truth => " truth",
         };
+        let device = self.device.iter();
+        let device: String = device
+            .map(|path| format!(" --device {}", path.display()))
+            .collect();
         format!(
-            "cargo xtask bench{group} --pairs {} --seconds {}",
+            "cargo xtask bench{group} --pairs {} --seconds {}{device}",
             self.pairs, self.seconds
         )
     }
@@ -327,12 +348,15 @@ mod tests {
         assert_eq!((options.pairs, options.seconds), (7, 2));
         assert!(rows::ROWS.iter().any(|row| options.wants(row)));
         assert_eq!(parse("nvme --list").expect("a group").group, Group::Nvme);
+        let truth = parse("truth --device /dev/vdb").expect("a group with a device");
+        assert!(truth.shown().ends_with(" --device /dev/vdb"));
         for bad in [
             "--pairs",
             "--pairs 0",
             "--pairs x",
             "--fast",
             "--write --only null",
+            "--device /dev/vdb",
             "--write --pairs 4",
             "--write --fathom /bin/true",
         ] {

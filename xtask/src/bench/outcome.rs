@@ -22,6 +22,7 @@ pub(crate) struct Measured {
     pub(crate) other: Spread,
     pub(crate) fathom: Spread,
     ratio: Spread,
+    difference: Spread,
 }
 
 /// Result of a check.
@@ -63,12 +64,14 @@ impl Measured {
                 other: sums(|pair| (pair.other, 1.0)),
                 fathom: sums(|pair| (pair.fathom, 1.0)),
                 ratio: sums(|pair| (pair.fathom, pair.other)),
+                difference: spread(|pair| pair.fathom - pair.other),
             };
         }
         Self {
             other: spread(|pair| pair.other),
             fathom: spread(|pair| pair.fathom),
             ratio: spread(|pair| pair.fathom / pair.other),
+            difference: spread(|pair| pair.fathom - pair.other),
         }
     }
 
@@ -76,6 +79,7 @@ impl Measured {
     fn spread_of(&self, figure: Figure) -> &Spread {
         match figure {
             Figure::AtLeast(_) | Figure::AtMost(_) | Figure::Held(_) => &self.ratio,
+            Figure::NoMore => &self.difference,
             Figure::Limit(_) | Figure::Floor(_) => &self.fathom,
         }
     }
@@ -86,6 +90,7 @@ impl Measured {
         let (least, most) = match figure {
             Figure::AtLeast(least) | Figure::Floor(least) => (least, f64::INFINITY),
             Figure::AtMost(most) | Figure::Limit(most) => (f64::NEG_INFINITY, most),
+            Figure::NoMore => (f64::NEG_INFINITY, 0.0),
             Figure::Held(share) => (1.0 - share, 1.0 + share),
         };
         if (least..=most).contains(&spread.middle) {
@@ -103,19 +108,24 @@ impl Measured {
         let show = |value: f64| match check.figure {
             Figure::AtLeast(_) | Figure::AtMost(_) => format!("{value:.2} ×"),
             Figure::Held(_) => format!("{value:.4} ×"),
-            Figure::Limit(_) | Figure::Floor(_) => check.measure.show(value),
+            Figure::Limit(_) | Figure::Floor(_) | Figure::NoMore => check.measure.show(value),
         };
-        let result = show(spread.middle);
+        let mut result = show(spread.middle);
         // A count repeats exactly: it has neither range nor interval.
         let range = |from: f64, to: f64| match from.total_cmp(&to) {
             std::cmp::Ordering::Equal => "–".to_owned(),
             _ => range(&show(from), &show(to), &result),
         };
-        [
-            result.clone(),
+        let ranges = [
             range(spread.smallest, spread.largest),
             range(spread.low, spread.high),
-        ]
+        ];
+        // A ratio of values of which one is negative means nothing.
+        if check.figure == Figure::NoMore && self.other.middle > 0.0 && self.fathom.middle > 0.0 {
+            result = format!("{result} ({:.2} ×)", self.ratio.middle);
+        }
+        let [all, interval] = ranges;
+        [result, all, interval]
     }
 }
 
@@ -125,7 +135,12 @@ fn range(from: &str, to: &str, result: &str) -> String {
     let [from, to, result] =
         [from, to, result].map(|text| text.split_once(' ').unwrap_or((text, "")));
     if from.1 == result.1 && to.1 == result.1 {
-        return format!("{}–{}", from.0, to.0);
+        let to_word = if from.0.starts_with('-') {
+            " to "
+        } else {
+            "–"
+        };
+        return format!("{}{to_word}{}", from.0, to.0);
     }
     format!("{} {}–{} {}", from.0, from.1, to.0, to.1)
 }
@@ -212,6 +227,24 @@ mod tests {
             range("999.0 k IOPS", "1.10 M IOPS", "1.00 M IOPS"),
             "999.0 k IOPS–1.10 M IOPS"
         );
+    }
+
+    #[test]
+    fn values_that_may_be_negative_are_compared_by_difference() {
+        check(Figure::NoMore, &[(-1.0, -2.0); 5], Verdict::Reached);
+        check(Figure::NoMore, &[(-2.0, -1.0); 5], Verdict::FellShort);
+        let check = Check {
+            measure: Measure::ShareOfClat(500),
+            beside: "fio",
+            figure: Figure::NoMore,
+        };
+        let shown = |other, fathom| {
+            let pairs = [Pair { other, fathom }; 2];
+            Measured::new(Measure::ShareOfClat(500), &pairs).shown(&check)
+        };
+        assert_eq!(shown(-4000.0, -2000.0)[0], "2.00 µs");
+        assert_eq!(range("-3.0 µs", "0.1 µs", "-1.0 µs"), "-3.0 to 0.1");
+        assert_eq!(shown(4000.0, 1000.0)[..2], ["-3.00 µs (0.25 ×)", "–"]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::nvme::{self, Core};
 use super::programs::{self, Program, Programs};
 use super::row::{MANY_JOBS, Measure, Method, On, Row};
 use super::run_report::{self, RunReport};
+use super::truth;
 use super::zram::Zram;
 
 /// Values of one pair of runs for one check.
@@ -30,6 +31,8 @@ pub(crate) struct Bench {
     pub(crate) programs: Programs,
     /// Measured seconds of each run.
     pub(crate) seconds: u32,
+    /// Device that rows read instead of the test file on a disk.
+    pub(crate) device: Option<PathBuf>,
     /// Test file, if a row reads it.
     pub(crate) file: Option<TestFile>,
     /// File of verified blocks, if a row reads it.
@@ -97,6 +100,7 @@ impl Bench {
                 let rate = self.modelled(row, machine)?;
                 one(Ok((rate, rate)))
             }
+            Method::Truth(truth) => truth::sample(self, row, truth, fathom_first),
             Method::Nvme(method) => nvme::sample(self, row, method, fathom_first),
             Method::Counted => self.counted(row),
             Method::CountedWith(words) => {
@@ -217,7 +221,7 @@ impl Bench {
     }
 
     /// Returns the last two cores; the first serves most interrupts.
-    fn two_cores(&self) -> Result<[u32; 2]> {
+    pub(crate) fn two_cores(&self) -> Result<[u32; 2]> {
         let cores = self.programs.cores.last_chunk();
         cores.copied().context("fewer than two cores")
     }
@@ -290,7 +294,13 @@ impl Bench {
     }
 
     /// Builds the whole command line of a row's job.
-    fn job(&self, program: Program, row: &Row, cores: &[u32], seconds: u32) -> Result<Command> {
+    pub(crate) fn job(
+        &self,
+        program: Program,
+        row: &Row,
+        cores: &[u32],
+        seconds: u32,
+    ) -> Result<Command> {
         let mut command = self.programs.command(program, cores)?;
         command.args(["--name=bench", "--thread", "--output-format=json"]);
         for word in row.job {
@@ -310,9 +320,10 @@ impl Bench {
     }
 
     /// Returns the path of a row's target.
-    fn target(&self, row: &Row) -> Result<&Path> {
+    pub(crate) fn target(&self, row: &Row) -> Result<&Path> {
         let path = match row.on {
             On::Nothing => None,
+            On::File if self.device.is_some() => self.device.as_deref(),
             On::File | On::CachedFile => self.file.as_ref().map(TestFile::path),
             On::VerifiedFile => self.verified.as_ref().map(TestFile::path),
             On::Zram => self.zram.as_ref().map(Zram::path),
@@ -321,7 +332,7 @@ impl Bench {
     }
 
     /// Reads the target into the page cache if the row reads it from there.
-    fn warm(&self, row: &Row) -> Result<()> {
+    pub(crate) fn warm(&self, row: &Row) -> Result<()> {
         match row.on {
             On::CachedFile | On::VerifiedFile => data::read_through(self.target(row)?),
             On::Nothing | On::File | On::Zram => Ok(()),
@@ -329,7 +340,7 @@ impl Bench {
     }
 
     /// Returns the core of single-core rows; none if programs cannot be pinned.
-    fn one_core(&self) -> &[u32] {
+    pub(crate) fn one_core(&self) -> &[u32] {
         let count = self.programs.cores.len();
         &self.programs.cores[count.saturating_sub(1)..]
     }

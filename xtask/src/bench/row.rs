@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::nvme::Nvme;
+use super::truth::Truth;
 
 /// One line of the table, or several if one run is compared with several figures.
 #[derive(Debug)]
@@ -48,6 +49,8 @@ pub(crate) enum Method {
     CountedWith(&'static [&'static str]),
     /// A target of NVMe/TCP; the row has no job of its own.
     Nvme(Nvme),
+    /// Fathom's own share of latency or delay, compared with fio's on the same job.
+    Truth(Truth),
 }
 
 /// Target of a job.
@@ -110,12 +113,21 @@ pub(crate) enum Measure {
     Processor,
     /// Time, ms, from the first packet of a new host to its first read.
     Join,
+    /// Percentile of clat minus the device's time, ns; in per mille.
+    ShareOfClat(u16),
+    /// The same of lat.
+    ShareOfLat(u16),
+    /// The 99.9th percentile of the delay of submissions behind their schedule, ns.
+    Deviation,
 }
 
 impl Measure {
     /// Returns whether the job runs for the requested time; otherwise it ends by itself.
     pub(crate) fn is_timed(self) -> bool {
-        !matches!(self, Self::WholeRun | Self::Instructions)
+        !matches!(
+            self,
+            Self::WholeRun | Self::Instructions | Self::ShareOfClat(_) | Self::ShareOfLat(_)
+        )
     }
 
     /// Formats a value with its unit.
@@ -124,6 +136,9 @@ impl Measure {
             Self::Iops | Self::WallIops if value >= 1e6 => format!("{:.2} M IOPS", value / 1e6),
             Self::Iops | Self::WallIops => format!("{:.1} k IOPS", value / 1e3),
             Self::UserTime | Self::Clat | Self::Lag => format!("{value:.1} ns"),
+            Self::ShareOfClat(_) | Self::ShareOfLat(_) | Self::Deviation => {
+                format!("{:.2} µs", value / 1e3)
+            }
             Self::PeakMemory | Self::Resident => format!("{value:.1} MiB"),
             Self::WholeRun | Self::Join => format!("{value:.1} ms"),
             Self::Bandwidth => format!("{:.0} MiB/s ({:.2} GB/s)", value / MIB, value / 1e9),
@@ -153,6 +168,11 @@ impl Measure {
             Self::DroppedLines => ": lines dropped",
             Self::Clat => ": p99.9 of clat",
             Self::Lag => ": p99.99 of lag",
+            Self::ShareOfClat(500) => ": clat − device, median",
+            Self::ShareOfClat(_) => ": clat − device, p99",
+            Self::ShareOfLat(500) => ": lat − device, median",
+            Self::ShareOfLat(_) => ": lat − device, p99",
+            Self::Deviation => ": p99.9 behind the schedule",
         }
     }
 }
@@ -164,6 +184,8 @@ pub(crate) enum Figure {
     AtLeast(f64),
     /// Upper bound of that ratio.
     AtMost(f64),
+    /// At most the other value; compared by difference, because values may be negative.
+    NoMore,
     /// Largest distance of that ratio from 1.
     Held(f64),
     /// Upper bound of Fathom's own value.
@@ -178,6 +200,7 @@ impl fmt::Display for Check {
         match self.figure {
             Figure::AtLeast(ratio) => write!(f, "≥ {ratio:.2} × {}", self.beside),
             Figure::AtMost(ratio) => write!(f, "≤ {ratio:.2} × {}", self.beside),
+            Figure::NoMore => write!(f, "≤ {}", self.beside),
             Figure::Held(share) => write!(f, "{} ± {:.1} %", self.beside, share * 100.0),
             Figure::Limit(limit) => write!(f, "≤ {}", self.measure.show(limit)),
             Figure::Floor(least) => write!(f, "≥ {}", self.measure.show(least)),
@@ -211,6 +234,7 @@ mod tests {
     fn a_figure_is_printed_with_its_unit_and_the_other_side() {
         check(Measure::Iops, Figure::AtLeast(1.25), "≥ 1.25 × fio");
         check(Measure::UserTime, Figure::AtMost(0.5), "≤ 0.50 × fio");
+        check(Measure::ShareOfClat(500), Figure::NoMore, "≤ fio");
         check(Measure::Iops, Figure::Held(0.001), "fio ± 0.1 %");
         check(Measure::PeakMemory, Figure::Limit(16.0), "≤ 16.0 MiB");
         check(Measure::Instructions, Figure::Limit(150.0), "≤ 150.0");

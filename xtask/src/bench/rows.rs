@@ -576,7 +576,7 @@ mod tests {
                             | Measure::Clat
                             | Measure::Lag
                     ),
-                    Method::Nvme(_) => false,
+                    Method::Nvme(_) | Method::Truth(_) => false,
                     Method::Counted | Method::CountedWith(_) => {
                         check.measure == Measure::Instructions
                     }

@@ -74,7 +74,7 @@ pub(crate) fn write(
     );
     let fio = programs.fio_version()?;
     let programs = match group {
-        Group::Job => format!(
+        Group::Job | Group::Truth => format!(
             "- test file: {}\n- fio: {}; {fathom}\n- {}",
             machine::storage(folder),
             fio,
