@@ -103,7 +103,7 @@ impl Plot {
     /// Draws the picture.
     #[must_use]
     pub fn svg(&self) -> String {
-        let title = text::wrapped(&self.title, TITLE_SIZE, WIDTH - 2.0 * MARGIN);
+        let title = text::balanced(&self.title, TITLE_SIZE, WIDTH - 2.0 * MARGIN);
         let columns = Columns::of(&self.panels);
         let mut canvas = Canvas::new();
         let mut bottom = MARGIN;

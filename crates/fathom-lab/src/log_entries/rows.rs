@@ -122,7 +122,7 @@ fn panels(rows: &[Vec<Cell>]) -> Vec<Panel> {
             published(1, "published, preallocated"),
         ];
         Panel {
-            across: Axis::new("one op in", Scale::Auto),
+            across: Axis::new("one op in … is slower (100: p99)", Scale::Auto),
             up: Axis::new(format!("clat of {class} priority, µs"), Scale::Auto),
             series: series.into_iter().filter(Series::has_values).collect(),
         }

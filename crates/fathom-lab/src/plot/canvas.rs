@@ -170,9 +170,10 @@ const DARK: Palette = Palette {
 /// Lengths of dashes and gaps; the first style has none.
 const DASHES: [&str; 6] = ["none", "9 4", "2 3", "9 3 2 3", "5 3", "14 4"];
 
-/// Outlines of markers, about nine pixels wide: circle, square, diamond, triangles, crosses.
+/// Outlines of markers, about ten pixels wide; none hides another one wholly: circle, square,
+/// diamond, triangles, crosses.
 const MARKERS: [&str; 7] = [
-    "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0z",
+    "M-5,0a5,5 0 1,0 10,0a5,5 0 1,0 -10,0z",
     "M-3.5,-3.5h7v7h-7z",
     "M0,-5l5,5l-5,5l-5,-5z",
     "M0,-5l4.5,8h-9z",

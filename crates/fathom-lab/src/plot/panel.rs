@@ -2,7 +2,7 @@
 
 use super::canvas::{Anchor, Canvas, Place, SIZE};
 use super::scale::Ruler;
-use super::{MARGIN, Panel, Series, WIDTH, series, text};
+use super::{MARGIN, Panel, Series, Shape, WIDTH, series, text};
 
 /// Horizontal places that all panels share, so that their axes stand in line.
 pub(super) struct Columns {
@@ -43,6 +43,8 @@ pub(super) struct Frame {
     right: f64,
     top: f64,
     bottom: f64,
+    /// Distance of the first and the last point from the ends.
+    inset: f64,
     across: Ruler,
     up: Ruler,
 }
@@ -55,7 +57,8 @@ impl Frame {
 
     fn x(&self, value: f64) -> Option<f64> {
         let place = self.across.place(value)?;
-        Some(place.mul_add(self.right - self.left, self.left))
+        let (left, right) = (self.left + self.inset, self.right - self.inset);
+        Some(place.mul_add(right - left, left))
     }
 
     fn y(&self, value: f64) -> Option<f64> {
@@ -68,11 +71,14 @@ impl Frame {
 pub(super) fn draw(canvas: &mut Canvas, panel: &Panel, columns: &Columns, top: f64) -> f64 {
     let height = HEIGHT.max(legend_height(panel));
     let xs: Vec<f64> = points(panel).map(|(x, _)| x).collect();
+    let has_steps = panel.series.iter().any(|one| one.shape == Shape::Step);
     let frame = Frame {
         left: columns.left,
         right: columns.right,
         top,
         bottom: top + height,
+        // A histogram fills its frame.
+        inset: if has_steps { 0.0 } else { INSET },
         across: Ruler::along(panel.across.scale, &xs),
         up: up(panel),
     };
@@ -82,8 +88,8 @@ pub(super) fn draw(canvas: &mut Canvas, panel: &Panel, columns: &Columns, top: f
     let middle = f64::midpoint(frame.left, frame.right);
     let label = (middle, frame.bottom + LABEL_BELOW);
     canvas.text(label, Anchor::Middle, &panel.across.label);
-    for series in &panel.series {
-        series::draw(canvas, &frame, series);
+    for (series, shift) in panel.series.iter().zip(shifts(panel)) {
+        series::draw(canvas, &frame, series, shift);
     }
     legend(canvas, panel, (frame.right + LEGEND_GAP, top + 6.0));
     frame.bottom + LABEL_BELOW + 4.0
@@ -159,6 +165,20 @@ fn name_lines(series: &Series) -> Vec<String> {
     text::wrapped(&series.name, SIZE, NAME_WIDTH)
 }
 
+/// Returns the horizontal shift of each series' intervals, which would cover each other.
+fn shifts(panel: &Panel) -> Vec<f64> {
+    let has_intervals = |one: &Series| one.points.iter().any(|point| point.interval.is_some());
+    let bars = panel.series.iter().filter(|one| has_intervals(one)).count();
+    let apart = BARS_APART.min(2.0 * SHIFT_MAX / count(bars.saturating_sub(1).max(1)));
+    let mut shift = -apart * count(bars.saturating_sub(1)) / 2.0;
+    let shifts = panel.series.iter().map(|one| {
+        let own = shift;
+        shift += if has_intervals(one) { apart } else { 0.0 };
+        own
+    });
+    shifts.collect()
+}
+
 /// Returns the ruler of a panel's vertical axis.
 fn up(panel: &Panel) -> Ruler {
     let values: Vec<f64> = points(panel).filter_map(|(_, y)| y).collect();
@@ -184,6 +204,13 @@ const fn count(lines: usize) -> f64 {
 
 /// Least height of a frame, in pixels; a long legend makes it higher.
 const HEIGHT: f64 = 220.0;
+/// Room between the ends of the horizontal axis and the first and last point: markers and
+/// intervals would cover axis and labels.
+const INSET: f64 = 16.0;
+/// Distance between the intervals of two series.
+const BARS_APART: f64 = 6.0;
+/// Largest shift of an interval to either side; with its end it lies within the inset.
+const SHIFT_MAX: f64 = 12.0;
 /// Distance between the vertical axis and its labels.
 const TICK_GAP: f64 = 8.0;
 /// Distance from the horizontal axis to its label's base line.

@@ -43,7 +43,10 @@ impl Ruler {
         }
         let ticks = match scale {
             Scale::Doubling | Scale::Bytes => powers_of_two(least, most),
-            Scale::Auto | Scale::Linear => ticks(steps(least, most), least, most),
+            Scale::Auto | Scale::Linear => {
+                // Labels are beside each other here, and need more room.
+                ticks(steps(least, most, 1e3), least, most)
+            }
         };
         Self {
             is_log: true,
@@ -57,7 +60,7 @@ impl Ruler {
     /// Creates a logarithmic ruler whose ends are ticks.
     fn decades(least: f64, most: f64) -> Self {
         // A decade further on either side, where there is a tick in any case.
-        let ticks = ticks(steps(least, most), least / 10.0, most * 10.0);
+        let ticks = ticks(steps(least, most, 1e4), least / 10.0, most * 10.0);
         let first = ticks.iter().rposition(|tick| *tick <= least).unwrap_or(0);
         let last = ticks.iter().position(|tick| *tick >= most);
         let ticks = ticks[first..=last.unwrap_or(ticks.len() - 1)].to_vec();
@@ -145,9 +148,9 @@ fn powers_of_two(least: f64, most: f64) -> Vec<f64> {
     ticks
 }
 
-/// Returns the steps in a decade: 1, 2 and 5; over four decades, only 1.
-fn steps(least: f64, most: f64) -> &'static [f64] {
-    if most / least > 1e4 {
+/// Returns the steps in a decade: 1, 2 and 5, or only 1 beyond a ratio of the ends.
+fn steps(least: f64, most: f64, ratio_max: f64) -> &'static [f64] {
+    if most / least > ratio_max {
         &[1.0]
     } else {
         &[1.0, 2.0, 5.0]
@@ -158,7 +161,7 @@ fn steps(least: f64, most: f64) -> &'static [f64] {
 fn ticks(steps: &[f64], least: f64, most: f64) -> Vec<f64> {
     let mut unit = 10_f64.powf(least.log10().floor());
     let mut ticks = Vec::new();
-    while unit <= most && ticks.len() < 99 {
+    while unit <= most * 1.001 && ticks.len() < 99 {
         ticks.extend(steps.iter().map(|step| step * unit));
         unit *= 10.0;
     }
@@ -233,6 +236,12 @@ mod tests {
         assert!(!Ruler::up(Scale::Auto, &[0.0, 4000.0]).is_log);
         assert!(!Ruler::up(Scale::Linear, &[1.0, 4000.0]).is_log);
         assert_eq!(ruler.place(0.0), None, "zero has no place");
+        let ruler = Ruler::along(Scale::Auto, &[1.01, 9999.999]);
+        assert_eq!(
+            ruler.ticks,
+            [10.0, 100.0, 1e3, 1e4],
+            "rounding loses no tick"
+        );
     }
 
     #[test]

@@ -4,8 +4,8 @@ use super::canvas::{Canvas, Place, colour, dashed};
 use super::panel::Frame;
 use super::{Point, Series, Shape};
 
-/// Draws a series.
-pub(super) fn draw(canvas: &mut Canvas, frame: &Frame, series: &Series) {
+/// Draws a series; its intervals are shifted to the right by `shift` pixels.
+pub(super) fn draw(canvas: &mut Canvas, frame: &Frame, series: &Series, shift: f64) {
     for run in runs(frame, series) {
         match &run[..] {
             [] => {}
@@ -16,7 +16,7 @@ pub(super) fn draw(canvas: &mut Canvas, frame: &Frame, series: &Series) {
         }
     }
     for point in &series.points {
-        interval(canvas, frame, point, series.style);
+        interval(canvas, frame, point, (series.style, shift));
         let place = point.y.and_then(|y| frame.place(point.x, y));
         if let Some(place) = place.filter(|_| has_markers(series)) {
             canvas.marker(place, series.style, &mark(series));
@@ -55,13 +55,16 @@ fn runs(frame: &Frame, series: &Series) -> Vec<Vec<Place>> {
 }
 
 /// Draws the interval of a value as a bar with ends.
-fn interval(canvas: &mut Canvas, frame: &Frame, point: &Point, style: usize) {
+fn interval(canvas: &mut Canvas, frame: &Frame, point: &Point, (style, shift): (usize, f64)) {
     let ends = point.interval.and_then(|(low, high)| {
         let low = frame.place(point.x, low)?;
         Some((low, frame.place(point.x, high)?))
     });
-    let Some((low, high)) = ends else { return };
+    let Some((low, high)) = ends.filter(|(low, high)| low != high) else {
+        return;
+    };
     let class = format!("thin {}", colour(style));
+    let [low, high] = [low, high].map(|(x, y)| (x + shift, y));
     canvas.line(low, high, &class);
     for (x, y) in [low, high] {
         canvas.line((x - 3.0, y), (x + 3.0, y), &class);

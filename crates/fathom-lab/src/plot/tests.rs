@@ -93,6 +93,23 @@ fn intervals_are_bars() {
 }
 
 #[test]
+fn intervals_of_one_place_stand_beside_each_other() {
+    let one = Point {
+        interval: Some((1.0, 3.0)),
+        ..Point::new(1.0, Some(2.0))
+    };
+    let all = (0..8).map(|style| Series::measured("", style, [one]));
+    let svg = drawn(&plot(all.collect()));
+    let upright = svg.lines().filter_map(|line| {
+        let ends = ["x1", "x2"].map(|name| line.split(&format!("{name}=\"")).nth(1));
+        let ends = ends.map(|end| end.and_then(|end| end.split('"').next()));
+        (line.contains("\"thin") && ends[0] == ends[1]).then_some(ends[0])
+    });
+    let places: std::collections::BTreeSet<_> = upright.collect();
+    assert_eq!(places.len(), 8, "{svg}");
+}
+
+#[test]
 fn long_titles_and_names_are_wrapped() {
     let mut plot = plot(vec![Series::measured(
         "a name that is far too long for the space beside the frame of its panel",

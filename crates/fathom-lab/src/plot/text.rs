@@ -20,6 +20,21 @@ pub(crate) fn wrapped(text: &str, size: f64, width: f64) -> Vec<String> {
     lines
 }
 
+/// Breaks a text into as few lines as [`wrapped`], of about the same width.
+pub(crate) fn balanced(text: &str, size: f64, width: f64) -> Vec<String> {
+    let mut lines = wrapped(text, size, width);
+    let mut narrower = width - size;
+    while narrower > 0.0 {
+        let more = wrapped(text, size, narrower);
+        if more.len() > lines.len() {
+            break;
+        }
+        lines = more;
+        narrower -= size;
+    }
+    lines
+}
+
 /// Returns the advance of a character in ems, rounded up from DejaVu Sans. A viewer substitutes
 /// its own `sans-serif`; DejaVu and Verdana are the widest in use, so the estimate is an upper
 /// bound for the others.
@@ -44,6 +59,14 @@ mod tests {
         assert_eq!(wrapped("aa bb cc", 10.0, 34.0), ["aa bb", "cc"]);
         assert_eq!(wrapped("aaaaaaaa b", 10.0, 20.0), ["aaaaaaaa", "b"]);
         assert!(wrapped("", 10.0, 20.0).is_empty());
+    }
+
+    #[test]
+    fn no_word_is_left_alone_on_the_last_line() {
+        assert_eq!(wrapped("aa bb cc dd", 10.0, 60.0), ["aa bb cc", "dd"]);
+        assert_eq!(balanced("aa bb cc dd", 10.0, 60.0), ["aa bb", "cc dd"]);
+        assert_eq!(balanced("aa", 10.0, 60.0), ["aa"]);
+        assert!(balanced("", 10.0, 60.0).is_empty());
     }
 
     #[test]
