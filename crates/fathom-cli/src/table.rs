@@ -30,7 +30,7 @@ pub(crate) struct TableArguments {
     target: Option<PathBuf>,
     #[command(flatten)]
     format: TableFormat,
-    /// Write a plot to FILE
+    /// Write a plot to FILE, as SVG; aio-submit has none
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Duration per row, in seconds, of tables that have a target [default: 5]

@@ -201,7 +201,7 @@ fn notes(config: &HddTags, errors: &[f64]) -> Vec<String> {
     if let Some((mean, worst)) = mean_and_worst(errors) {
         notes.push(format!(
             "error: mean {mean:.1} %, worst {worst:.1} %; the model was fitted to 1 to 8 jobs and \
-             to the sequential ratios at 512; the other figures were in view"
+             to the sequential shares at 512, with knowledge of the other figures"
         ));
     }
     notes

@@ -10,6 +10,7 @@ mod target;
 
 use std::path::PathBuf;
 
+use crate::counted::counted;
 use crate::error::{CommandError, LabError};
 use crate::table::{Cell, Experiment, Table};
 use crate::work_folder::WorkFolder;
@@ -167,16 +168,18 @@ fn list(cpus: &[u32]) -> String {
 
 fn notes(config: &IoPacing) -> Vec<String> {
     let mut notes = vec![format!(
-        "measured: loopback, {} initiator(s), {} repeat(s) of {} s in turn; depth per initiator; \
-         memory stands beside published NVMe drives",
-        config.initiators, config.repeats, config.seconds,
+        "measured: loopback, {}, {} of {} s in turn; depth per initiator; memory stands beside \
+         published NVMe drives; min and max: of the repeats",
+        counted(config.initiators, "initiator"),
+        counted(config.repeats, "repeat"),
+        config.seconds,
     )];
     let shares = |row: &&Condition| config.cpus(row.threads).is_none();
     if let Some(row) = config.rows.iter().find(shares) {
         notes.push(format!(
-            "{} target thread(s) on {} CPU(s): target and initiators share them",
-            row.threads,
-            config.cpus.len()
+            "{} on {}: target and initiators share the processors",
+            counted(row.threads, "target thread"),
+            counted(config.cpus.len() as u64, "processor"),
         ));
     }
     notes
@@ -207,13 +210,17 @@ fn table(config: &IoPacing, measured: &[Vec<Outcome>], line_us: f64, notes: Vec<
 
 fn condition_cells(condition: &Condition, line_us: f64) -> Vec<Cell> {
     let count = |value: Option<u32>| value.map_or(Cell::Missing, |count| Cell::Count(count.into()));
-    let set_us = match condition.pacing {
-        Pacing::Rate(period) => Cell::Tenths(period.on_machine(line_us)),
-        _ => Cell::Missing,
+    let (pacing, set_us) = match condition.pacing {
+        Pacing::Rate(period) => {
+            let us = period.on_machine(line_us);
+            let name = format!("{} {us:.1} µs", condition.pacing);
+            (Cell::Named { word: "rate", name }, Cell::Tenths(us))
+        }
+        pacing => (Cell::Text(pacing.to_string()), Cell::Missing),
     };
     vec![
         Cell::Text(condition.devices.name().into()),
-        Cell::Text(condition.pacing.to_string()),
+        pacing,
         set_us,
         Cell::Count(condition.threads.into()),
         count(condition.buffer_cache),

@@ -4,6 +4,7 @@
 mod aio_submit;
 mod closed_loop;
 mod command;
+mod counted;
 mod error;
 mod experiments;
 mod hdd_seeks;

@@ -12,6 +12,7 @@ use fathom_sys::files;
 use serde_json::Value;
 
 use crate::command::output;
+use crate::counted::counted;
 use crate::error::{CommandError, LabError};
 use crate::table::{Experiment, Table};
 use crate::work_folder::WorkFolder;
@@ -138,10 +139,10 @@ fn notes(config: &LogEntries, runs: &[Run<'_>], stops: &dyn Fn() -> u32) -> Vec<
         printed.map(|text| text.lines().next().unwrap_or("of no version").to_owned())
     };
     let ours = version(runs[FATHOM].1).unwrap_or_else(|_| "fathom".into());
-    let repeats = config.repeats;
     let mut notes = vec![format!(
-        "measured: {}, {SCHEDULER}, {repeats} repeat(s) of {} s of each in turn",
+        "measured: {}, {SCHEDULER}, {} of {} s of each in turn",
         config.target.display(),
+        counted(config.repeats, "repeat"),
         config.seconds,
     )];
     notes.push(match version(runs[0].1) {
@@ -153,7 +154,7 @@ fn notes(config: &LogEntries, runs: &[Run<'_>], stops: &dyn Fn() -> u32) -> Vec<
             runs[0].1.display()
         ),
     });
-    notes.push(match repeats {
+    notes.push(match config.repeats {
         1 => "one repeat has no interval: differences between columns may be chance".into(),
         2..6 => "low and high: smallest and largest of the repeats".into(),
         _ => crate::median::NOTE.into(),

@@ -70,6 +70,8 @@ fn rows(variants: &[Variant<'_>], beside: usize, threads: u32, repeats: u32) -> 
 struct ColumnNames<'a> {
     /// Counted work, as in `adds_per_s_median`.
     rate: &'a str,
+    /// The same for people.
+    counted: &'a str,
     /// The first variants, to which all are compared.
     baselines: &'a [&'a str],
 }
@@ -83,7 +85,7 @@ impl ColumnNames<'_> {
         let ends = ["median", "low", "high"];
         columns.extend(ends.map(|end| {
             let column = Column::figure(format!("{}_per_s_{end}", self.rate), end);
-            let group = format!("million {}/s", self.rate);
+            let group = format!("million {}/s", self.counted);
             column.in_group(group).in_units_of(1e6, 1)
         }));
         for baseline in self.baselines {

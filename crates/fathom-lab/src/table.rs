@@ -37,7 +37,7 @@ pub enum Cell {
         /// The word.
         word: &'static str,
         /// The name.
-        name: &'static str,
+        name: String,
     },
     /// Integer.
     Count(u64),
@@ -117,8 +117,7 @@ impl Cell {
     /// Formats the cell for people.
     pub(crate) fn text(&self) -> String {
         match self {
-            Self::Text(text) => text.clone(),
-            Self::Named { name, .. } => (*name).to_owned(),
+            Self::Text(text) | Self::Named { name: text, .. } => text.clone(),
             Self::Count(number) => number.to_string(),
             Self::Rate(number) => format!("{number:.0}"),
             Self::Tenths(number) => format!("{number:.1}"),

@@ -157,7 +157,10 @@ impl Published {
         let (batch, iops) = (cells.next()?.parse().ok()?, cells.next()?.parse().ok()?);
         let percentiles_ns = cells.map(|cell| cell.parse().ok()).collect::<Option<_>>()?;
         let kernels = [("before", BEFORE), ("after", AFTER)];
-        let named = |(word, name)| (word == source).then_some(Cell::Named { word, name });
+        let named = |(word, name): (_, &str)| {
+            let name = || name.to_owned();
+            (word == source).then(|| Cell::Named { word, name: name() })
+        };
         Some(Self {
             depth,
             batch,

@@ -16,7 +16,7 @@ fn conditions() -> Vec<Column> {
     vec![
         Column::key("devices", "devices"),
         Column::key("pacing", "pacing"),
-        Column::key("period_us_set", "period, µs"),
+        Column::hidden("period_us_set"),
         Column::key("threads", "threads"),
         Column::key("buffer_cache", "cache"),
         Column::key("depth", "depth"),
@@ -34,7 +34,7 @@ fn figures() -> Vec<Column> {
         Column::hidden("fast_gbps"),
         Column::hidden("wire_gbps"),
         Column::figure("lat_us", "mean").in_group(LATENCY),
-        Column::figure("bw_gbps_stddev", "stddev").in_group(BANDWIDTH),
+        Column::hidden("bw_gbps_stddev"),
         Column::figure("in_flight_mib", "measured").in_group(IN_FLIGHT),
         Column::figure("limit_mib", "limit").in_group(IN_FLIGHT),
         Column::figure("cache_hit_percent", "measured").in_group(HITS),

@@ -24,6 +24,7 @@ pub fn generation_map(config: &Micro<'_>) -> Table {
         experiment: EXPERIMENT,
         columns: ColumnNames {
             rate: "blocks",
+            counted: "blocks",
             baselines: &["array"],
         }
         .columns(),

@@ -76,6 +76,7 @@ pub fn tags(config: &Micro<'_>) -> Table {
         EXPERIMENT,
         &ColumnNames {
             rate: "pairs",
+            counted: "pairs",
             baselines: &["bitmap", "bare"],
         },
         &variants,

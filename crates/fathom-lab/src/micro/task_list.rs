@@ -56,11 +56,13 @@ pub fn task_list(config: &Micro<'_>) -> Table {
         ("crossbeam SegQueue", &crossbeam),
     ];
     let note = format!(
-        "{ADDS} pushes per thread, {} repeats; {NOTE}",
+        "{} million pushes per thread, {} repeats; {NOTE}",
+        ADDS / 1_000_000,
         config.repeats
     );
     let columns = ColumnNames {
         rate: "adds",
+        counted: "pushes",
         baselines: &["spin_lock"],
     };
     table(EXPERIMENT, &columns, &variants, config, vec![note])

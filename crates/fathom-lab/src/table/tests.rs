@@ -69,6 +69,19 @@ fn narrow_terminals_get_blocks() {
 }
 
 #[test]
+fn rows_without_a_value_are_left_out_of_later_blocks() {
+    let mut table = table();
+    for column in [4, 5] {
+        table.rows[0][column] = Cell::Missing;
+    }
+    let text = table.text(20);
+    let blocks: Vec<&str> = text.split("\n\n").collect();
+    assert_eq!(blocks[1].lines().count(), 3 + 2, "{text}");
+    assert_eq!(blocks[2].lines().count(), 3 + 1, "{text}");
+    assert!(blocks[2].ends_with("   64    20   30\n"), "{text}");
+}
+
+#[test]
 fn sections_and_names_are_for_people() {
     let mut table = table();
     table.columns[0] = Column::section("place");
@@ -77,7 +90,7 @@ fn sections_and_names_are_for_people() {
         row[0] = Cell::Text(place.into());
         row[1] = Cell::Named {
             word: "after",
-            name: "with the patches",
+            name: "with the patches".into(),
         };
     }
     table.rows[0][1] = Cell::Text("measured".into());

@@ -6,7 +6,8 @@
 //! jobs   modelled  published  error, %   …
 //! ```
 //!
-//! Each block begins with the key columns. A key that is the same in all rows is said once, above
+//! Each block begins with the key columns; after the first one, a row is in the blocks for which it
+//! has a value. A key that is the same in all rows is said once, above
 //! the table. No line is longer than the width, unless keys and one column are.
 
 use super::column::Role;
@@ -67,6 +68,7 @@ struct Layout<'a> {
 struct ShownColumn<'a> {
     column: &'a Column,
     cells: Vec<String>,
+    has_value: Vec<bool>,
     heading: Vec<String>,
     width: usize,
     is_text: bool,
@@ -148,6 +150,7 @@ impl<'a> Layout<'a> {
                 _ => {
                     used = 0;
                     blocks.push(Block {
+                        is_first: blocks.is_empty(),
                         section: self.section,
                         keys: self.keys.clone(),
                         groups: vec![group],
@@ -176,6 +179,11 @@ impl<'a> ShownColumn<'a> {
         Self {
             column,
             cells,
+            has_value: table
+                .rows
+                .iter()
+                .map(|row| row[at] != Cell::Missing)
+                .collect(),
             heading,
             width: longest.max(widest.unwrap_or(0)),
             is_text: table.rows.iter().any(is_text),
@@ -236,6 +244,7 @@ impl<'a> Group<'a> {
 
 /// Block of columns, one below the other.
 struct Block<'a> {
+    is_first: bool,
     section: Option<usize>,
     keys: Vec<ShownColumn<'a>>,
     groups: Vec<Group<'a>>,
@@ -282,7 +291,8 @@ impl Block<'_> {
             self.cells(text, &line);
         }
         let mut section = None;
-        for row in 0..table.rows.len() {
+        let has_value = |row: &usize| columns().any(|column| column.has_value[*row]);
+        for row in (0..table.rows.len()).filter(|row| self.is_first || has_value(row)) {
             let title = self.section.map(|at| table.rows[row][at].text());
             if let Some(title) = title.as_ref().filter(|_| title != section) {
                 text.push_str(&format!("{title}:\n"));
