@@ -172,6 +172,8 @@ pub struct FileOptions {
     pub append: bool,
     /// `fadvise_hint`.
     pub fadvise_hint: FadviseHint,
+    /// `noatime`.
+    pub noatime: bool,
     /// `write_hint`, as numbered by the kernel; 0: no hint.
     pub write_hint: u8,
     /// `sync_file_range`.
@@ -211,6 +213,7 @@ impl Default for FileOptions {
             offset_align: 0,
             append: false,
             fadvise_hint: FadviseHint::ByOrder,
+            noatime: false,
             write_hint: 0,
             sync_range: None,
             end_syncfs: false,

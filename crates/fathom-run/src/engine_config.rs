@@ -52,6 +52,7 @@ pub(crate) fn engine_config(
         locks: locks.of(options, setup),
         advice: advice(options.files.fadvise_hint),
         write_hint: options.files.write_hint,
+        keep_access_time: options.files.noatime,
         // Cannot be cut: a larger op has no buffer, which was refused.
         atomic_write_bytes: u32::try_from(write_bytes(options)).unwrap_or(u32::MAX),
         job: JobFacts {

@@ -220,6 +220,14 @@ pub(super) const ROWS: &[Row] = &[
     .fio(0, U31)
     .stricter("flags numbers other than 0 and 1, which fio reads as 1"),
     Row::new(
+        "noatime",
+        "0",
+        "Read files without updating their access time (O_NOATIME)",
+        "noatime=1",
+        ValueKind::Bool(|o, v| o.files.noatime = v),
+    )
+    .different("Fathom extension; as in fio, block devices are always opened so, where permitted"),
+    Row::new(
         "pre_read",
         "0",
         "Read the files into the page cache before the job",
