@@ -10,6 +10,7 @@ mod lifecycle;
 mod peak;
 mod record;
 mod seeks;
+mod stalls;
 mod stored;
 mod target;
 mod trace;
@@ -28,6 +29,7 @@ pub use record::{
     SyncRecord, Tolerated, VerifyRecord,
 };
 pub use seeks::{SeekDistances, SeekRecord};
+pub use stalls::{StallCause, StallRecord};
 pub use stored::RecordError;
 pub use target::{
     BuffersRecord, CommandsRecord, ConnectionRecord, EventsRecord, NamespaceRecord, PacerRecord,

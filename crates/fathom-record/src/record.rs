@@ -8,8 +8,8 @@ use fathom_stats::{Latency, SampleStats};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BlockLivesRecord, LatencyTargetRecord, Machine, SeekRecord, SteadyStateRecord, Unified,
-    Validity, Warning,
+    BlockLivesRecord, LatencyTargetRecord, Machine, SeekRecord, StallRecord, SteadyStateRecord,
+    Unified, Validity, Warning,
 };
 
 /// Result of a run, from which every report is rendered.
@@ -167,6 +167,9 @@ pub struct JobRecord {
     /// Lives of blocks, with `block_error_percentiles`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_lives: Option<BlockLivesRecord>,
+    /// Worst stalls, in order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stalls: Vec<StallRecord>,
     /// Result of the verification, if the job verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<VerifyRecord>,

@@ -12,6 +12,7 @@ use crate::group::ReportedJob;
 use crate::json::{Object, Value};
 use crate::late::late_ops;
 use crate::rate::of_direction;
+use crate::stalls::stall_objects;
 
 /// Returns the additions for the whole run.
 pub(crate) fn run(record: &Record) -> Object {
@@ -57,6 +58,9 @@ pub(crate) fn job(entry: &ReportedJob<'_>, plus: bool) -> Object {
         lines.set("lines_kept", log.lines_kept);
         lines.set("lines_dropped", log.lines_dropped);
         out.set("log", lines);
+    }
+    if !job.stalls.is_empty() {
+        out.set("stalls", stall_objects(job));
     }
     for kind in Direction::ALL {
         let DirectionRecord {

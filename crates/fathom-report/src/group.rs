@@ -8,6 +8,7 @@ use fathom_record::{
 use fathom_stats::Latency;
 
 use crate::priorities;
+use crate::stalls;
 use crate::unified;
 
 /// Job as a report shows it: a single job, or several of a group merged.
@@ -64,6 +65,7 @@ fn merge(group: &mut JobRecord, job: &JobRecord) {
         (None, Some(job)) => group.block_lives = Some(job.clone()),
         (_, None) => {}
     }
+    stalls::merge(&mut group.stalls, &job.stalls);
     group.asynchronous |= job.asynchronous;
     let (left, right) = (&mut group.directions, &job.directions);
     for (left, right) in [

@@ -23,6 +23,7 @@ mod priorities;
 mod prometheus;
 mod rate;
 mod seeks;
+mod stalls;
 mod status;
 mod steady;
 mod summary;

@@ -16,11 +16,12 @@ use crate::priorities;
 use crate::rate::{GroupRate, GroupRates, Units, bytes_per_s, of_direction, ops_per_s, total_ios};
 use crate::seeks::seeks;
 use crate::show_disks;
+use crate::stalls::stall_lines;
 use crate::steady::{latency_line, steady_line};
 use crate::text_latency::{percentile_table, summary_line};
 use crate::unified;
 
-/// Renders jobs, groups, disk statistics and then the caveats.
+/// Renders jobs, groups, disk statistics, stalls and then the caveats.
 pub(crate) fn text(record: &Record) -> String {
     let entries = reported_jobs(record);
     let mut out = String::from("\n");
@@ -41,6 +42,7 @@ pub(crate) fn text(record: &Record) -> String {
     }
     out += &modelled_seeks(record);
     out += &record.idleness.as_ref().map_or_else(String::new, idleness);
+    out += &stall_lines(record);
     out += &caveats(record);
     out
 }

@@ -40,6 +40,7 @@ use crate::offload;
 use crate::progress::ProgressCell;
 use crate::recording::{Recording, RecordingWriter};
 use crate::replay_reader::ReplayReader;
+use crate::stalls::ProcessorWaits;
 use crate::start_barrier::StartBarrier;
 use crate::tracing_engine::{Say, Trace};
 use crate::verify_threads::VerifyThreads;
@@ -243,6 +244,7 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     // Before the barrier: allocating the random map of a large device takes a while.
     let mut worker = worker_of(work, capabilities, &clock)?;
     worker.join_flow();
+    let waits = ProcessorWaits::open();
     (handles.ready)();
     handles.barrier.pass();
     if context.hooks.has_prerun() {
@@ -276,7 +278,7 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
         };
         offload::so_far(own, told, context.kernel_threads)
     };
-    let driven = drive(&mut worker, &mut engine, handles, &so_far, watch);
+    let driven = drive(&mut worker, &mut engine, handles, waits, &so_far, watch);
     outcome.cpu = cpu(thread::usage().since(before), clock.now() - begun);
     if context.kernel_threads {
         outcome.cpu.system_us += helpers_us(thread_id, offload::at_work(told));
@@ -416,12 +418,14 @@ fn drive<E: Engine>(
     worker: &mut Worker,
     engine: &mut E,
     handles: &JobHandles<'_>,
+    mut waits: ProcessorWaits,
     so_far: AnswerFn<'_>,
     mut watch: impl FnMut(&Worker),
 ) -> Result<(), JobFailure> {
     let (control, clock) = (handles.control, &handles.shared.clock);
     let mut now = clock.now();
     let mut publish_at = now;
+    waits.note(now);
     loop {
         match turn(worker, engine, control, now) {
             Step::Again => {}
@@ -450,7 +454,12 @@ fn drive<E: Engine>(
         }
         now = clock.now();
         watch(worker);
+        // Before the next reading of the waits: a stall is explained by the last one before it.
+        if let Some(due) = worker.take_stall() {
+            worker.waited_in_stall(waits.since(due));
+        }
         if now >= publish_at {
+            waits.note(now);
             handles.cell.publish(&worker.progress());
             publish_at = now + PUBLISH;
         }

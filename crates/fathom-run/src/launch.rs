@@ -31,6 +31,7 @@ use crate::bandwidth::BandwidthLog;
 use crate::drive::{JobHandles, JobSpec, RunState, run_job};
 use crate::interim::{Interim, SoFar};
 use crate::progress::ProgressCell;
+use crate::stalls::Pauses;
 use crate::start_barrier::StartBarrier;
 use crate::tracing_engine::Say;
 
@@ -79,6 +80,7 @@ pub(crate) fn run_all(
         reports_asked: (session.reports_asked)(),
         so_far,
         bandwidth,
+        pauses: Pauses::watch(),
     };
     std::thread::scope(|scope| {
         let mut launches: Vec<Option<Launch>> = launches.into_iter().map(Some).collect();
@@ -103,7 +105,9 @@ pub(crate) fn run_all(
     let log = watcher.bandwidth.take();
     let stop = || (session.stops)() > 0;
     let broken = log.and_then(|log| log.finish(now, &moved(&cells), &stop));
-    (watcher.outcomes, broken)
+    let mut outcomes = std::mem::take(&mut watcher.outcomes);
+    watcher.explain_stalls(&mut outcomes);
+    (outcomes, broken)
 }
 
 /// Returns the bytes that all jobs have transferred.
@@ -235,6 +239,8 @@ struct Watcher<'a> {
     reports_asked: u32,
     so_far: SoFar<'a>,
     bandwidth: Option<BandwidthLog>,
+    /// Times for which the process did not run.
+    pauses: Pauses,
 }
 
 impl<'a> Watcher<'a> {
@@ -282,7 +288,10 @@ impl<'a> Watcher<'a> {
 
     /// Waits for a message until the next deadline; returns true if a thread became ready.
     fn hear(&mut self, session: &mut Session<'_>, handles: &mut [Option<JobThread<'_>>]) -> bool {
-        let message = self.receiver.recv_timeout(self.nap());
+        let nap = self.nap();
+        self.pauses.falls_asleep(self.shared.clock.now(), nap);
+        let message = self.receiver.recv_timeout(Duration::from_nanos(nap.get()));
+        self.pauses.wakes(self.shared.clock.now());
         self.tell_progress(session);
         self.tell_interim(session);
         if let Some(log) = &mut self.bandwidth {
@@ -308,12 +317,12 @@ impl<'a> Watcher<'a> {
     }
 
     /// Returns the time until the next deadline.
-    fn nap(&self) -> Duration {
+    fn nap(&self) -> Nanos {
         let now = self.shared.clock.now();
         let patience = self.interim.patience(now);
         let log = self.bandwidth.as_ref();
         let patience = log.map_or(patience, |log| log.patience(now).min(patience));
-        Duration::from_nanos(patience.get()).min(LOOK_EVERY)
+        patience.min(LOOK_EVERY)
     }
 
     /// Delivers an interim report when one is due.
@@ -328,8 +337,16 @@ impl<'a> Watcher<'a> {
         };
         let both = self.outcomes.iter().zip(latest);
         let outcomes = both.map(|(ended, latest)| ended.as_ref().or(latest.as_ref()).cloned());
-        let record = (self.so_far)(outcomes.collect(), &self.snapshot(now));
+        let mut outcomes: Vec<_> = outcomes.collect();
+        self.explain_stalls(&mut outcomes);
+        let record = (self.so_far)(outcomes, &self.snapshot(now));
         (session.tell)(RunEvent::Interim(&record));
+    }
+
+    /// Adds to the stalls of jobs for how much of them this process did not run.
+    fn explain_stalls(&self, outcomes: &mut [Option<JobOutcome>]) {
+        let all = outcomes.iter_mut().flatten();
+        all.for_each(|outcome| self.pauses.explain(outcome));
     }
 
     /// Records the end of a job and stops those that must end with it.
@@ -399,6 +416,6 @@ const STACK_BYTES: usize = 256 * 1024;
 /// Time to drain before the jobs still running are reported; a healthy device needs less.
 const DRAIN_WAIT: Nanos = Nanos::from_secs(1);
 /// Maximum interval between checks for a stop request.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOK_EVERY: Nanos = Nanos::from_millis(50);
 /// Maximum number of unread chunks of `--debug` output: of 8 KiB each, 8 MiB in all.
 const UNHEARD_MAX: usize = 1024;

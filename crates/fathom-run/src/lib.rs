@@ -24,6 +24,7 @@ mod replay_reader;
 mod run;
 mod run_files;
 mod scheduler;
+mod stalls;
 mod start_barrier;
 #[cfg(test)]
 mod testing;

@@ -4,7 +4,7 @@ use fathom_core::{Errno, IoPriority, Nanos, PerDirection, Storage, Tick};
 use fathom_job::Options;
 use fathom_record::{
     BlockLivesRecord, DirectionRecord, Display, JobRecord, LatencyTargetRecord, PriorityRecord,
-    SteadyStateRecord, SyncRecord, Tolerated, Unified, VerifyRecord,
+    StallRecord, SteadyStateRecord, SyncRecord, Tolerated, Unified, VerifyRecord,
 };
 use fathom_stats::{Latency, SampleStats, SteadyCriterion};
 use fathom_workload::{
@@ -108,6 +108,7 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
         record.error_text.get_or_insert(text);
     }
     record.latency_target = latency_target(setup, &results);
+    record.stalls = stalls(record.number, &results);
     record.block_lives = results.block_lives.as_ref().map(block_lives);
     record.verify = verify(setup, &results.mismatches);
     record.tolerated = counted_errors(setup, &results);
@@ -155,6 +156,20 @@ fn verify(setup: &JobSetup, mismatches: &Mismatches) -> Option<VerifyRecord> {
         mismatches: mismatches.total,
         first: first.collect(),
     })
+}
+
+/// Returns the stalls of the job of this number.
+fn stalls(number: u32, results: &Results) -> Vec<StallRecord> {
+    let each = results.stalls.iter().map(|stall| StallRecord {
+        number,
+        at_ns: (stall.due - results.started).get(),
+        duration_ns: stall.length.get(),
+        direction: stall.direction.name().to_owned(),
+        ops: stall.ops,
+        waited_ns: stall.waited.get(),
+        stopped_ns: stall.stopped.get(),
+    });
+    each.collect()
 }
 
 /// Returns the lives of a job's blocks.

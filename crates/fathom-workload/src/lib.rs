@@ -36,6 +36,7 @@ mod schedule;
 mod slots;
 mod source;
 mod stages;
+mod stalls;
 mod steady;
 mod syncs;
 mod think;
@@ -70,6 +71,7 @@ pub use results::{
     DirectionResults, JobActivity, JobError, Phase, PriorityLatency, Results, ToleratedErrors,
     WorkerProgress,
 };
+pub use stalls::ObservedStall;
 pub use steady::{Figure, SteadyGroup, SteadyRule, SteadySample, SteadyStatus};
 pub use turn::{Control, turn};
 pub use verify::{

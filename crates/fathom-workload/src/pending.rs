@@ -19,6 +19,8 @@ pub(crate) struct Pending {
     looks: bool,
     /// Start of measuring.
     began: Tick,
+    /// Longest latency kept here, ns; below 2³².
+    longest: u64,
     /// complete − issue.
     clat: Column,
     /// complete − start.
@@ -27,7 +29,8 @@ pub(crate) struct Pending {
     resp: Column,
 }
 
-/// Nanoseconds; ops that take longer than 32 bits can hold, four seconds, are not kept here.
+/// Nanoseconds; ops that take longer than 32 bits can hold, four seconds, are not kept here, nor
+/// are those that are late.
 type Column = [u32; COLUMN_OPS];
 
 /// Result of adding an op.
@@ -37,8 +40,8 @@ pub(crate) enum Added {
     Waits,
     /// Added, and the columns are full.
     Full,
-    /// Not added: it took too long, or was issued before measuring began and its slat does not
-    /// count.
+    /// Not added: it took too long or almost so, or was issued before measuring began and its slat
+    /// does not count.
     Not,
 }
 
@@ -51,6 +54,7 @@ impl Pending {
             rated,
             looks: rated,
             began: Tick::ZERO,
+            longest: LONGEST_NS,
             clat: [0; COLUMN_OPS],
             lat: [0; COLUMN_OPS],
             resp: [0; COLUMN_OPS],
@@ -76,7 +80,9 @@ impl Pending {
             all |= resp;
             self.resp[place] = low(resp);
         }
-        if all > u64::from(u32::MAX) {
+        // At least the longest of them, and less than twice as long: what is refused is looked at
+        // again.
+        if all > self.longest {
             return Added::Not;
         }
         self.bytes += u64::from(state.total_length());
@@ -101,10 +107,16 @@ impl Pending {
         PendingRoom {
             count: &mut self.count,
             bytes: &mut self.bytes,
+            longest: self.longest,
             clat: places(&mut self.clat, from),
             lat: places(&mut self.lat, from),
             resp: places(&mut self.resp, from),
         }
+    }
+
+    /// Sets the longest latency kept here, ns; longer ones than 32 bits can hold never are.
+    pub(crate) const fn set_longest(&mut self, ns: u64) {
+        self.longest = if ns < LONGEST_NS { ns } else { LONGEST_NS };
     }
 
     /// Returns whether ops have due times.
@@ -164,6 +176,7 @@ impl Pending {
 pub(crate) struct PendingRoom<'a> {
     count: &'a mut usize,
     bytes: &'a mut u64,
+    longest: u64,
     clat: &'a mut [u32; ROOM_OPS],
     lat: &'a mut [u32; ROOM_OPS],
     resp: &'a mut [u32; ROOM_OPS],
@@ -191,7 +204,7 @@ impl PendingRoom<'_> {
             all |= resp;
             self.resp[place] = low(resp);
         }
-        all <= u64::from(u32::MAX)
+        all <= self.longest
     }
 
     /// Keeps the first `count` ops, of `length` bytes each.
@@ -233,6 +246,9 @@ fn differences(all: &Column, later: &Column) -> Column {
 const fn low(ns: u64) -> u32 {
     ns as u32
 }
+
+/// Longest latency that a column can hold, ns.
+const LONGEST_NS: u64 = u32::MAX as u64;
 
 /// As many ops as a worker draws ahead.
 pub(crate) const ROOM_OPS: usize = LOOKAHEAD_OPS;

@@ -8,6 +8,7 @@ use crate::log::JobLog;
 use crate::pending::{Added, KeptLatencies, Pending};
 use crate::results::{DirectionResults, JobError, Results, ToleratedErrors};
 use crate::slots::SlotState;
+use crate::stalls::StallWatch;
 use crate::uniform_ops::{UniformOp, UniformTally};
 use crate::verify::Mismatches;
 
@@ -43,6 +44,7 @@ pub(crate) struct Recorder {
     ramp: PerDirection<(u64, u64)>,
     bandwidth: Sampler,
     iops: Sampler,
+    pub(crate) stalls: StallWatch,
     /// Log of the job's ops, if any.
     pub(crate) log: Option<Box<JobLog>>,
 }
@@ -74,7 +76,7 @@ impl Recorder {
                 iops: SampleStats::default(),
             }
         });
-        Self {
+        let mut recorder = Self {
             measure,
             kept: KeptLatencies {
                 slat: measure.slat && asynchronous,
@@ -98,7 +100,18 @@ impl Recorder {
             ramp: PerDirection::default(),
             bandwidth: Sampler::new(measure.bandwidth_sample),
             iops: Sampler::new(measure.iops_sample),
+            stalls: StallWatch::new(measure.clat || measure.lat),
             log: None,
+        };
+        recorder.watch_for_late_ops();
+        recorder
+    }
+
+    /// Has the columns refuse late ops.
+    fn watch_for_late_ops(&mut self) {
+        for direction in Direction::ALL {
+            let longest = self.stalls.limit_ns(direction);
+            self.pending[direction].set_longest(longest);
         }
     }
 
@@ -130,6 +143,8 @@ impl Recorder {
         self.started = now;
         self.bandwidth.begin(now);
         self.iops.begin(now);
+        self.stalls.begin(now);
+        self.watch_for_late_ops();
         self.log.iter_mut().for_each(|log| log.begin(now));
     }
 
@@ -275,6 +290,24 @@ impl Recorder {
         if let Some(lag) = &mut results.lag {
             lag.record((state.start - state.due).get());
         }
+        self.notice_late_op(direction, state, now);
+    }
+
+    /// Adds an op to the stalls if it was late.
+    fn notice_late_op(&mut self, direction: Direction, state: &SlotState, now: Tick) {
+        let ios = self.measured(direction).0;
+        if self.stalls.wants_look(direction, ios) {
+            self.flush_pending(direction);
+            self.learn_usual(direction);
+        }
+        self.stalls.add(direction, state, now);
+    }
+
+    /// Takes the usual latency of a direction from its results so far.
+    fn learn_usual(&mut self, direction: Direction) {
+        self.stalls.learn(direction, &self.directions[direction]);
+        let longest = self.stalls.limit_ns(direction);
+        self.pending[direction].set_longest(longest);
     }
 
     /// Records an op that was in flight when measuring began.
@@ -338,9 +371,10 @@ impl Recorder {
     /// Returns the time of the next sample.
     pub(crate) fn next_sample(&self) -> Tick {
         if self.measure.bandwidth {
-            self.bandwidth.next.min(self.iops.next)
+            let samples = self.bandwidth.next.min(self.iops.next);
+            samples.min(self.stalls.next_look())
         } else {
-            Tick::MAX
+            self.stalls.next_look()
         }
     }
 
@@ -348,6 +382,19 @@ impl Recorder {
     #[cold]
     pub(crate) fn sample(&mut self, now: Tick) {
         self.flush_all_pending();
+        if now >= self.stalls.next_look() {
+            for direction in Direction::ALL {
+                self.learn_usual(direction);
+            }
+            self.stalls.looked(now);
+        }
+        if self.measure.bandwidth {
+            self.sample_rates(now);
+        }
+    }
+
+    /// Records bandwidth and IOPS for windows that have ended.
+    fn sample_rates(&mut self, now: Tick) {
         let counted = |figure: fn(&DirectionResults) -> u64| {
             PerDirection::from_fn(|direction| figure(&self.directions[direction]))
         };
@@ -398,6 +445,7 @@ impl Recorder {
         for direction in Direction::ALL {
             self.pending[direction].add_to(self.kept, &mut directions[direction]);
         }
+        let stalls = self.stalls.stalls(self.started, &directions);
         let mut level = 0i64;
         let depth_at_issue = self.depth_changes[..self.depth_changes.len() - 1]
             .iter()
@@ -419,6 +467,7 @@ impl Recorder {
             depth_found: None,
             mismatches: Mismatches::default(),
             block_lives: None,
+            stalls,
             started: self.started,
             ended: self.ended.max(self.started),
         }

@@ -4,6 +4,7 @@ use fathom_core::{Direction, Errno, FileIndex, Nanos, OpKind, PerDirection, Tick
 use fathom_stats::{Latency, SampleStats};
 
 use crate::block_lives::BlockLifetimes;
+use crate::stalls::ObservedStall;
 use crate::verify::Mismatches;
 
 /// Results of one worker, without the ramp time.
@@ -33,6 +34,8 @@ pub struct Results {
     pub depth_found: Option<u32>,
     /// Lives of blocks, if they are followed.
     pub block_lives: Option<BlockLifetimes>,
+    /// Worst stalls, in order of time.
+    pub stalls: Vec<ObservedStall>,
     /// Start of measuring.
     pub started: Tick,
     /// Completion of the last op.

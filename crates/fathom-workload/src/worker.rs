@@ -271,6 +271,18 @@ impl Worker {
         self.queue.in_flight
     }
 
+    /// Returns the due time of the slowest op of the stall that goes on or has just ended, once
+    /// after each turn in which that stall has grown.
+    #[inline]
+    pub fn take_stall(&mut self) -> Option<Tick> {
+        self.recorder.stalls.take_fresh()
+    }
+
+    /// Tells that the job's thread waited so long for a processor during that stall.
+    pub fn waited_in_stall(&mut self, waited: Nanos) {
+        self.recorder.stalls.waited(waited);
+    }
+
     /// Returns the results up to `now`, `None` before measuring begins. Copies every histogram.
     #[must_use]
     pub fn results_so_far(&self, now: Tick) -> Option<Results> {

@@ -22,12 +22,13 @@ const RUNS: &[&str] = &[
     "--name=t --ioengine=null --rw=read --size=64k --create_only=1",
     "--name=t --rw=read --size=64k --filename=f --rate_iops_min=1000000000 --time_based \
      --runtime=4",
-    "--machine=m.toml --seeks --name=t --rw=randread --size=64k --direct=1",
+    "--machine=m.toml --seeks --name=t --rw=randread --size=1m --direct=1",
 ];
 
 /// Machine file of the run that is simulated.
 const MACHINE: &str = "[[device]]\nnames = [\"*\"]\nmodel = \"constant\"\ncapacity_gib = 1\n\
-                       [device.constant]\nlatency_us = 100\n";
+                       [device.constant]\nlatency_us = 100\n\
+                       [[device.stall]]\nat_ms = 5\nfor_ms = 50\n";
 
 #[test]
 fn every_document_is_as_published() {
@@ -51,6 +52,7 @@ fn every_document_is_as_published() {
         "fathom.validity.figures",
         "fathom.error_text",
         "fathom.log.lines_kept",
+        "fathom.stalls.cause",
         "fathom.read.resp_ns.bins",
         "fathom.trim.lag_ns.percentile",
         "fathom.trim.late_ios",
