@@ -1,7 +1,7 @@
-//! Validity statements where the storage, or the share of it that a run may use, is not what it
-//! seems: files in memory, loop devices over a page cache, limits of control groups. Mounts end
-//! with the mount namespace of each run, loop devices with the last process that has them open,
-//! control groups on drop.
+//! Validity statements where the storage, the share of it that a run may use, or the processors are
+//! not what they seem: files in memory, loop devices over a page cache, limits of control groups,
+//! other load. Mounts end with the mount namespace of each run, loop devices with the last process
+//! that has them open, control groups and busy threads on drop.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::print_stdout, reason = "a test says what it skips")]
@@ -12,9 +12,13 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 
 use common::namespace::after;
 use common::{Folder, Run};
+use fathom_sys::thread;
 use serde_json::Value;
 
 /// Runs the program in a mount namespace after a shell script and returns its report.
@@ -259,4 +263,62 @@ fn a_limit_of_memory_counts_for_buffers_and_the_working_set() {
             "{told:#}"
         );
     }
+}
+
+/// Keeps a CPU busy until it is dropped.
+struct BusyLoops {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl BusyLoops {
+    /// Starts this many threads, on the CPUs of the calling one.
+    fn start(count: usize) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let spin = |stop: Arc<AtomicBool>| {
+            move || {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            }
+        };
+        let threads = (0..count).map(|_| std::thread::spawn(spin(Arc::clone(&stop))));
+        Self {
+            threads: threads.collect(),
+            stop,
+        }
+    }
+}
+
+impl Drop for BusyLoops {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            thread.join().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_job_that_waits_for_its_processor_names_the_other_load() {
+    // On a thread of its own: the loops and the program inherit its CPU.
+    let run = std::thread::spawn(|| {
+        let cpu = *thread::allowed_cpus().unwrap().last().unwrap();
+        thread::set_allowed_cpus(&[cpu]).unwrap();
+        let _loops = BusyLoops::start(3);
+        let words = "run --name=t --ioengine=null --rw=read --size=1g --time_based --runtime=500ms \
+                     --output-format=json";
+        Folder::new().fathom(words).expect(0)
+    });
+    let report = run.join().unwrap().json();
+    let scheduling = &report["jobs"][0]["fathom"]["scheduling"];
+    if scheduling.is_null() {
+        return println!("skipped: the kernel does not count waits");
+    }
+    assert!(scheduling["waited_ns"].as_u64() > Some(0), "{scheduling}");
+    let processors = &report["fathom"]["processors"];
+    assert_eq!(processors["cpus"], 1, "{processors}");
+    assert!(processors["busy_us"].as_u64() > processors["own_us"].as_u64());
+    doubts(&report, "contention", "for a processor");
+    doubts(&report, "contention", ": other programs used");
 }

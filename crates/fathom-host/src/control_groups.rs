@@ -64,6 +64,8 @@ pub struct CpuLimit {
     pub cpus: f64,
     /// Total time for which groups were throttled.
     pub throttled_us: u64,
+    /// Number of periods in which they were.
+    pub throttled_periods: u64,
 }
 
 impl ControlGroups {
@@ -147,10 +149,12 @@ impl ControlGroups {
             let cpus = quota as f64 / u64::max(period, 1) as f64;
             let known = found.get_or_insert(CpuLimit {
                 cpus,
-                throttled_us: 0,
+                ..CpuLimit::default()
             });
             known.cpus = known.cpus.min(cpus);
-            known.throttled_us += throttled_us(folder);
+            let (us, periods) = throttled(folder);
+            known.throttled_us += us;
+            known.throttled_periods += periods;
         }
         found
     }
@@ -191,14 +195,16 @@ fn folders(point: &Path, root: &str, path: &str) -> Vec<PathBuf> {
     groups.collect()
 }
 
-fn throttled_us(folder: &Path) -> u64 {
+/// Returns the time for which a group was throttled, in µs, and the number of periods.
+fn throttled(folder: &Path) -> (u64, u64) {
     let text = read(folder, "cpu.stat").unwrap_or_default();
     let of = |key: &str| {
         let mut lines = text.lines();
         lines.find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok())
     };
     let in_ns = of("throttled_time ").map(|ns| ns / 1000);
-    of("throttled_usec ").or(in_ns).unwrap_or(0)
+    let us = of("throttled_usec ").or(in_ns);
+    (us.unwrap_or(0), of("nr_throttled ").unwrap_or(0))
 }
 
 fn read(folder: &Path, file: &str) -> Option<String> {
@@ -288,12 +294,21 @@ mod tests {
             "cpu/cpu.stat",
             "nr_periods 3\nnr_throttled 2\nthrottled_time 7000\n",
         );
-        let of = |cpus, throttled_us| Some(CpuLimit { cpus, throttled_us });
-        assert_eq!(fake.groups().cpu_limit(), of(1.5, 7));
+        let of = |cpus, throttled_us, throttled_periods| {
+            Some(CpuLimit {
+                cpus,
+                throttled_us,
+                throttled_periods,
+            })
+        };
+        assert_eq!(fake.groups().cpu_limit(), of(1.5, 7, 2));
         fake.write("two/c/cpu.max", "50000 100000\n");
-        fake.write("two/c/cpu.stat", "usage_usec 9\nthrottled_usec 5\n");
+        fake.write(
+            "two/c/cpu.stat",
+            "usage_usec 9\nnr_throttled 1\nthrottled_usec 5\n",
+        );
         fake.write("two/c/d/cpu.max", "max 100000\n");
-        assert_eq!(fake.groups().cpu_limit(), of(0.5, 12));
+        assert_eq!(fake.groups().cpu_limit(), of(0.5, 12, 3));
     }
 
     #[test]

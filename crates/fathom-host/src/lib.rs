@@ -14,6 +14,7 @@ pub mod machine;
 pub mod output_file;
 pub mod page_cache;
 pub mod probe;
+pub mod processors;
 pub mod safety;
 pub mod storage;
 pub mod target_kind;

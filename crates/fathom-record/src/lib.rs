@@ -9,6 +9,7 @@ mod context;
 mod lifecycle;
 mod peak;
 mod record;
+mod scheduling;
 mod seeks;
 mod stalls;
 mod stored;
@@ -28,6 +29,7 @@ pub use record::{
     ModelledDevice, ModelledMachine, PerDirectionRecord, PriorityRecord, RECORD_VERSION, Record,
     SyncRecord, Tolerated, VerifyRecord,
 };
+pub use scheduling::{ProcessorsRecord, SchedulingRecord};
 pub use seeks::{SeekDistances, SeekRecord};
 pub use stalls::{StallCause, StallRecord};
 pub use stored::RecordError;

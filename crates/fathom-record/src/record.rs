@@ -8,8 +8,8 @@ use fathom_stats::{Latency, SampleStats};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BlockLivesRecord, LatencyTargetRecord, Machine, SeekRecord, StallRecord, SteadyStateRecord,
-    Unified, Validity, Warning,
+    BlockLivesRecord, LatencyTargetRecord, Machine, ProcessorsRecord, SchedulingRecord, SeekRecord,
+    StallRecord, SteadyStateRecord, Unified, Validity, Warning,
 };
 
 /// Result of a run, from which every report is rendered.
@@ -41,6 +41,9 @@ pub struct Record {
     /// Idle time of the CPUs, if requested.
     #[serde(default)]
     pub idleness: Option<Idleness>,
+    /// Use of the processors during a real run; absent in interim reports and in virtual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processors: Option<ProcessorsRecord>,
     /// Machine of a real run; absent in virtual time.
     pub machine: Option<Machine>,
     /// Modelled machine of a run in virtual time; absent for a real run.
@@ -148,6 +151,10 @@ pub struct JobRecord {
     pub runtime_ms: u64,
     /// CPU use of the job, its kernel workers included.
     pub cpu: CpuRecord,
+    /// Scheduling of the job's own thread; `None` in virtual time, and if the kernel does not count
+    /// it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduling: Option<SchedulingRecord>,
     /// Ops in flight at each issue, in buckets 1, 2, 4, 8, 16, 32, ≥ 64.
     pub depth_level: [u64; 7],
     /// Ops per submission, in buckets 0, ≤ 4, ≤ 8, ≤ 16, ≤ 32, ≤ 64, > 64.

@@ -3,8 +3,8 @@
 
 use fathom_core::Direction;
 use fathom_record::{
-    DirectionRecord, Machine, ModelledMachine, RECORD_VERSION, Record, SeekRecord, StorageRecord,
-    Validity, Warning,
+    DirectionRecord, Machine, ModelledMachine, ProcessorsRecord, RECORD_VERSION, Record,
+    SchedulingRecord, SeekRecord, StorageRecord, Validity, Warning,
 };
 
 use crate::document::latency;
@@ -22,6 +22,9 @@ pub(crate) fn run(record: &Record) -> Object {
     out.set("elapsed_ms", record.elapsed_ms);
     if let Some(found) = &record.machine {
         out.set("machine", machine(found));
+    }
+    if let Some(found) = &record.processors {
+        out.set("processors", processors(found));
     }
     if let Some(found) = &record.modelled {
         out.set("modelled", modelled(found));
@@ -43,6 +46,9 @@ pub(crate) fn job(entry: &ReportedJob<'_>, plus: bool) -> Object {
     out.set("rw", job.rw.as_str());
     out.set("engine", job.engine.as_str());
     out.set("iodepth", job.iodepth);
+    if let Some(found) = &job.scheduling {
+        out.set("scheduling", scheduling(found));
+    }
     if let Some(text) = &job.error_text {
         out.set("error_text", text.as_str());
     }
@@ -149,6 +155,40 @@ fn storage(storage: &StorageRecord) -> Object {
     out.set("nr_requests", storage.nr_requests);
     out.set("max_sectors_kib", storage.max_sectors_kib);
     out.set("rotational", storage.rotational);
+    out
+}
+
+fn processors(found: &ProcessorsRecord) -> Object {
+    let mut out = Object::new();
+    out.set("cpus", found.cpus);
+    out.set("wall_us", found.wall_us);
+    out.set("busy_us", found.busy_us);
+    out.set("own_us", found.own_us);
+    out.set("stolen_us", found.stolen_us);
+    for (key, value) in [
+        ("throttled_us", found.throttled_us),
+        ("throttled_periods", found.throttled_periods),
+        ("thermal_throttles", found.thermal_throttles),
+        ("frequency_before_mhz", found.frequency_before_mhz),
+        ("frequency_after_mhz", found.frequency_after_mhz),
+        ("frequency_max_mhz", found.frequency_max_mhz),
+    ] {
+        if let Some(value) = value {
+            out.set(key, value);
+        }
+    }
+    out
+}
+
+fn scheduling(found: &SchedulingRecord) -> Object {
+    let mut out = Object::new();
+    out.set("ran_ns", found.ran_ns);
+    out.set("waited_ns", found.waited_ns);
+    out.set("turns", found.turns);
+    out.set("involuntary_switches", found.involuntary_switches);
+    if let Some(mhz) = found.frequency_mhz {
+        out.set("frequency_mhz", mhz);
+    }
     out
 }
 

@@ -60,6 +60,11 @@ fn merge(group: &mut JobRecord, job: &JobRecord) {
     merge_tolerated(&mut group.tolerated, job.tolerated);
     merge_logs(&mut group.log, job.log);
     merge_verify(&mut group.verify, job.verify.as_ref());
+    match (&mut group.scheduling, &job.scheduling) {
+        (Some(group), Some(job)) => group.merge(job),
+        (group @ None, Some(job)) => *group = Some(*job),
+        (_, None) => {}
+    }
     match (&mut group.block_lives, &job.block_lives) {
         (Some(group), Some(job)) => group.merge(job),
         (None, Some(job)) => group.block_lives = Some(job.clone()),

@@ -31,23 +31,29 @@ pub(crate) struct ThreadSettings {
 impl ThreadSettings {
     /// Derives the settings of the job with this thread number (from 1).
     pub(crate) fn new(options: &Options, number: u32) -> Self {
-        let cpus = match (&options.cpus_allowed, options.cpus_allowed_policy) {
-            (Some(allowed), CpuPolicy::Split) if !allowed.is_empty() => {
-                let turn = number.saturating_sub(1) as usize % allowed.len();
-                Some(vec![allowed[turn]])
-            }
-            (allowed, CpuPolicy::Shared | CpuPolicy::Split) => allowed.clone(),
-        };
-        // `numa_cpu_nodes` overrides `cpus_allowed`, as in fio.
-        let cpus = process::cpus_of_nodes(options).or(cpus);
         Self {
-            cpus: gtod::without(options, cpus),
+            cpus: cpus(options, number),
             nice: options.nice,
             priority: priority::of_thread(options),
             scheduler: None,
             process: ProcessSettings::new(options),
         }
     }
+}
+
+/// Returns the CPUs on which the job with this thread number may run; `None` inherits the mask of
+/// the process.
+pub(crate) fn cpus(options: &Options, number: u32) -> Option<Vec<u32>> {
+    let cpus = match (&options.cpus_allowed, options.cpus_allowed_policy) {
+        (Some(allowed), CpuPolicy::Split) if !allowed.is_empty() => {
+            let turn = number.saturating_sub(1) as usize % allowed.len();
+            Some(vec![allowed[turn]])
+        }
+        (allowed, CpuPolicy::Shared | CpuPolicy::Split) => allowed.clone(),
+    };
+    // `numa_cpu_nodes` overrides `cpus_allowed`, as in fio.
+    let cpus = process::cpus_of_nodes(options).or(cpus);
+    gtod::without(options, cpus)
 }
 
 /// Applies `settings` to the calling thread. Keep the returned memory until the job ends: dropping

@@ -23,13 +23,12 @@ use std::sync::{Arc, OnceLock};
 
 use fathom_core::{Capabilities, Engine, Errno, FileIndex, Nanos, Step, Storage, Tick};
 use fathom_engine::{AnyEngine, EngineConfig, SharedStats, start_with_stats};
-use fathom_record::CpuRecord;
 use fathom_setup::JobState;
 use fathom_setup::outcome::{JobFailure, JobOutcome};
 use fathom_setup::replay::ReplayPlan;
 use fathom_setup::translate::EarlyEnd;
 use fathom_sys::clock::{Clock, sleep_until, spin_until};
-use fathom_sys::thread::{self, Usage};
+use fathom_sys::thread;
 use fathom_workload::{Checker, Control, JobLog, RecordingSink, Worker, WorkerConfig, turn};
 
 use crate::affinity::{self, ThreadSettings};
@@ -42,6 +41,7 @@ use crate::recording::{Recording, RecordingWriter};
 use crate::replay_reader::ReplayReader;
 use crate::stalls::ProcessorWaits;
 use crate::start_barrier::StartBarrier;
+use crate::thread_watch::ThreadWatch;
 use crate::tracing_engine::{Say, Trace};
 use crate::verify_threads::VerifyThreads;
 
@@ -245,6 +245,7 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     let mut worker = worker_of(work, capabilities, &clock)?;
     worker.join_flow();
     let waits = ProcessorWaits::open();
+    let mut watched = ThreadWatch::new();
     (handles.ready)();
     handles.barrier.pass();
     if context.hooks.has_prerun() {
@@ -265,13 +266,14 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     let begun = clock.now();
     // `startdelay` counts from the start of the first wave, as in fio.
     worker.start_at(handles.shared.origin.get().copied().unwrap_or(begun));
-    let before = thread::usage();
+    watched.begin(begun);
     let thread_id = outcome.thread_id;
     let told = context.offload.as_ref();
     let so_far = |worker: &Worker, now: Tick| {
         let own = JobOutcome {
             results: worker.results_so_far(now),
-            cpu: cpu(thread::usage().since(before), now - begun),
+            cpu: watched.cpu(now),
+            scheduling: watched.scheduling(),
             thread_id,
             engine: Some(capabilities),
             ..JobOutcome::default()
@@ -279,7 +281,8 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
         offload::so_far(own, told, context.kernel_threads)
     };
     let driven = drive(&mut worker, &mut engine, handles, waits, &so_far, watch);
-    outcome.cpu = cpu(thread::usage().since(before), clock.now() - begun);
+    outcome.cpu = watched.cpu(clock.now());
+    outcome.scheduling = watched.final_scheduling();
     if context.kernel_threads {
         outcome.cpu.system_us += helpers_us(thread_id, offload::at_work(told));
     }
@@ -303,25 +306,6 @@ fn run_postrun(hooks: &Hooks, outcome: &mut JobOutcome) {
         outcome.failed_commands += 1;
         outcome.warnings.push(warning);
     }
-}
-
-/// Returns the CPU time of a thread over `wall`.
-fn cpu(used: Usage, wall: Nanos) -> CpuRecord {
-    let mut cpu = CpuRecord {
-        wall_us: wall.get() / 1_000,
-        ..CpuRecord::default()
-    };
-    add_usage(&mut cpu, used);
-    cpu
-}
-
-/// Adds the CPU time of another thread.
-pub(crate) fn add_usage(cpu: &mut CpuRecord, used: Usage) {
-    cpu.user_us += used.user_us;
-    cpu.system_us += used.system_us;
-    cpu.context_switches += used.voluntary_switches + used.involuntary_switches;
-    cpu.major_faults += used.major_faults;
-    cpu.minor_faults += used.minor_faults;
 }
 
 /// Returns the CPU time that the kernel's helper threads have used so far for the engines of a job

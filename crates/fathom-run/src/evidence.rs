@@ -4,7 +4,7 @@
 //! All of it happens outside the measured time. Files and clones are sampled (`FILES_DESCRIBED`,
 //! `CLONES_ASKED`), so that a plan with thousands of them starts as quickly.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use fathom_core::Tick;
@@ -14,14 +14,18 @@ use fathom_host::block_tree::BlockTree;
 use fathom_host::control_groups::{ControlGroups, CpuLimit, MemoryLimit};
 use fathom_host::disks::DiskWatch;
 use fathom_host::page_cache::{CachedBytes, cached_bytes};
+use fathom_host::processors::{ProcessorUse, ProcessorWatch};
 use fathom_host::storage::{number_under, storage_under};
 use fathom_record::{DiskRecord, JobRecord, StorageRecord, Validity};
 use fathom_setup::translate::JobSetup;
 use fathom_setup::translate::pattern::writes;
 use fathom_sys::system::{self, CpuTimes};
+use fathom_sys::thread;
 
+use crate::affinity;
 use crate::validity::{
-    JobEvidence, RunEvidence, judge_clones, judge_job, judge_run, read_bytes, written_bytes,
+    JobEvidence, JobProcessors, RunEvidence, judge_clones, judge_job, judge_run, read_bytes,
+    written_bytes,
 };
 
 /// Baseline captured before the jobs start.
@@ -32,6 +36,9 @@ pub(crate) struct Baseline {
     device_bytes: Option<u64>,
     cached: Vec<CachedBytes>,
     processor: Option<CpuLimit>,
+    processors: ProcessorWatch,
+    /// CPUs on which each job may run.
+    cpus: Vec<Vec<u32>>,
     since: Tick,
 }
 
@@ -52,18 +59,26 @@ pub(crate) struct Evidence {
     processor: Option<(CpuLimit, CpuLimit, u64)>,
     /// Control-group limits on I/O to the devices of the run.
     io_limits: Vec<String>,
+    /// Use of the processors on which jobs may run.
+    pub(crate) processors: ProcessorUse,
+    /// CPUs on which each job may run.
+    cpus: Vec<Vec<u32>>,
 }
 
 impl Baseline {
     /// Captures the baseline, before the first job starts.
     pub(crate) fn capture(setups: &[JobSetup], now: Tick) -> Self {
         let tree = BlockTree::default();
+        let cpus = cpus_of_each(setups);
+        let all: BTreeSet<u32> = cpus.iter().flatten().copied().collect();
         Self {
             disks: DiskWatch::start(paths(setups), &tree, now),
             cpu: system::cpu_times(),
             device_bytes: bytes_from_devices(),
             cached: setups.iter().map(cached_of).collect(),
             processor: ControlGroups::of_this_process().cpu_limit(),
+            processors: ProcessorWatch::start(all.into_iter().collect(), now),
+            cpus,
             since: now,
             tree,
         }
@@ -88,6 +103,8 @@ impl Baseline {
         let processor = self.processor.zip(groups.cpu_limit());
         Evidence {
             io_limits: io_limits(&groups, &beneath),
+            processors: self.processors.finish(now, processor),
+            cpus: self.cpus,
             processor: processor.map(|(before, after)| (before, after, wall_ns)),
             disks: self.disks.finish(now),
             storage: files.map(|path| storage_under(path, &self.tree)).collect(),
@@ -128,6 +145,7 @@ impl Evidence {
                 below: self.beneath[index].clone(),
                 shares_with_buffered: (setup.files.iter())
                     .any(|file| buffered_files.contains(file.path.as_str())),
+                processors: self.processors_of(index),
             }
         });
         let jobs: Vec<_> = jobs.collect();
@@ -143,6 +161,7 @@ impl Evidence {
             disk_write_bytes: self.disk_write_bytes(),
             processor: self.processor,
             io_limits: self.io_limits.clone(),
+            processors: Some(self.processors.record).filter(|used| used.cpus > 0),
         };
         let clones = jobs.chunk_by(|one, next| one.setup.place.section == next.setup.place.section);
         let mut validity: Vec<_> = clones
@@ -155,6 +174,17 @@ impl Evidence {
         validity
     }
 
+    /// Returns the processors of a job.
+    fn processors_of(&self, index: usize) -> JobProcessors {
+        let own = &self.cpus[index];
+        let shares = |cpus: &&Vec<u32>| cpus.iter().any(|cpu| own.contains(cpu));
+        JobProcessors {
+            cpus: own.len(),
+            busy_percent: self.processors.busy_percent(own),
+            jobs: self.cpus.iter().filter(shares).count(),
+        }
+    }
+
     /// Returns the bytes that the disks wrote, for any process; `None` without disks or counters.
     fn disk_write_bytes(&self) -> Option<u64> {
         // The members of a stacked device have entries of their own, which would count twice.
@@ -165,6 +195,16 @@ impl Evidence {
             .collect();
         (!each.is_empty()).then(|| each.iter().sum())
     }
+}
+
+/// Returns the CPUs on which each job may run.
+fn cpus_of_each(setups: &[JobSetup]) -> Vec<Vec<u32>> {
+    let inherited = thread::allowed_cpus().unwrap_or_default();
+    let own = |setup: &JobSetup| {
+        let cpus = affinity::cpus(&setup.job.options, setup.place.number);
+        cpus.unwrap_or_else(|| inherited.clone())
+    };
+    setups.iter().map(own).collect()
 }
 
 /// Returns the storage beneath all files of each job. Each file system is examined once.

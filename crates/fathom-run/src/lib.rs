@@ -28,6 +28,7 @@ mod stalls;
 mod start_barrier;
 #[cfg(test)]
 mod testing;
+mod thread_watch;
 mod tracing_engine;
 mod validity;
 mod verify_state;

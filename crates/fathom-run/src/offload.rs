@@ -10,8 +10,9 @@ use fathom_stats::Latency;
 use fathom_sys::thread;
 use fathom_workload::{Phase, Worker, WorkerConfig};
 
-use crate::drive::{add_usage, helpers_us};
+use crate::drive::helpers_us;
 use crate::interim::InterimResults;
+use crate::thread_watch::add_usage;
 
 /// Resets the offload statistics at the end of a job's ramp, as the job does with its own.
 pub(crate) struct Ramp<'a> {

@@ -497,6 +497,7 @@ fn record(plan: &Plan, preflight: Preflight, mut ended: EndedRun, clock: &Clock)
     Record {
         jobs,
         disks: ended.evidence.disks,
+        processors: Some(ended.evidence.processors.record).filter(|used| used.cpus > 0),
         machine: Some(machine(clock, ended.evidence.storage, features)),
         validity,
         warnings: ended.warnings,

@@ -3,6 +3,8 @@
 //! A judgement states what was observed and gives no advice: measuring the page cache, for example,
 //! is legitimate as long as the reader knows it.
 
+mod contention;
+mod length;
 mod run_checks;
 
 use fathom_core::{Direction, Nanos, OptionEffect};
@@ -11,12 +13,13 @@ use fathom_host::backing::JobBacking;
 use fathom_host::control_groups::{CpuLimit, MemoryLimit};
 use fathom_host::page_cache::CachedBytes;
 use fathom_job::Job;
-use fathom_record::{DirectionRecord, JobRecord, Validity};
+use fathom_record::{DirectionRecord, JobRecord, ProcessorsRecord, Validity};
 use fathom_setup::caveats::DIRECT_MMAP;
 use fathom_setup::translate::JobSetup;
 use fathom_setup::translate::pattern::uses;
 use fathom_sys::system::CpuTimes;
 
+pub(crate) use self::contention::JobProcessors;
 pub(crate) use self::run_checks::judge_run;
 
 /// Evidence about one job.
@@ -36,6 +39,8 @@ pub(crate) struct JobEvidence<'a> {
     pub(crate) below: JobBacking,
     /// Another job uses buffered I/O on one of its files.
     pub(crate) shares_with_buffered: bool,
+    /// Processors that it had.
+    pub(crate) processors: JobProcessors,
 }
 
 /// Evidence about the whole run.
@@ -58,6 +63,8 @@ pub(crate) struct RunEvidence {
     pub(crate) processor: Option<(CpuLimit, CpuLimit, u64)>,
     /// Control-group limits on I/O to the run's devices.
     pub(crate) io_limits: Vec<String>,
+    /// Use of the processors on which jobs may run.
+    pub(crate) processors: Option<ProcessorsRecord>,
 }
 
 /// Judges one job by every check that applies.
@@ -70,8 +77,11 @@ pub(crate) fn judge_job(seen: &JobEvidence<'_>, run: &RunEvidence) -> Vec<Validi
         queue_depth(seen),
         working_set(seen, run),
         cpu_bound(seen),
+        contention::contention(seen, run),
+        contention::frequency(seen, run),
         bandwidth(seen),
         response_time(seen),
+        length::length(seen),
     ];
     let named = judgements.into_iter().flatten().map(|validity| Validity {
         job: seen.record.name.clone(),

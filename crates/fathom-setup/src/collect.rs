@@ -79,6 +79,7 @@ fn complete(
         record.asynchronous = !engine.synchronous;
     }
     record.cpu = outcome.cpu;
+    record.scheduling = outcome.scheduling;
     let steady = setup.worker.limits.steady.as_ref();
     record.steady_state = steady.map(|group| steady_state(group));
     if let Some(results) = outcome.results {

@@ -145,6 +145,25 @@ pub struct CpuTimes {
     pub stolen_us: u64,
 }
 
+impl CpuTimes {
+    /// Returns the times between `earlier` and this.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Self {
+        Self {
+            total_us: self.total_us.saturating_sub(earlier.total_us),
+            idle_us: self.idle_us.saturating_sub(earlier.idle_us),
+            stolen_us: self.stolen_us.saturating_sub(earlier.stolen_us),
+        }
+    }
+
+    /// Returns the time in which the processors ran something.
+    #[must_use]
+    pub const fn busy_us(self) -> u64 {
+        let unused = self.idle_us.saturating_add(self.stolen_us);
+        self.total_us.saturating_sub(unused)
+    }
+}
+
 /// Reads the CPU times since boot; `None` if /proc does not report them.
 #[must_use]
 pub fn cpu_times() -> Option<CpuTimes> {

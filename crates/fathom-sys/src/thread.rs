@@ -47,14 +47,20 @@ pub fn set_allowed_cpus(cpus: &[u32]) -> io::Result<()> {
     set_affinity(&words)
 }
 
+/// Returns the CPU on which the calling thread runs at this moment.
+#[must_use]
+pub fn current_cpu() -> u32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::sched_getcpu() }.cast_unsigned()
+}
+
 /// Migrates the calling thread to another CPU of its affinity mask, which stays as it is. Returns
 /// whether there is another.
 ///
 /// # Errors
 /// The error of `sched_getaffinity(2)` or `sched_setaffinity(2)`.
 pub fn change_processor() -> io::Result<bool> {
-    // SAFETY: no preconditions.
-    let here = unsafe { libc::sched_getcpu() }.cast_unsigned();
+    let here = current_cpu();
     let all = affinity()?;
     let mut others = all;
     *word_of(&mut others, here)? &= !(1 << (here % 64));

@@ -47,6 +47,8 @@ fn every_document_is_as_published() {
     }
     for key in [
         "fathom.machine.storage.path",
+        "fathom.processors.own_us",
+        "fathom.scheduling.waited_ns",
         "fathom.modelled.devices.seeks.distances",
         "fathom.warnings.code",
         "fathom.validity.figures",

@@ -2,11 +2,17 @@
 
 use fathom_record::Validity;
 
+use super::contention::overheated;
 use super::{RunEvidence, figure, percent, validity};
 
 /// Judges the whole run by every check that applies.
 pub(crate) fn judge_run(run: &RunEvidence) -> Vec<Validity> {
-    let judgements = [stolen_time(run), throttled(run), limited_io(run)];
+    let judgements = [
+        stolen_time(run),
+        throttled(run),
+        overheated(run),
+        limited_io(run),
+    ];
     judgements.into_iter().flatten().collect()
 }
 

@@ -10,7 +10,7 @@ use super::*;
 const MIB: u64 = 1 << 20;
 
 /// Judges a job that has read its 1 MiB once, after `change` has modified the evidence.
-fn judge(words: &str, change: impl FnOnce(&mut JobRecord, &mut Seen)) -> Vec<Validity> {
+pub(super) fn judge(words: &str, change: impl FnOnce(&mut JobRecord, &mut Seen)) -> Vec<Validity> {
     let plan = plan(&format!("--name=t --rw=randread --size=1m {words}"));
     let setup = translate(&plan, &FakeFiles::default(), &mut || 0)
         .setups
@@ -30,6 +30,8 @@ fn judge(words: &str, change: impl FnOnce(&mut JobRecord, &mut Seen)) -> Vec<Val
         written_bytes: None,
         disk_write_bytes: None,
         shares_with_buffered: false,
+        processors: JobProcessors::default(),
+        used: None,
     };
     change(&mut record, &mut seen);
     let evidence = JobEvidence {
@@ -42,6 +44,7 @@ fn judge(words: &str, change: impl FnOnce(&mut JobRecord, &mut Seen)) -> Vec<Val
         filled: seen.filled,
         below: seen.below,
         shares_with_buffered: seen.shares_with_buffered,
+        processors: seen.processors,
     };
     let run = RunEvidence {
         cpu: None,
@@ -56,11 +59,12 @@ fn judge(words: &str, change: impl FnOnce(&mut JobRecord, &mut Seen)) -> Vec<Val
         disk_write_bytes: seen.disk_write_bytes,
         processor: None,
         io_limits: Vec::new(),
+        processors: seen.used,
     };
     judge_job(&evidence, &run)
 }
 
-struct Seen {
+pub(super) struct Seen {
     device_bytes: Option<u64>,
     cached_after: CachedBytes,
     mean_depth: f64,
@@ -69,10 +73,12 @@ struct Seen {
     written_bytes: Option<u64>,
     disk_write_bytes: Option<u64>,
     shares_with_buffered: bool,
+    pub(super) processors: JobProcessors,
+    pub(super) used: Option<ProcessorsRecord>,
 }
 
 #[track_caller]
-fn check(judgements: &[Validity], name: &str, ok: Option<bool>) {
+pub(super) fn check(judgements: &[Validity], name: &str, ok: Option<bool>) {
     let found = judgements.iter().find(|validity| validity.check == name);
     assert_eq!(found.map(|validity| validity.ok), ok, "{name}: {found:?}");
 }
@@ -205,13 +211,14 @@ fn stall_hidden_by_clat_is_reported() {
     check(&judge("", |_, _| {}), "response_time", None);
 }
 
-#[test]
-fn lost_cpu_time_is_reported_from_one_percent() {
-    let run = |stolen_us| RunEvidence {
+/// Run of which only the stolen time is known, of 1 ms.
+pub(super) fn run_of(stolen_us: u64) -> RunEvidence {
+    RunEvidence {
         memory: MemoryLimit::default(),
         written_bytes: 0,
         disk_write_bytes: None,
         processor: None,
+        processors: None,
         io_limits: Vec::new(),
         cpu: Some((
             CpuTimes::default(),
@@ -224,13 +231,19 @@ fn lost_cpu_time_is_reported_from_one_percent() {
         device_bytes: None,
         direct_read_bytes: 0,
         buffered_read_bytes: 0,
-    };
+    }
+}
+
+#[test]
+fn lost_cpu_time_is_reported_from_one_percent() {
+    let run = run_of;
     check(&judge_run(&run(9)), "stolen_time", Some(true));
     check(&judge_run(&run(10)), "stolen_time", Some(false));
     check(&judge_run(&run(10)), "cpu_limit", None);
     let processor = |throttled_us| CpuLimit {
         cpus: 0.5,
         throttled_us,
+        ..CpuLimit::default()
     };
     let limited = |held_us: u64| RunEvidence {
         processor: Some((processor(7), processor(7 + held_us), 1_000_000)),
