@@ -18,6 +18,7 @@ use crate::peak_arguments::PeakArguments;
 use crate::run_command;
 use crate::table::{self, TableArguments};
 use crate::target::{self, TargetArguments};
+use crate::text_width;
 use crate::trace::{self, TraceArguments};
 use crate::version::VERSION;
 
@@ -74,7 +75,7 @@ enum FathomCommand {
     Log(LogArguments),
     /// Serve block devices over NVMe/TCP
     Target(Box<TargetArguments>),
-    /// Micro-benchmark the completion list and the tag set
+    /// Micro-benchmark the completion list, the tag set and the generation map
     Micro(MicroArguments),
     /// Print a completion script for a shell
     Completions(CompletionsArguments),
@@ -126,7 +127,10 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> ProgramEnd {
             }
             ProgramEnd::Refused
         }
-        Err(help) => output::show(&help.render().to_string(), "fathom", ProgramEnd::Printed),
+        Err(help) => {
+            let help = text_width::fitted(&help.render().to_string());
+            output::show(&help, "fathom", ProgramEnd::Printed)
+        }
     }
 }
 
@@ -156,7 +160,7 @@ fn looks_like_fio(words: &[OsString]) -> bool {
 const EXAMPLES: &str = "\
 Examples:
   fathom run examples/quickstart.fio
-  fathom run --name=t --rw=randread --bs=4k --size=1g --ioengine=io_uring --iodepth=32 --direct=1
+  fathom run --name=t --rw=randread --size=1g --ioengine=io_uring --iodepth=32
 
 Called as `fio` (through a link or a copy), it takes fio's arguments directly.
 Exit codes: 0 done; 1 done, but a check failed; 2 not done, or not completely.";

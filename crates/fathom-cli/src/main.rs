@@ -33,6 +33,7 @@ mod table_pacing;
 mod target;
 mod target_stats;
 mod target_values;
+mod text_width;
 mod trace;
 mod version;
 mod words;

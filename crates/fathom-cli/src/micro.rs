@@ -8,6 +8,7 @@ use fathom_sys::thread;
 use crate::exit::ProgramEnd;
 use crate::output;
 use crate::table_format::TableFormat;
+use crate::text_width::fitted_sentences;
 
 /// Arguments of `fathom micro`.
 #[derive(Args, Clone, Debug)]
@@ -41,7 +42,11 @@ pub(crate) fn run(arguments: &MicroArguments) -> ProgramEnd {
     let Some(name) = arguments.name else {
         let one = |known: &fathom_lab::Experiment| format!("{}\n    {}\n", known.name, known.about);
         let list: String = micro_experiments().iter().map(one).collect();
-        return output::show(&list, "fathom: micro", ProgramEnd::Printed);
+        return output::show(
+            &fitted_sentences(&list),
+            "fathom: micro",
+            ProgramEnd::Printed,
+        );
     };
     let measure = match name {
         Name::TaskList => task_list,

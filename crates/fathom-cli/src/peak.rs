@@ -18,6 +18,7 @@ use crate::failure::with_hint;
 use crate::output::{self, Data, StandardStream};
 use crate::peak_against::{Against, different};
 use crate::peak_arguments::{PeakArguments, settings};
+use crate::text_width::fitted_sentences;
 
 /// Measures and prints the result. `words` are those of the whole command line.
 pub(crate) fn run(arguments: &PeakArguments, words: &[OsString]) -> ProgramEnd {
@@ -199,7 +200,7 @@ impl Talk {
 
     fn note(self, text: &str) {
         if !self.silent {
-            output::print(StandardStream::Error, text);
+            output::print(StandardStream::Error, &fitted_sentences(text));
         }
     }
 
@@ -246,9 +247,9 @@ fn report(
         text.push('\n');
         text
     } else if arguments.is_table() {
-        peak_matrix(record).unwrap_or_else(|| peak_table(record))
+        fitted_sentences(&peak_matrix(record).unwrap_or_else(|| peak_table(record)))
     } else {
-        peak_summary(record, other)
+        fitted_sentences(&peak_summary(record, other))
     };
     Data::Stdout.add(&text)?;
     let machine = record.machine.iter().filter(|_| !arguments.json);
@@ -256,7 +257,7 @@ fn report(
         let used = machine.engine_features.join(", ");
         output::print(
             StandardStream::Error,
-            &format!("kernel features used: {used}\n"),
+            &fitted_sentences(&format!("kernel features used: {used}")),
         );
     }
     for warning in &record.warnings {

@@ -278,7 +278,7 @@ const LIST_MAX: usize = 32;
 const EXAMPLES: &str = "\
 Examples:
   fathom peak /dev/nvme0n1
-  fathom peak --depth 1,8,64 --batch 1,8,64 --block 4k --seconds 0.5 /dev/nvme0n1
+  fathom peak --depth 1,8,64 --batch 1,8,64 --seconds 0.5 /dev/nvme0n1
   fathom peak --sweep --block 512 --cpu 1 --json /dev/nvme0n1 > before.json
   fathom peak --sweep --block 512 --cpu 1 --against before.json /dev/nvme0n1
   fathom peak --depth 32 --against '--engine libaio' /dev/nvme0n1

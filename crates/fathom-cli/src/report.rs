@@ -19,6 +19,7 @@ use fathom_setup::{RunError, RunEvent};
 use crate::layout_bar::LayoutBar;
 use crate::output::{self, Data, StandardStream};
 use crate::status::StatusLine;
+use crate::text_width::fitted_sentences;
 
 /// Report of a run: prints events as they happen and the record at the end.
 ///
@@ -228,8 +229,20 @@ impl Report {
     fn print(&mut self, record: &Record) {
         for format in self.formats.clone() {
             let text = fathom_report::render(record, format, self.terse_version);
-            self.data(&text);
+            self.data(&self.fitted(text, record, format));
         }
+    }
+
+    /// Breaks the caveats at the end of a text report for the terminal; fio's part, which scripts
+    /// read, stays as it is, and so does a report that goes to a file or a pipe.
+    fn fitted(&self, mut text: String, record: &Record, format: OutputFormat) -> String {
+        let is_seen = !self.to_file && io::stdout().is_terminal();
+        let caveats = fathom_report::caveats(record);
+        if is_seen && format == OutputFormat::Normal && text.ends_with(&caveats) {
+            text.truncate(text.len() - caveats.len());
+            text.push_str(&fitted_sentences(&caveats));
+        }
+        text
     }
 
     fn has_text(&self) -> bool {

@@ -19,6 +19,7 @@ use crate::output::{self, Data, StandardStream};
 use crate::table_format::TableFormat;
 use crate::table_hdd::HddArguments;
 use crate::table_pacing::PacingArguments;
+use crate::text_width::fitted_sentences;
 
 /// Arguments of `fathom table`.
 #[derive(Args, Clone, Debug)]
@@ -66,7 +67,11 @@ pub(crate) fn run(arguments: &TableArguments) -> ProgramEnd {
 
 fn make(arguments: &TableArguments) -> Result<ProgramEnd> {
     let Some(name) = &arguments.name else {
-        return Ok(output::show(&list(), "fathom: table", ProgramEnd::Printed));
+        return Ok(output::show(
+            &fitted_sentences(&list()),
+            "fathom: table",
+            ProgramEnd::Printed,
+        ));
     };
     let Some(experiment) = experiments().iter().find(|known| known.name == name) else {
         bail!("{name}: no such table\nhint: `fathom table` lists them");
@@ -227,7 +232,7 @@ Examples:
   fathom table io-pacing --test slow-shared,slow-held
   fathom table hdd-tags
   fathom table hdd-tags --markdown
-  fathom table hdd-tags --numjobs 128,512 --nr-requests 2048 --policy fair,elastic";
+  fathom table hdd-tags --numjobs 512 --nr-requests 2048 --policy fair,elastic";
 
 /// Default duration of a row.
 const SECONDS: u32 = 5;

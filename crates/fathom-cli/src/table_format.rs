@@ -2,7 +2,8 @@
 
 use clap::Args;
 use fathom_lab::Table;
-use fathom_sys::system::terminal_width;
+
+use crate::text_width::width;
 
 /// Options that select the format.
 #[derive(Args, Clone, Copy, Debug)]
@@ -32,17 +33,3 @@ impl TableFormat {
         }
     }
 }
-
-/// Returns the width to print for: `COLUMNS`, else that of the terminal on standard output.
-fn width() -> usize {
-    let asked = std::env::var("COLUMNS").ok();
-    let asked = asked
-        .and_then(|text| text.parse().ok())
-        .filter(|width| *width > 0);
-    asked
-        .or_else(|| terminal_width(std::io::stdout()).map(usize::from))
-        .unwrap_or(WIDTH)
-}
-
-/// Width of output that goes to no terminal.
-const WIDTH: usize = 80;

@@ -388,7 +388,7 @@ Examples:
   fathom target --null 8G
   fathom target --file disk.img --size 1G --listen 127.0.0.1:0
   fathom target examples/targets/paced.toml
-  fathom target --memory 1G --listen 0.0.0.0:4420 --host nqn.2014-08.org.nvmexpress:uuid:…
+  fathom target --memory 1G --listen 0.0.0.0:4420 --host nqn.2014-08.…
   fathom target stats --watch
 
 Prints a line per subsystem and address when it serves: `nqn … traddr … trsvcid … ns …`. The first
