@@ -26,8 +26,8 @@ pub use peak::{
 };
 pub use record::{
     CpuRecord, DirectionRecord, DiskRecord, Display, Idleness, JobRecord, LogRecord,
-    ModelledDevice, ModelledMachine, PerDirectionRecord, PriorityRecord, RECORD_VERSION, Record,
-    SyncRecord, Tolerated, VerifyRecord,
+    ModelledDevice, ModelledMachine, OwnCostRecord, PerDirectionRecord, PriorityRecord,
+    RECORD_VERSION, Record, SyncRecord, Tolerated, VerifyRecord,
 };
 pub use scheduling::{ProcessorsRecord, SchedulingRecord};
 pub use seeks::{SeekDistances, SeekRecord};

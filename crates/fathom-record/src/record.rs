@@ -174,6 +174,9 @@ pub struct JobRecord {
     /// Lives of blocks, with `block_error_percentiles`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_lives: Option<BlockLivesRecord>,
+    /// The tool's own cost; absent in virtual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_cost: Option<OwnCostRecord>,
     /// Worst stalls, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stalls: Vec<StallRecord>,
@@ -185,6 +188,15 @@ pub struct JobRecord {
     /// I/O logs, if the job has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogRecord>,
+}
+
+/// The tool's own cost, measured before the job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OwnCostRecord {
+    /// Time of a clock read.
+    pub clock_read_ns: u64,
+    /// Time per op of the job's loop over an engine without I/O, clock reads included.
+    pub loop_ns_per_op: Option<f64>,
 }
 
 /// I/O logs of one job.

@@ -65,6 +65,14 @@ pub(crate) fn job(entry: &ReportedJob<'_>, plus: bool) -> Object {
         lines.set("lines_dropped", log.lines_dropped);
         out.set("log", lines);
     }
+    if let Some(cost) = &job.own_cost {
+        let mut own = Object::new();
+        own.set("clock_read_ns", cost.clock_read_ns);
+        if let Some(ns) = cost.loop_ns_per_op {
+            own.set("loop_ns_per_op", ns);
+        }
+        out.set("own_cost", own);
+    }
     if !job.stalls.is_empty() {
         out.set("stalls", stall_objects(job));
     }

@@ -70,6 +70,7 @@ fn merge(group: &mut JobRecord, job: &JobRecord) {
         (None, Some(job)) => group.block_lives = Some(job.clone()),
         (_, None) => {}
     }
+    group.own_cost = group.own_cost.or(job.own_cost);
     stalls::merge(&mut group.stalls, &job.stalls);
     group.asynchronous |= job.asynchronous;
     let (left, right) = (&mut group.directions, &job.directions);

@@ -3,6 +3,7 @@
 
 mod affinity;
 mod bandwidth;
+mod calibration;
 mod cgroup;
 mod drive;
 mod engine_config;

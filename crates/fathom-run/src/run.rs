@@ -21,7 +21,7 @@ use fathom_host::machine::machine;
 use fathom_host::output_file::Stop;
 use fathom_job::{ClockSource, Plan, Settings};
 use fathom_log::{LineCounts, LogSummary, Logs, OpenLogs};
-use fathom_record::{JobRecord, LogRecord, RECORD_VERSION, Record, Warning};
+use fathom_record::{JobRecord, LogRecord, OwnCostRecord, RECORD_VERSION, Record, Warning};
 use fathom_setup::check::scheduler::SchedulerChange;
 use fathom_setup::collect;
 use fathom_setup::debug_output;
@@ -37,6 +37,7 @@ use fathom_sys::system;
 
 use crate::affinity::ThreadSettings;
 use crate::bandwidth::{BandwidthLog, OpenBandwidthLog};
+use crate::calibration::own_costs;
 use crate::cgroup;
 use crate::drive::{JobSpec, RunState};
 use crate::engine_config::engine_config;
@@ -128,6 +129,10 @@ fn run_stoppable(
     }
     let setups = &preflight.setups;
     let groups = cgroup::Made::by(plan);
+    let own_costs = match runs_jobs {
+        true => own_costs(setups, &clock),
+        false => Vec::new(),
+    };
     let baseline = Baseline::capture(setups, clock.now());
     let idle = settings.idle_profile;
     let idle = idle.map(|profile| IdleWatch::start(profile, &clock));
@@ -163,6 +168,7 @@ fn run_stoppable(
         outcomes,
         evidence,
         lines: finished.lines,
+        own_costs,
         warnings,
         begun,
     };
@@ -476,6 +482,8 @@ struct EndedRun {
     evidence: Evidence,
     /// Line counts of the I/O logs, by setup; empty without logs.
     lines: Vec<Option<LineCounts>>,
+    /// The tool's own cost, by setup; empty if no job was to run.
+    own_costs: Vec<OwnCostRecord>,
     warnings: Vec<Warning>,
     begun: Tick,
 }
@@ -492,6 +500,9 @@ fn record(plan: &Plan, preflight: Preflight, mut ended: EndedRun, clock: &Clock)
             lines_kept: lines.kept,
             lines_dropped: lines.dropped,
         });
+    }
+    for (job, cost) in jobs.iter_mut().zip(&ended.own_costs) {
+        job.own_cost = Some(*cost);
     }
     let validity = ended.evidence.judge(&preflight.setups, &jobs, &mean_depths);
     Record {

@@ -5,6 +5,7 @@
 
 mod contention;
 mod length;
+mod own_cost;
 mod run_checks;
 
 use fathom_core::{Direction, Nanos, OptionEffect};
@@ -79,6 +80,7 @@ pub(crate) fn judge_job(seen: &JobEvidence<'_>, run: &RunEvidence) -> Vec<Validi
         cpu_bound(seen),
         contention::contention(seen, run),
         contention::frequency(seen, run),
+        own_cost::judge(seen),
         bandwidth(seen),
         response_time(seen),
         length::length(seen),

@@ -54,6 +54,7 @@ fn every_document_is_as_published() {
         "fathom.validity.figures",
         "fathom.error_text",
         "fathom.log.lines_kept",
+        "fathom.own_cost.loop_ns_per_op",
         "fathom.stalls.cause",
         "fathom.read.resp_ns.bins",
         "fathom.trim.lag_ns.percentile",

@@ -1,6 +1,6 @@
 use crate::testing::plan;
 use fathom_host::backing::BackingStorage;
-use fathom_record::{CpuRecord, PerDirectionRecord};
+use fathom_record::{CpuRecord, OwnCostRecord, PerDirectionRecord};
 use fathom_setup::fixture::FakeFiles;
 use fathom_setup::translate::translate;
 use fathom_stats::Latency;
@@ -335,4 +335,33 @@ fn vsync_is_synchronous_and_buffered_whatever_its_own_queue() {
         check(&direct, "page_cache", None);
         check(&direct, "direct_io", Some(true));
     }
+}
+
+/// Judges a job whose loop takes 40 ns per op and whose clats are all `clat_ns`.
+fn own_cost(words: &str, clat_ns: u64) -> Option<Validity> {
+    let judged = judge(words, |record, _| {
+        let mut clat = Latency::new(true);
+        clat.record_n(clat_ns, 256);
+        record.directions.read.clat = Some(clat);
+        record.own_cost = Some(OwnCostRecord {
+            clock_read_ns: 20,
+            loop_ns_per_op: Some(40.0),
+        });
+    });
+    judged.into_iter().find(|it| it.check == "own_cost")
+}
+
+#[test]
+fn own_work_is_said_above_a_twentieth_of_the_median_clat() {
+    assert!(own_cost("", 1_000).is_some_and(|it| it.ok));
+    // 402: the middle of its bucket.
+    let near = own_cost("", 400).expect("a judgement");
+    assert!(!near.ok);
+    assert_eq!(
+        near.sentence,
+        "fathom's own work took 40 ns per op, 10 % of the median clat of 402 ns: up to that share \
+         of the latencies is not the storage's"
+    );
+    assert_eq!(own_cost("--ioengine=null", 10).map(|it| it.ok), None);
+    assert!(judge("", |_, _| {}).iter().all(|it| it.check != "own_cost"));
 }
