@@ -1,6 +1,8 @@
 //! Cost of submission: by the job itself, which blocks when the kernel does, and by offload
 //! workers.
 
+mod ops;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -74,6 +76,7 @@ pub fn aio_submit(
             ));
         }
     }
+    notes.extend(ops::note(&rows, DIRECTION));
     if stops() > 0 {
         notes.push("interrupted; the remaining runs are missing".into());
     }
@@ -222,11 +225,12 @@ fn row(
     let micros = |path: &str| number(path).map_or(Cell::Missing, |ns| Cell::Ratio(ns / 1e3));
     let queued = job.and_then(|job| job.pointer(&format!("/fathom/{direction}/queued_ns/mean")));
     let cpu = |name: &str| job.and_then(|job| job[name].as_f64()).unwrap_or(0.0);
+    let count = ops::ops(job, direction);
     let mut row = vec![
         text(target.name),
         text(engine),
         text(mode),
-        text(direction),
+        ops::direction_cell(direction, count),
         number("/iops").map_or(Cell::Missing, Cell::Rate),
         number("/bw").map_or(Cell::Missing, Cell::Rate),
         micros("/slat_ns/mean"),
@@ -241,6 +245,7 @@ fn row(
         }),
     ];
     row.extend(published(target, engine, mode, direction));
+    row.push(count.map_or(Cell::Missing, Cell::Count));
     row
 }
 
@@ -323,8 +328,12 @@ fn columns() -> Vec<Column> {
         tenths("published_slat_us_max", "max", "published slat, µs"),
         tenths("published_clat_us_mean", "mean", "published clat, µs"),
         tenths("published_clat_us_p99", "p99", "published clat, µs"),
+        Column::hidden("ops"),
     ]
 }
+
+/// Column of the direction.
+const DIRECTION: usize = 3;
 
 /// The published figures.
 const PUBLISHED: &str = include_str!("../reference/aio-submit-latency.csv");
@@ -347,7 +356,8 @@ mod tests {
     fn only_libaio_buffered_has_published_figures() {
         let job = serde_json::json!({
             "usr_cpu": 1.5, "sys_cpu": 2.0,
-            "read": {"iops": 151.2, "bw": 604, "slat_ns": {"mean": 6500, "max": 87000},
+            "read": {"total_ios": 700,
+                     "iops": 151.2, "bw": 604, "slat_ns": {"mean": 6500, "max": 87000},
                      "clat_ns": {"mean": 1e6, "percentile": {"99.000000": 2_000_000}}},
             "fathom": {"read": {"queued_ns": {"mean": 500}}},
         });
@@ -359,6 +369,8 @@ mod tests {
             Some(&job),
         );
         assert_eq!(row.len(), columns().len());
+        assert_eq!(row[DIRECTION].text(), "read *");
+        assert_eq!(row.last(), Some(&Cell::Count(700)));
         assert_eq!(row[6], Cell::Ratio(6.5));
         assert_eq!(row[8], Cell::Ratio(0.5));
         assert_eq!(row[10], Cell::Ratio(2000.0));

@@ -4,14 +4,14 @@
 //! Ratios are computed per repeat; the median over repeats is printed.
 
 mod generation_map;
+mod span;
 mod tags;
 mod task_list;
 
-use std::sync::Barrier;
-use std::thread;
-
 use crate::median::{NOTE, median};
 use crate::table::{Cell, Column, Experiment, Table};
+
+use span::{Sample, Span, sharing_notes};
 
 pub use generation_map::generation_map;
 pub use tags::tags;
@@ -30,24 +30,32 @@ pub struct Micro<'a> {
 }
 
 /// Implementation under test: its name and its total rate per second with a number of threads.
-type Variant<'a> = (&'static str, &'a dyn Fn(u32) -> f64);
+type Variant<'a> = (&'static str, &'a dyn Fn(u32) -> Sample);
 
-/// Measures the rates of each variant, repeat by repeat.
-fn rates(variants: &[Variant<'_>], threads: u32, repeats: u32) -> Vec<Vec<f64>> {
-    let mut rates = vec![Vec::new(); variants.len()];
+/// Measures each variant, repeat by repeat.
+fn samples(variants: &[Variant<'_>], threads: u32, repeats: u32) -> Vec<Vec<Sample>> {
+    let mut samples = vec![Vec::new(); variants.len()];
     for _ in 0..repeats {
-        for (rates, (_, rate)) in rates.iter_mut().zip(variants) {
-            rates.push(rate(threads));
+        for (samples, (_, measure)) in samples.iter_mut().zip(variants) {
+            samples.push(measure(threads));
         }
     }
-    rates
+    samples
 }
 
 /// Returns a row per variant: threads, name, median rate with its interval, and the ratio to each
-/// of the first `beside` variants with its interval.
+/// of the first `beside` variants with its interval; last the median wait for a processor.
 fn rows(variants: &[Variant<'_>], beside: usize, threads: u32, repeats: u32) -> Vec<Vec<Cell>> {
-    let rates = rates(variants, threads, repeats);
-    let row = |((name, _), own): (&Variant<'_>, &Vec<f64>)| {
+    let samples = samples(variants, threads, repeats);
+    let each = |samples: &Vec<Sample>, of: fn(&Sample) -> f64| samples.iter().map(of).collect();
+    let rates = samples
+        .iter()
+        .map(|samples| each(samples, |one| one.per_second));
+    let rates: Vec<Vec<f64>> = rates.collect();
+    let waits = samples
+        .iter()
+        .map(|samples| median(each(samples, |one| one.waited_percent))[1]);
+    let row = |(((name, _), own), waited): ((&Variant<'_>, &Vec<f64>), f64)| {
         let [low, median, high] = median(own.clone());
         let mut row = vec![
             Cell::Count(threads.into()),
@@ -61,9 +69,10 @@ fn rows(variants: &[Variant<'_>], beside: usize, threads: u32, repeats: u32) -> 
             let [low, ratio, high] = crate::median::median(ratios.collect());
             row.extend([ratio, low, high].map(Cell::Ratio));
         }
+        row.push(Cell::Tenths(waited));
         row
     };
-    variants.iter().zip(&rates).map(row).collect()
+    variants.iter().zip(&rates).zip(waits).map(row).collect()
 }
 
 /// Names of a table's columns.
@@ -99,6 +108,7 @@ impl ColumnNames<'_> {
                     }),
             );
         }
+        columns.push(Column::hidden("waited_percent"));
         columns
     }
 }
@@ -109,46 +119,20 @@ fn table(
     columns: &ColumnNames<'_>,
     variants: &[Variant<'_>],
     config: &Micro<'_>,
-    notes: Vec<String>,
+    mut notes: Vec<String>,
 ) -> Table {
     let baselines = columns.baselines.len();
     let rows = |threads| rows(variants, baselines, threads, config.repeats);
+    let rows: Vec<_> = (1..=config.threads).flat_map(rows).collect();
+    let columns = columns.columns();
+    notes.extend(sharing_notes(&rows, THREADS, columns.len() - 1));
     Table {
         experiment,
-        columns: columns.columns(),
-        rows: (1..=config.threads).flat_map(rows).collect(),
+        columns,
+        rows,
         notes,
         panels: Vec::new(),
     }
-}
-
-/// Returns the time from the first thread's start of `work` to the last one's end.
-fn span_ns(now_ns: &(dyn Fn() -> u64 + Sync), threads: u32, work: impl Fn(u32) + Sync) -> u64 {
-    let barrier = Barrier::new(threads as usize);
-    let one = |thread: u32| {
-        barrier.wait();
-        let begun = now_ns();
-        work(thread);
-        (begun, now_ns())
-    };
-    let one = &one;
-    let spans: Vec<(u64, u64)> = thread::scope(|scope| {
-        let running: Vec<_> = (0..threads)
-            .map(|thread| scope.spawn(move || one(thread)))
-            .collect();
-        running
-            .into_iter()
-            .filter_map(|thread| thread.join().ok())
-            .collect()
-    });
-    let first = spans.iter().map(|span| span.0).min().unwrap_or(0);
-    let last = spans.iter().map(|span| span.1).max().unwrap_or(0);
-    last.saturating_sub(first).max(1)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a rate")]
-fn per_second(count: u64, span_ns: u64) -> f64 {
-    count as f64 * 1e9 / span_ns as f64
 }
 
 /// Returns all micro-benchmarks.
@@ -156,6 +140,9 @@ fn per_second(count: u64, span_ns: u64) -> f64 {
 pub const fn micro_experiments() -> &'static [Experiment] {
     &EXPERIMENTS
 }
+
+/// Column of the number of threads.
+const THREADS: usize = 0;
 
 const EXPERIMENTS: [Experiment; 3] = [
     task_list::EXPERIMENT,
@@ -169,11 +156,17 @@ mod tests {
 
     #[test]
     fn ratios_are_relative_to_the_first_variant() {
-        let variants: [Variant<'_>; 2] =
-            [("one", &|_| 2.0), ("other", &|threads| f64::from(threads))];
+        let sample = |per_second, waited_percent| Sample {
+            per_second,
+            waited_percent,
+        };
+        let one = |_| sample(2.0, 0.0);
+        let other = |threads: u32| sample(f64::from(threads), 7.0);
+        let variants: [Variant<'_>; 2] = [("one", &one), ("other", &other)];
         let rows = rows(&variants, 1, 3, 5);
         assert_eq!(rows[0][5], Cell::Ratio(1.0));
         assert_eq!(rows[1][5], Cell::Ratio(1.5));
+        assert_eq!(rows[1].last(), Some(&Cell::Tenths(7.0)));
     }
 
     #[test]

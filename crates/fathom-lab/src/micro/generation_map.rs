@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use fathom_workload::{Change, Content, Generation, GenerationMap, MapLayout};
 
-use super::{ColumnNames, Micro, NOTE, Variant, per_second, rows};
+use super::{ColumnNames, Micro, NOTE, Sample, Span, THREADS, Variant, rows, sharing_notes};
 use crate::table::{Experiment, Table};
 
 /// The experiment.
@@ -45,15 +45,16 @@ pub fn generation_map(config: &Micro<'_>) -> Table {
         let variants: [Variant<'_>; 2] = [(array_name, &array), (map_name, &map)];
         table.rows.extend(rows(&variants, 1, 1, config.repeats));
     }
+    let waited = table.columns.len() - 1;
+    table
+        .notes
+        .extend(sharing_notes(&table.rows, THREADS, waited));
     table
 }
 
 /// Returns the blocks per second of `one`, on the calling thread.
-fn rate(config: &Micro<'_>, one: impl Fn(u64)) -> f64 {
-    let begun = (config.now_ns)();
-    (0..OPS).for_each(one);
-    let span = (config.now_ns)().saturating_sub(begun);
-    per_second(OPS, span.max(1))
+fn rate(config: &Micro<'_>, one: impl Fn(u64)) -> Sample {
+    Span::here(config.now_ns, || (0..OPS).for_each(one)).rate(OPS)
 }
 
 /// Returns a map of this many blocks, with its memory.

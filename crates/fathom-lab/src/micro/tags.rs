@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use fathom_block::{Policy, TagSet, TagSetConfig};
 
-use super::{ColumnNames, Micro, NOTE, Variant, per_second, span_ns, table};
+use super::{ColumnNames, Micro, NOTE, Span, Variant, table};
 use crate::table::{Experiment, Table};
 
 /// The experiment.
@@ -22,8 +22,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 pub fn tags(config: &Micro<'_>) -> Table {
     let Micro { now_ns, .. } = *config;
     let all = |threads: u32, pair: &(dyn Fn(u32) + Sync)| {
-        let span = span_ns(now_ns, threads, pair);
-        per_second(u64::from(threads) * u64::from(PAIRS), span)
+        let span = Span::of(now_ns, threads, pair);
+        span.rate(u64::from(threads) * u64::from(PAIRS))
     };
     let bitmap = |threads| {
         let bits = Mutex::new(0_u64);

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use crossbeam_queue::SegQueue;
 use fathom_core::{CompletionList, Slot};
 
-use super::{ColumnNames, Micro, NOTE, Variant, per_second, span_ns, table};
+use super::{ColumnNames, Micro, NOTE, Span, Variant, table};
 use crate::plot::{Axis, Panel, Point, Scale, Series};
 use crate::table::{Cell, Column, Experiment, Table};
 
@@ -25,8 +25,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 pub fn task_list(config: &Micro<'_>) -> Table {
     let Micro { now_ns, .. } = *config;
     let all = |threads: u32, add: &(dyn Fn(SlotRange) + Sync)| {
-        let span = span_ns(now_ns, threads, |thread| add(SlotRange(thread)));
-        per_second(u64::from(threads) * u64::from(ADDS), span)
+        let span = Span::of(now_ns, threads, |thread| add(SlotRange(thread)));
+        span.rate(u64::from(threads) * u64::from(ADDS))
     };
     let spin_lock = |threads| {
         let list = SpinLocked::new(threads * ADDS);
@@ -115,7 +115,8 @@ fn panels(rows: &[Vec<Cell>]) -> Vec<Panel> {
     let of = rows
         .iter()
         .filter(|row| row[1] == Cell::Text(LOCK_FREE.into()));
-    let known = of.filter_map(|row| Some(Point::new(row[0].number()?, row[8].number())));
+    let known =
+        of.filter_map(|row| Some(Point::new(row[0].number()?, row[PUBLISHED_COLUMN].number())));
     let known = Series::published("lock-free, published", 1, known);
     ratio.series.extend(Some(known).filter(Series::has_values));
     vec![panel("million pushes per second", [2, 3, 4], 1e6), ratio]
@@ -179,6 +180,9 @@ const LOCK_FREE: &str = "lock-free";
 /// Pushes per thread and repeat: at least 10 ms, so that all threads run at the same time. With a
 /// hundredth of it, one thread is done before the next one is woken.
 const ADDS: u32 = 1_000_000;
+
+/// Column of the published ratio, after that of the waits.
+const PUBLISHED_COLUMN: usize = 9;
 
 /// About 20 % more pushes; the number of threads was not published.
 const PUBLISHED: f64 = 1.2;
