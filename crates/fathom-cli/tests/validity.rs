@@ -86,7 +86,7 @@ fn a_loop_device_over_a_cached_file_is_no_disk() {
     let Some(report) = in_namespace(&folder, LOOP, words) else {
         return;
     };
-    doubts(&report, "storage", "loop");
+    doubts(&report, "storage", "even for direct I/O");
 }
 
 #[test]

@@ -48,6 +48,15 @@ impl JobBacking {
         }
     }
 
+    /// Returns the disks at the bottom, which are not made of others.
+    pub fn bottom_disks(&self) -> impl Iterator<Item = &HostDevice> {
+        self.devices.iter().filter(|device| {
+            device.whole_disk() == **device
+                && device.attribute("loop/backing_file").is_none()
+                && device.slaves().is_empty()
+        })
+    }
+
     /// Returns whether all files are in memory.
     pub fn is_memory(&self) -> bool {
         self.memory

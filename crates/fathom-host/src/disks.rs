@@ -31,6 +31,23 @@ impl DiskWatch {
         Self { disks, since: now }
     }
 
+    /// Reads the counters of these disks alone.
+    #[must_use]
+    pub fn of(disks: Vec<HostDevice>, now: Tick) -> Self {
+        let read = |disk: HostDevice| Counters::read(&disk).map(|counters| (disk, counters));
+        Self {
+            disks: disks.into_iter().filter_map(read).collect(),
+            since: now,
+        }
+    }
+
+    /// Returns true if one of the disks is a loop device.
+    #[must_use]
+    pub fn has_loop(&self) -> bool {
+        let mut disks = self.disks.iter();
+        disks.any(|(disk, _)| disk.attribute("loop/backing_file").is_some())
+    }
+
     /// Returns each disk's activity since the start. A disk that was removed meanwhile is left out.
     #[must_use]
     pub fn finish(&self, now: Tick) -> Vec<DiskRecord> {

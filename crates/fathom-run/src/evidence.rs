@@ -10,7 +10,7 @@ use std::path::Path;
 use fathom_core::Tick;
 use fathom_host::allocated_extents::{AllocatedBytes, allocated_bytes};
 use fathom_host::backing::{BackingStorage, JobBacking, backing_storage};
-use fathom_host::block_tree::BlockTree;
+use fathom_host::block_tree::{BlockTree, HostDevice};
 use fathom_host::control_groups::{ControlGroups, CpuLimit, MemoryLimit};
 use fathom_host::disks::DiskWatch;
 use fathom_host::page_cache::{CachedBytes, cached_bytes};
@@ -37,6 +37,8 @@ pub(crate) struct Baseline {
     cached: Vec<CachedBytes>,
     processor: Option<CpuLimit>,
     processors: ProcessorWatch,
+    /// Disks beneath loop devices.
+    beneath_loops: Option<DiskWatch>,
     /// CPUs on which each job may run.
     cpus: Vec<Vec<u32>>,
     since: Tick,
@@ -63,6 +65,8 @@ pub(crate) struct Evidence {
     pub(crate) processors: ProcessorUse,
     /// CPUs on which each job may run.
     cpus: Vec<Vec<u32>>,
+    /// Bytes that the disks beneath loop devices read.
+    loop_read_bytes: Option<u64>,
 }
 
 impl Baseline {
@@ -71,8 +75,12 @@ impl Baseline {
         let tree = BlockTree::default();
         let cpus = cpus_of_each(setups);
         let all: BTreeSet<u32> = cpus.iter().flatten().copied().collect();
+        let disks = DiskWatch::start(paths(setups), &tree, now);
+        let bottoms = || bottom_disks(&all_beneath(setups, &tree));
+        let beneath_loops = disks.has_loop().then(|| DiskWatch::of(bottoms(), now));
         Self {
-            disks: DiskWatch::start(paths(setups), &tree, now),
+            disks,
+            beneath_loops,
             cpu: system::cpu_times(),
             device_bytes: bytes_from_devices(),
             cached: setups.iter().map(cached_of).collect(),
@@ -103,6 +111,7 @@ impl Baseline {
         let processor = self.processor.zip(groups.cpu_limit());
         Evidence {
             io_limits: io_limits(&groups, &beneath),
+            loop_read_bytes: self.beneath_loops.map(|disks| read_bytes_of(&disks, now)),
             processors: self.processors.finish(now, processor),
             cpus: self.cpus,
             processor: processor.map(|(before, after)| (before, after, wall_ns)),
@@ -161,6 +170,7 @@ impl Evidence {
             disk_write_bytes: self.disk_write_bytes(),
             processor: self.processor,
             io_limits: self.io_limits.clone(),
+            loop_read_bytes: self.loop_read_bytes,
             processors: Some(self.processors.record).filter(|used| used.cpus > 0),
         };
         let clones = jobs.chunk_by(|one, next| one.setup.place.section == next.setup.place.section);
@@ -226,6 +236,23 @@ fn all_beneath(setups: &[JobSetup], tree: &BlockTree) -> Vec<JobBacking> {
         below
     };
     setups.iter().map(&mut look).collect()
+}
+
+/// Returns the disks at the bottom of the jobs' storage, each once.
+fn bottom_disks(beneath: &[JobBacking]) -> Vec<HostDevice> {
+    let mut disks: Vec<HostDevice> = Vec::new();
+    for disk in beneath.iter().flat_map(JobBacking::bottom_disks) {
+        if !disks.contains(disk) {
+            disks.push(disk.clone());
+        }
+    }
+    disks
+}
+
+/// Returns the bytes that these disks have read since the start.
+fn read_bytes_of(disks: &DiskWatch, now: Tick) -> u64 {
+    let each = disks.finish(now);
+    each.iter().map(|disk| disk.read_sectors * 512).sum()
 }
 
 /// Returns the control-group limits on I/O to the devices beneath the run's files.

@@ -7,6 +7,7 @@ mod contention;
 mod length;
 mod own_cost;
 mod run_checks;
+mod storage;
 
 use fathom_core::{Direction, Nanos, OptionEffect};
 use fathom_host::allocated_extents::{AllocatedBytes, HOLES_PERCENT_MIN};
@@ -64,6 +65,8 @@ pub(crate) struct RunEvidence {
     pub(crate) processor: Option<(CpuLimit, CpuLimit, u64)>,
     /// Control-group limits on I/O to the run's devices.
     pub(crate) io_limits: Vec<String>,
+    /// Bytes that the disks beneath loop devices read, for any process; `None` without such.
+    pub(crate) loop_read_bytes: Option<u64>,
     /// Use of the processors on which jobs may run.
     pub(crate) processors: Option<ProcessorsRecord>,
 }
@@ -71,7 +74,7 @@ pub(crate) struct RunEvidence {
 /// Judges one job by every check that applies.
 pub(crate) fn judge_job(seen: &JobEvidence<'_>, run: &RunEvidence) -> Vec<Validity> {
     let judgements = [
-        storage(seen),
+        storage::storage(seen, run),
         page_cache(seen, run),
         direct_io(seen),
         written(seen),
@@ -119,35 +122,6 @@ pub(crate) fn judge_clones(clones: &[Vec<Validity>]) -> Vec<Validity> {
     merged
 }
 
-/// Checks that the files are on a device.
-fn storage(seen: &JobEvidence<'_>) -> Option<Validity> {
-    let JobBacking {
-        files,
-        memory,
-        cached_loop,
-        ..
-    } = &seen.below;
-    if moved(seen) == 0 {
-        return None;
-    }
-    let sentence = match (memory, cached_loop) {
-        (Some((count, place)), _) if count == files => {
-            format!("the files are in memory ({place}): no device was measured")
-        }
-        (Some((count, place)), _) => {
-            format!(
-                "{count} of {files} files are in memory ({place}): no device was measured there"
-            )
-        }
-        (None, Some(device)) => format!(
-            "{device} uses the page cache of its backing file: reads may come from memory and \
-             writes stay there (`losetup --direct-io=on` reaches the disk)"
-        ),
-        (None, None) => return None,
-    };
-    Some(validity("storage", false, sentence, Vec::new()))
-}
-
 /// Checks that the job read written data: holes read as zeros, without the device.
 fn written(seen: &JobEvidence<'_>) -> Option<Validity> {
     let AllocatedBytes { total_bytes, .. } = seen.filled;
@@ -174,7 +148,7 @@ fn page_cache(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     if options.direct || !seen.setup.has_local_data() || moved(seen) == 0 {
         return None;
     }
-    if seen.below.is_memory() {
+    if seen.below.is_memory() || seen.below.cached_loop.is_some() {
         return None; // reported by `storage`
     }
     let writes = (uses(options, Direction::Write)).then(|| cached_writes(seen, run));
@@ -255,7 +229,8 @@ fn direct_io(seen: &JobEvidence<'_>) -> Option<Validity> {
     if !seen.job.options.engine.bypasses_cache {
         return Some(validity("direct_io", false, DIRECT_MMAP.into(), Vec::new()));
     }
-    if seen.below.memory.is_some() || seen.shares_with_buffered {
+    let is_cached = seen.below.memory.is_some() || seen.below.cached_loop.is_some();
+    if is_cached || seen.shares_with_buffered {
         return None; // the page cache tells nothing about this job
     }
     let (before, after) = (seen.cached_before.percent(), seen.cached_after.percent());

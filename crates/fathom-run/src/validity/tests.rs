@@ -32,6 +32,7 @@ pub(super) fn judge(words: &str, change: impl FnOnce(&mut JobRecord, &mut Seen))
         shares_with_buffered: false,
         processors: JobProcessors::default(),
         used: None,
+        loop_read_bytes: None,
     };
     change(&mut record, &mut seen);
     let evidence = JobEvidence {
@@ -60,6 +61,7 @@ pub(super) fn judge(words: &str, change: impl FnOnce(&mut JobRecord, &mut Seen))
         processor: None,
         io_limits: Vec::new(),
         processors: seen.used,
+        loop_read_bytes: seen.loop_read_bytes,
     };
     judge_job(&evidence, &run)
 }
@@ -75,6 +77,7 @@ pub(super) struct Seen {
     shares_with_buffered: bool,
     pub(super) processors: JobProcessors,
     pub(super) used: Option<ProcessorsRecord>,
+    loop_read_bytes: Option<u64>,
 }
 
 #[track_caller]
@@ -219,6 +222,7 @@ pub(super) fn run_of(stolen_us: u64) -> RunEvidence {
         disk_write_bytes: None,
         processor: None,
         processors: None,
+        loop_read_bytes: None,
         io_limits: Vec::new(),
         cpu: Some((
             CpuTimes::default(),
@@ -280,6 +284,34 @@ fn one_file_in_memory_or_on_cached_loop_fails_storage() {
         });
     });
     check(&cached_loop, "storage", Some(false));
+}
+
+#[test]
+fn reads_through_a_cached_loop_device_are_compared_with_those_of_the_disk_beneath() {
+    let beneath = |words: &str, bytes| {
+        judge(words, |_, seen| {
+            seen.below.add(&BackingStorage {
+                cached_loop: Some("loop0".into()),
+                ..BackingStorage::default()
+            });
+            seen.loop_read_bytes = bytes;
+        })
+    };
+    for (bytes, words) in [
+        (
+            Some(MIB / 4),
+            "at least 75 % of the bytes read came from memory",
+        ),
+        (Some(9 * MIB), "reads may come from memory"),
+        (None, "reads may come from memory"),
+    ] {
+        let judged = beneath("--direct=1", bytes);
+        check(&judged, "storage", Some(false));
+        assert!(judged[0].sentence.contains(words), "{judged:?}");
+        // The cache above the device tells nothing.
+        check(&judged, "direct_io", None);
+        check(&beneath("", bytes), "page_cache", None);
+    }
 }
 
 #[test]
