@@ -155,6 +155,10 @@ pub struct JobRecord {
     /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduling: Option<SchedulingRecord>,
+    /// Use of the processors on which the job may run, while it ran; `None` for most of many
+    /// clones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processors: Option<ProcessorsRecord>,
     /// Ops in flight at each issue, in buckets 1, 2, 4, 8, 16, 32, ≥ 64.
     pub depth_level: [u64; 7],
     /// Ops per submission, in buckets 0, ≤ 4, ≤ 8, ≤ 16, ≤ 32, ≤ 64, > 64.

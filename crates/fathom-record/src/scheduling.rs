@@ -33,8 +33,8 @@ impl SchedulingRecord {
     }
 }
 
-/// Use of the processors on which the jobs may run, from the start of the first job to the end of
-/// the last.
+/// Use of the processors on which jobs may run: all of them, from the start of the first job to the
+/// end of the last, or one job, from its start to its end.
 ///
 /// Times are summed over these processors. Those of the kernel's `/proc/stat` have a resolution of
 /// 10 ms.
@@ -71,6 +71,16 @@ pub struct ProcessorsRecord {
 }
 
 impl ProcessorsRecord {
+    /// Returns the busy share of the processors, percent 0–100; `None` if they were not observed
+    /// for a tick.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a share")]
+    pub fn busy_percent(&self) -> Option<f64> {
+        let all_us = self.cpus.saturating_mul(self.wall_us);
+        let share = self.busy_us as f64 * 100.0 / all_us.max(1) as f64;
+        (all_us >= 10_000).then(|| share.min(100.0))
+    }
+
     /// Returns the CPU time of other programs, of the kernel on their behalf, and of interrupts.
     #[must_use]
     pub const fn others_us(&self) -> u64 {

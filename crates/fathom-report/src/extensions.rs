@@ -49,6 +49,10 @@ pub(crate) fn job(entry: &ReportedJob<'_>, plus: bool) -> Object {
     if let Some(found) = &job.scheduling {
         out.set("scheduling", scheduling(found));
     }
+    // Those of a group's members overlap, and have no sum.
+    if let Some(found) = job.processors.filter(|_| entry.members == 1) {
+        out.set("processors", processors(&found));
+    }
     if let Some(text) = &job.error_text {
         out.set("error_text", text.as_str());
     }

@@ -71,6 +71,8 @@ pub(crate) struct JobSpec {
     pub(crate) trace: Trace,
     /// Reason to end before the first op.
     pub(crate) early_end: Option<EarlyEnd>,
+    /// Observe the use of its processors.
+    pub(crate) watches_processors: bool,
 }
 
 /// State shared by the threads of a run.
@@ -144,6 +146,7 @@ pub(crate) fn run_job(spec: JobSpec, handles: &JobHandles<'_>) -> JobOutcome {
             offload: offload.clone(),
             kernel_threads: info.kernel_threads,
             has_peer: info.storage == Storage::Peer,
+            watches_processors: spec.watches_processors,
         };
         let engine = trace.around(engine, outcome.thread_id, handles.say);
         let work = Work {
@@ -194,6 +197,7 @@ struct JobContext<'a> {
     kernel_threads: bool,
     /// The engine has a peer to connect to.
     has_peer: bool,
+    watches_processors: bool,
 }
 
 /// Selects the loop: one monomorphised per fast engine, one shared by all others.
@@ -245,7 +249,7 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     let mut worker = worker_of(work, capabilities, &clock)?;
     worker.join_flow();
     let waits = ProcessorWaits::open();
-    let mut watched = ThreadWatch::new();
+    let mut watched = ThreadWatch::new(context.watches_processors, clock.now());
     (handles.ready)();
     handles.barrier.pass();
     if context.hooks.has_prerun() {
@@ -281,8 +285,10 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
         offload::so_far(own, told, context.kernel_threads)
     };
     let driven = drive(&mut worker, &mut engine, handles, waits, &so_far, watch);
-    outcome.cpu = watched.cpu(clock.now());
+    let ended = clock.now();
+    outcome.cpu = watched.cpu(ended);
     outcome.scheduling = watched.final_scheduling();
+    outcome.processors = watched.processors(ended);
     if context.kernel_threads {
         outcome.cpu.system_us += helpers_us(thread_id, offload::at_work(told));
     }
@@ -509,6 +515,7 @@ mod tests {
             verify_threads: VerifyThreads::default(),
             trace: Trace::default(),
             early_end: None,
+            watches_processors: false,
         };
         let (shared, control) = (RunState::new(clock), Control::default());
         let (barrier, cell) = (StartBarrier::default(), ProgressCell::default());

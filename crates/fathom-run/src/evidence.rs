@@ -14,9 +14,9 @@ use fathom_host::block_tree::{BlockTree, HostDevice};
 use fathom_host::control_groups::{ControlGroups, CpuLimit, MemoryLimit};
 use fathom_host::disks::DiskWatch;
 use fathom_host::page_cache::{CachedBytes, cached_bytes};
-use fathom_host::processors::{ProcessorUse, ProcessorWatch};
+use fathom_host::processors::ProcessorWatch;
 use fathom_host::storage::{number_under, storage_under};
-use fathom_record::{DiskRecord, JobRecord, StorageRecord, Validity};
+use fathom_record::{DiskRecord, JobRecord, ProcessorsRecord, StorageRecord, Validity};
 use fathom_setup::translate::JobSetup;
 use fathom_setup::translate::pattern::writes;
 use fathom_sys::system::{self, CpuTimes};
@@ -62,7 +62,7 @@ pub(crate) struct Evidence {
     /// Control-group limits on I/O to the devices of the run.
     io_limits: Vec<String>,
     /// Use of the processors on which jobs may run.
-    pub(crate) processors: ProcessorUse,
+    pub(crate) processors: Option<ProcessorsRecord>,
     /// CPUs on which each job may run.
     cpus: Vec<Vec<u32>>,
     /// Bytes that the disks beneath loop devices read.
@@ -154,7 +154,7 @@ impl Evidence {
                 below: self.beneath[index].clone(),
                 shares_with_buffered: (setup.files.iter())
                     .any(|file| buffered_files.contains(file.path.as_str())),
-                processors: self.processors_of(index),
+                processors: self.processors_of(index, records),
             }
         });
         let jobs: Vec<_> = jobs.collect();
@@ -171,7 +171,7 @@ impl Evidence {
             processor: self.processor,
             io_limits: self.io_limits.clone(),
             loop_read_bytes: self.loop_read_bytes,
-            processors: Some(self.processors.record).filter(|used| used.cpus > 0),
+            processors: self.processors,
         };
         let clones = jobs.chunk_by(|one, next| one.setup.place.section == next.setup.place.section);
         let mut validity: Vec<_> = clones
@@ -184,14 +184,22 @@ impl Evidence {
         validity
     }
 
-    /// Returns the processors of a job.
-    fn processors_of(&self, index: usize) -> JobProcessors {
+    /// Returns the processors of a job, and the jobs that ran on them beside it.
+    fn processors_of(&self, index: usize, records: &[JobRecord]) -> JobProcessors {
         let own = &self.cpus[index];
-        let shares = |cpus: &&Vec<u32>| cpus.iter().any(|cpu| own.contains(cpu));
+        let span = |record: &JobRecord| {
+            let end_ms = record.start_ms + record.cpu.wall_us / 1_000;
+            (record.start_ms, end_ms)
+        };
+        let (start, end) = span(&records[index]);
+        let shares = |(cpus, record): &(&Vec<u32>, &JobRecord)| {
+            let (other_start, other_end) = span(record);
+            let ran = record.scheduling.is_some() && other_start <= end && start <= other_end;
+            ran && cpus.iter().any(|cpu| own.contains(cpu))
+        };
         JobProcessors {
             cpus: own.len(),
-            busy_percent: self.processors.busy_percent(own),
-            jobs: self.cpus.iter().filter(shares).count(),
+            jobs: self.cpus.iter().zip(records).filter(shares).count(),
         }
     }
 
@@ -323,4 +331,4 @@ fn bytes_from_devices() -> Option<u64> {
 /// Files sampled per job. A guess: more would rarely change the judgement.
 const FILES_DESCRIBED: usize = 64;
 /// Clones sampled per job. A guess, for the same reason.
-const CLONES_ASKED: u32 = 8;
+pub(crate) const CLONES_ASKED: u32 = 8;

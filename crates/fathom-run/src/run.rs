@@ -41,7 +41,7 @@ use crate::calibration::own_costs;
 use crate::cgroup;
 use crate::drive::{JobSpec, RunState};
 use crate::engine_config::engine_config;
-use crate::evidence::{Baseline, Evidence};
+use crate::evidence::{Baseline, CLONES_ASKED, Evidence};
 use crate::file_locks::FileLocks;
 use crate::gtod::Gtod;
 use crate::hooks::Hooks;
@@ -469,6 +469,7 @@ fn launches(
                 recording: Recording::of(setup, stop),
                 verify_threads: VerifyThreads::of(&job.options),
                 early_end: setup.early_end.clone(),
+                watches_processors: setup.place.clone < CLONES_ASKED,
             },
         }
     });
@@ -508,7 +509,7 @@ fn record(plan: &Plan, preflight: Preflight, mut ended: EndedRun, clock: &Clock)
     Record {
         jobs,
         disks: ended.evidence.disks,
-        processors: Some(ended.evidence.processors.record).filter(|used| used.cpus > 0),
+        processors: ended.evidence.processors,
         machine: Some(machine(clock, ended.evidence.storage, features)),
         validity,
         warnings: ended.warnings,

@@ -1,8 +1,8 @@
 //! Resources of a job's thread over the measured part of the job: CPU time, faults, scheduling.
 
 use fathom_core::Tick;
-use fathom_host::processors::own_mhz;
-use fathom_record::{CpuRecord, SchedulingRecord};
+use fathom_host::processors::{ProcessorTimes, own_mhz};
+use fathom_record::{CpuRecord, ProcessorsRecord, SchedulingRecord};
 use fathom_sys::thread::{self, ScheduleTimes, ThreadSchedule, Usage};
 
 /// Observer of the calling thread.
@@ -12,16 +12,20 @@ use fathom_sys::thread::{self, ScheduleTimes, ThreadSchedule, Usage};
 #[derive(Default)]
 pub(crate) struct ThreadWatch {
     schedule: Option<ThreadSchedule>,
+    /// Times of the processors on which the thread may run.
+    processors: Option<ProcessorTimes>,
     before: ScheduleTimes,
     usage: Usage,
     begun: Tick,
 }
 
 impl ThreadWatch {
-    /// Prepares to observe the calling thread.
-    pub(crate) fn new() -> Self {
+    /// Prepares to observe the calling thread, with its processors if asked.
+    pub(crate) fn new(with_processors: bool, now: Tick) -> Self {
+        let cpus = with_processors.then(|| thread::allowed_cpus().ok());
         Self {
             schedule: ThreadSchedule::own().ok(),
+            processors: (cpus.flatten()).map(|cpus| ProcessorTimes::start(cpus, now)),
             ..Self::default()
         }
     }
@@ -70,6 +74,11 @@ impl ThreadWatch {
         })
     }
 
+    /// Returns the use of the processors since the observer was created, if asked for.
+    pub(crate) fn processors(&self, now: Tick) -> Option<ProcessorsRecord> {
+        self.processors.as_ref()?.finish(now)
+    }
+
     fn used(&self) -> Usage {
         thread::usage().since(self.usage)
     }
@@ -93,10 +102,12 @@ mod tests {
 
     #[test]
     fn only_what_follows_the_beginning_counts() {
-        let mut watch = ThreadWatch::new();
+        let mut watch = ThreadWatch::new(true, Tick::ZERO);
         watch.begin(Tick::new(5_000));
         let cpu = watch.cpu(Tick::new(9_000));
         assert_eq!(cpu.wall_us, 4);
+        let processors = watch.processors(Tick::new(7_000)).unwrap();
+        assert_eq!(processors.wall_us, 7);
         let Some(first) = watch.scheduling() else {
             return println!("skipped: the kernel does not count");
         };

@@ -80,6 +80,7 @@ fn complete(
     }
     record.cpu = outcome.cpu;
     record.scheduling = outcome.scheduling;
+    record.processors = outcome.processors;
     let steady = setup.worker.limits.steady.as_ref();
     record.steady_state = steady.map(|group| steady_state(group));
     if let Some(results) = outcome.results {

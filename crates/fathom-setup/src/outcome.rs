@@ -1,7 +1,7 @@
 //! Result of one job, as a driver hands it over to be collected into the record.
 
 use fathom_core::{Capabilities, EngineError, Errno, PerDirection};
-use fathom_record::{CpuRecord, SchedulingRecord, Warning};
+use fathom_record::{CpuRecord, ProcessorsRecord, SchedulingRecord, Warning};
 use fathom_stats::Latency;
 use fathom_workload::Results;
 
@@ -20,6 +20,8 @@ pub struct JobOutcome {
     pub cpu: CpuRecord,
     /// Scheduling of the job's own thread, if the kernel counts it.
     pub scheduling: Option<SchedulingRecord>,
+    /// Use of its processors while it ran, if observed.
+    pub processors: Option<ProcessorsRecord>,
     /// Kernel thread ID; 0 in virtual time.
     pub thread_id: u32,
     /// Capabilities of the engine that was started.

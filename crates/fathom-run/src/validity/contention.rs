@@ -9,13 +9,11 @@ use fathom_record::{ProcessorsRecord, SchedulingRecord, Validity};
 use super::{JobEvidence, RunEvidence, figure, percent, to_float, validity};
 
 /// Processors of one job.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct JobProcessors {
     /// Number of CPUs on which its thread may run.
     pub(crate) cpus: usize,
-    /// Busy share of these, percent 0–100; `None` if unknown.
-    pub(crate) busy_percent: Option<f64>,
-    /// Number of jobs, itself included, that may run on some of these.
+    /// Number of jobs, itself included, that ran at the same time and may run on some of these.
     pub(crate) jobs: usize,
 }
 
@@ -25,14 +23,17 @@ pub(super) fn contention(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Va
     let wall_us = seen.record.cpu.wall_us;
     let share = percent(scheduling.waited_ns / 1_000, wall_us)?;
     let each_us = to_float(scheduling.waited_ns) / 1e3 / to_float(scheduling.turns.max(1));
-    let is_crowded = (seen.processors.busy_percent).is_none_or(|busy| busy >= BUSY_PERCENT);
+    // Clones beyond the first few have no observation of their own.
+    let used = seen.record.processors.or(run.processors);
+    let busy = used.and_then(|used| used.busy_percent());
+    let is_crowded = busy.is_none_or(|busy| busy >= BUSY_PERCENT);
     let is_long = share >= WAITED_PERCENT && each_us >= WAIT_US && wall_us >= OBSERVED_US;
     let ok = !(is_long && is_crowded);
     let waited = duration(scheduling.waited_ns);
     let sentence = if ok {
         format!("the job's thread waited {waited} for a processor, {share:.1} % of the run")
     } else {
-        let why = cause(seen, run, scheduling);
+        let why = cause(seen, run, used, scheduling);
         format!(
             "the job's thread waited {waited} for a processor, {share:.0} % of the run \
              ({each_us:.0} µs at a time){why}; latencies include these waits, which the storage \
@@ -43,21 +44,27 @@ pub(super) fn contention(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Va
         figure("waited_percent", share),
         figure("wait_mean_us", each_us),
     ];
-    figures.extend((seen.processors.busy_percent).map(|busy| figure("cpus_busy_percent", busy)));
+    figures.extend(busy.map(|busy| figure("cpus_busy_percent", busy)));
     Some(validity("contention", ok, sentence, figures))
 }
 
 /// Names the user of the processors for which the job waited. Whatever ran instead of the job used
 /// about as much CPU time as the job waited; what used far less is not the cause.
-fn cause(seen: &JobEvidence<'_>, run: &RunEvidence, scheduling: SchedulingRecord) -> String {
-    let Some(used) = run.processors else {
+fn cause(
+    seen: &JobEvidence<'_>,
+    run: &RunEvidence,
+    used: Option<ProcessorsRecord>,
+    scheduling: SchedulingRecord,
+) -> String {
+    let Some(used) = used else {
         return String::new();
     };
     let waited_us = scheduling.waited_ns / 1_000;
     let job_us = seen.record.cpu.user_us + seen.record.cpu.system_us;
     let own_us = used.own_us.saturating_sub(job_us);
     let others_us = used.others_us();
-    if used.throttled_us.is_some_and(|held| held >= waited_us / 2) {
+    let held_us = run.processors.and_then(|used| used.throttled_us);
+    if held_us.is_some_and(|held_us| held_us >= waited_us / 2) {
         return ", held back by the CPU limit of its control group".into();
     }
     if others_us.max(own_us) < waited_us / 4 {
@@ -69,7 +76,7 @@ fn cause(seen: &JobEvidence<'_>, run: &RunEvidence, scheduling: SchedulingRecord
             1 => "the one CPU".to_owned(),
             count => format!("the {count} CPUs"),
         };
-        return format!(": other programs used {others:.1} of {all} of this run");
+        return format!(": other programs used {others:.1} of {all} on which it may run");
     }
     let JobProcessors { cpus, jobs, .. } = seen.processors;
     match (jobs > cpus, cpus) {

@@ -22,11 +22,7 @@ fn waited(waited_us: u64) -> impl Fn(&mut JobRecord, &mut Seen) {
             turns: 50_000,
             ..SchedulingRecord::default()
         });
-        seen.processors = JobProcessors {
-            cpus: 2,
-            busy_percent: Some(99.0),
-            jobs: 1,
-        };
+        seen.processors = JobProcessors { cpus: 2, jobs: 1 };
         seen.used = Some(ProcessorsRecord {
             cpus: 2,
             wall_us: 10 * S,
@@ -52,7 +48,7 @@ fn waits_on_busy_processors_name_the_other_load() {
         &judged,
         "contention",
         "waited 3.00 s for a processor, 30 % of the run (60 µs at a time): other programs used 1.6 \
-         of the 2 CPUs of this run",
+         of the 2 CPUs on which it may run",
     );
 }
 
@@ -66,7 +62,7 @@ fn little_waiting_is_no_contention() {
     // Processors with deep sleep states: the waits are long, but nothing else ran.
     let asleep = judge("", |record, seen| {
         waited(3 * S)(record, seen);
-        seen.processors.busy_percent = Some(20.0);
+        seen.used.as_mut().unwrap().busy_us = 4 * S;
     });
     check(&asleep, "contention", Some(true));
     let short = judge("", |record, seen| {
@@ -97,7 +93,8 @@ fn a_cause_is_named_only_if_it_explains_the_waits() {
     let unexplained = judge("", |record, seen| {
         waited(8 * S)(record, seen);
         let used = seen.used.as_mut().unwrap();
-        (used.busy_us, used.own_us) = (4 * S, 3 * S);
+        (used.busy_us, used.own_us) = (11 * S, 10 * S);
+        record.cpu.user_us = 9 * S;
     });
     says(&unexplained, "contention", "at a time); latencies include");
     let held = judge("", |record, seen| {
@@ -105,6 +102,24 @@ fn a_cause_is_named_only_if_it_explains_the_waits() {
         seen.used.as_mut().unwrap().throttled_us = Some(5 * S);
     });
     says(&held, "contention", "CPU limit of its control group");
+}
+
+#[test]
+fn a_job_is_judged_by_the_processors_that_it_had_while_it_ran() {
+    let of = |busy_us| {
+        judge("", move |record, seen| {
+            waited(3 * S)(record, seen);
+            record.processors = Some(ProcessorsRecord {
+                cpus: 1,
+                wall_us: 10 * S,
+                busy_us,
+                own_us: 2 * S,
+                ..ProcessorsRecord::default()
+            });
+        })
+    };
+    says(&of(9 * S), "contention", "used 0.7 of the one CPU");
+    check(&of(4 * S), "contention", Some(true));
 }
 
 #[test]
