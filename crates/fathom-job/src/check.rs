@@ -313,7 +313,12 @@ impl JobCheck<'_> {
 
     fn logs(&mut self) {
         let logs = &self.layer.options.logs;
-        if logs.issue_time && !logs.offset {
+        if logs.response.is_some() && !has_due_times(&self.layer.options) {
+            let why = "`write_resp_log` needs a schedule: without a rate no op is due, and its \
+                       response time is lat";
+            let fix = "use `write_lat_log`, or set `rate` or `rate_iops`";
+            self.error_at(&["write_resp_log"], problem("no-schedule", why).fix(fix));
+        } else if logs.issue_time && !logs.offset {
             let problem = problem(
                 "log-without-offset",
                 "`log_issue_time` needs `log_offset=1`",
@@ -403,6 +408,13 @@ fn used(options: &Options) -> impl Iterator<Item = Direction> {
         ReadWrite::TrimWrite => &[Direction::Trim, Direction::Write],
     };
     directions.iter().copied()
+}
+
+/// Returns whether ops of a job are due at some time: by a rate, or by the times of a replay.
+fn has_due_times(options: &Options) -> bool {
+    let replay = &options.replay;
+    let has_rate = |d| options.rate[d].is_some() || options.rate_iops[d].is_some();
+    used(options).any(has_rate) || !replay.logs.is_empty() && !replay.no_stall
 }
 
 fn writes(options: &Options) -> bool {

@@ -9,6 +9,8 @@ pub struct LogOptions {
     pub iops: Option<String>,
     /// `write_lat_log`: files for lat, slat and clat.
     pub latency: Option<String>,
+    /// `write_resp_log`.
+    pub response: Option<String>,
     /// `write_hist_log`.
     pub histogram: Option<String>,
     /// `log_avg_msec`; 0: every op.
@@ -54,6 +56,7 @@ impl LogOptions {
         self.bandwidth.is_some()
             || self.iops.is_some()
             || self.latency.is_some()
+            || self.response.is_some()
             || self.histogram.is_some()
     }
 }
@@ -64,6 +67,7 @@ impl Default for LogOptions {
             bandwidth: None,
             iops: None,
             latency: None,
+            response: None,
             histogram: None,
             average_ms: 0,
             histogram_ms: 0,

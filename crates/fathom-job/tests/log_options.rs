@@ -21,6 +21,12 @@ fn files() {
     check("--write_hist_log=a", |l| {
         l.histogram.as_deref() == Some("a")
     });
+    check("--write_resp_log=a --rate_iops=100", |l| {
+        l.response.as_deref() == Some("a")
+    });
+    refuse("--write_resp_log=a", "no-schedule");
+    // The rate of a direction that the job does not have.
+    refuse("--write_resp_log=a --rate=,1m", "no-schedule");
     check("--per_job_logs=0", |logs| !logs.per_job);
     for text in ["write_bw_log", "write_bw_log="] {
         let jobs = file(&format!("[a]\n{text}\n")).plan("j.fio").jobs;

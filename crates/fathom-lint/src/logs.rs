@@ -32,11 +32,12 @@ pub(super) const RULES: &[Rule] = &[
 fn log_hides_slow_ops(view: &JobView<'_>) -> Option<RuleMatch> {
     let logs = &view.options.logs;
     let means = logs.average_ms > 0 && logs.value == LogValue::Average;
-    if logs.latency.is_none() || !means || logs.histogram.is_some() {
+    let none = logs.latency.is_none() && logs.response.is_none();
+    if none || !means || logs.histogram.is_some() {
         return None;
     }
     RuleMatch::new(
-        &["log_avg_msec", "write_lat_log"],
+        &["log_avg_msec", "write_lat_log", "write_resp_log"],
         format!(
             "each entry of the latency log is the mean over {} ms: it shows neither slow ops nor \
              percentiles",
@@ -49,7 +50,8 @@ fn log_hides_slow_ops(view: &JobView<'_>) -> Option<RuleMatch> {
 fn log_window_beyond_run(view: &JobView<'_>) -> Option<RuleMatch> {
     let logs = &view.options.logs;
     let runtime = view.runtime()?;
-    let plain = logs.bandwidth.is_some() || logs.iops.is_some() || logs.latency.is_some();
+    let latencies = logs.latency.is_some() || logs.response.is_some();
+    let plain = logs.bandwidth.is_some() || logs.iops.is_some() || latencies;
     let windows = [
         ("log_avg_msec", logs.average_ms, plain),
         ("log_hist_msec", logs.histogram_ms, logs.histogram.is_some()),

@@ -76,6 +76,9 @@ pub(super) fn series(batch: &Batch, which: Series, columns: Columns, output: &mu
         Series::Lat => all(batch, which, columns, output, |op| op.clat + op.slat),
         Series::Clat => all(batch, which, columns, output, |op| op.clat),
         Series::Slat => all(batch, which, columns, output, |op| op.slat),
+        Series::Resp => all(batch, which, columns, output, |op| {
+            op.clat + op.slat + op.lag
+        }),
     }
 }
 
@@ -196,6 +199,7 @@ const fn of_window(direction: Direction, time_ns: u64) -> LoggedOp {
         time_ns,
         clat: 0,
         slat: 0,
+        lag: 0,
         offset: 0,
         length: 0,
         priority: 0,

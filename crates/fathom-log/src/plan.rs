@@ -159,6 +159,7 @@ pub(super) fn value_of(kind: &str, averaged: bool) -> &'static str {
         "lat" => "lat_ns",
         "clat" => "clat_ns",
         "slat" => "slat_ns",
+        "resp" => "resp_ns",
         "bw" if averaged => "bw_kib_s",
         "bw" => "bw_kb_s",
         "iops" => "iops",
@@ -222,6 +223,12 @@ fn requested<'a>(
             "lat",
             "write_lat_log",
         ),
+        (
+            logs.response.as_ref(),
+            Some(Series::Resp),
+            "resp",
+            "write_resp_log",
+        ),
     ];
     let rows = rows
         .into_iter()
@@ -247,7 +254,7 @@ fn config(options: &Options, job: u32, series: &[(Series, usize)], histograms: b
     let every = |series: Series| match series {
         Series::Bandwidth => bandwidth_window(logs),
         Series::Iops => iops_window(logs),
-        Series::Lat | Series::Clat | Series::Slat => millis(logs.average_ms),
+        Series::Lat | Series::Clat | Series::Slat | Series::Resp => millis(logs.average_ms),
     };
     let averaged = logs.average_ms > 0;
     let windows = series.iter().filter(|_| averaged);
@@ -257,6 +264,7 @@ fn config(options: &Options, job: u32, series: &[(Series, usize)], histograms: b
         ops: !averaged && !series.is_empty(),
         lines: series.len() as u64,
         offsets: logs.offset,
+        lags: logs.response.is_some(),
         windows: windows
             .map(|&(series, _)| (series, every(series)))
             .collect(),

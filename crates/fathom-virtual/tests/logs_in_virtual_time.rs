@@ -151,7 +151,7 @@ proptest! {
         let device = Constant::new(Nanos::from_micros(micros));
         let words = format!(
             "{words} --write_bw_log=p --write_lat_log=p --write_iops_log=p --log_offset=1 \
-             --write_hist_log=p --log_hist_msec=100"
+             --write_hist_log=p --log_hist_msec=100 --write_resp_log=p"
         );
         let run = logged(&words, &device);
         for (direction, totals) in (0..).zip(run.record.jobs[0].directions.each()) {
@@ -162,6 +162,7 @@ proptest! {
                 ("p_lat.1.log", &totals.lat),
                 ("p_clat.1.log", &totals.clat),
                 ("p_slat.1.log", &totals.slat),
+                ("p_resp.1.log", &totals.resp),
             ] {
                 let Some(latency) = latency else { continue };
                 let values = run.column(file, direction, 1, 2);
@@ -190,7 +191,9 @@ proptest! {
     #[test]
     fn windows_match_single_ops((words, micros) in jobs(), window in 1..500_u64) {
         let device = Constant::new(Nanos::from_micros(micros));
-        let words = format!("{words} --write_bw_log=p --write_iops_log=p --write_lat_log=p");
+        let words = format!(
+            "{words} --write_bw_log=p --write_iops_log=p --write_lat_log=p --write_resp_log=p"
+        );
         let single = logged(&words, &device);
         let run = logged(&format!("{words} --log_avg_msec={window}"), &device);
         for direction in 0..2 {
@@ -210,7 +213,7 @@ proptest! {
                     prop_assert!(rate.abs_diff(sum * 1000 / window / unit) <= 1, "{rate} {sum}");
                 }
             }
-            for file in ["p_lat.1.log", "p_clat.1.log", "p_slat.1.log"] {
+            for file in ["p_lat.1.log", "p_clat.1.log", "p_slat.1.log", "p_resp.1.log"] {
                 let Some(lines) = run.files.get(file) else { continue };
                 let ops = single.files[file].iter().filter(|row| row[2] == direction);
                 let slowest = ops.map(|row| row[1]).max().unwrap_or(0);

@@ -13,9 +13,9 @@
 //! copied, and the entries are counted as dropped.
 //!
 //! # What this costs
-//! 16 bytes per op, whichever of the five per-op logs are written: lat is the sum of slat and clat,
-//! bandwidth follows from length and clat. One copy per 256 ops, and one queue operation per full
-//! chunk.
+//! 16 bytes per op, whichever of fio's five per-op logs are written: lat is the sum of slat and
+//! clat, bandwidth follows from length and clat. Offsets, and lags for resp, take 16 more each.
+//! One copy per 256 ops, and one queue operation per full chunk.
 
 mod channel;
 mod entry;
@@ -47,6 +47,8 @@ pub struct LogConfig {
     pub lines: u64,
     /// Keep offsets.
     pub offsets: bool,
+    /// Keep lags.
+    pub lags: bool,
     /// Window length of averages, by series.
     pub windows: Vec<(Series, Nanos)>,
     /// Window length of clat histograms.
@@ -159,7 +161,8 @@ impl JobLog {
         let is_odd = (clat | slat | time) >> 32 != 0
             || length > LogEntry::LENGTH_MAX
             || state.op.priority != 0
-            || self.config.offsets;
+            || self.config.offsets
+            || self.config.lags;
         // The base lies within the measurement, so an op issued after it is not early.
         let kind = if clat > time {
             kind(state, self.started)
@@ -180,12 +183,15 @@ impl JobLog {
     fn log_odd_op(&mut self, direction: Direction, state: &SlotState, now: Tick) {
         let (clat, slat) = ((now - state.issue).get(), (state.issue - state.start).get());
         let length = state.total_length();
-        self.room(4);
+        self.room(4 + usize::from(self.config.lags));
         let time = self.time(now);
         if self.config.offsets {
             // The offset has advanced over the pieces of a short transfer.
             let offset = state.op.offset - u64::from(state.op.buffer_offset);
             self.part(EntryKind::Offset, offset, 0);
+        }
+        if self.config.lags {
+            self.part(EntryKind::Lag, (state.start - state.due).get(), 0);
         }
         let is_long = length > LogEntry::LENGTH_MAX;
         if is_long || state.op.priority != 0 {
@@ -340,6 +346,7 @@ impl JobLog {
             clat: (now - state.issue).get(),
             slat: (state.issue >= started).then(|| (state.issue - state.start).get()),
             lat: (now - state.start).get(),
+            resp: (now - state.due).get(),
         };
         for windows in &mut self.windows {
             windows.add(direction, op);

@@ -31,6 +31,14 @@ pub(super) const ROWS: &[Row] = &[
         ValueKind::OptionalText(|o, text| o.logs.latency = Some(text.to_owned())),
     ),
     Row::new(
+        "write_resp_log",
+        "",
+        "Log response times, from when ops were due, to PREFIX_resp.N.log; needs a rate",
+        "write_resp_log=run1",
+        ValueKind::OptionalText(|o, text| o.logs.response = Some(text.to_owned())),
+    )
+    .different("Fathom extension; a timed replay has response times, too"),
+    Row::new(
         "write_hist_log",
         "",
         "Log completion latency histograms to PREFIX_clat_hist.N.log; needs log_hist_msec",

@@ -34,6 +34,8 @@ pub(super) enum EntryKind {
     Offset,
     /// The op's priority, and its length if that is long.
     Shape,
+    /// Lag of the op that follows.
+    Lag,
     /// High halves of the op's latencies, or the maximum of the window that follows.
     High,
     /// End of a window: its value, with the series in place of a length.
@@ -47,12 +49,13 @@ pub(super) enum EntryKind {
 }
 
 impl EntryKind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Op,
         Self::EarlyOp,
         Self::Base,
         Self::Offset,
         Self::Shape,
+        Self::Lag,
         Self::High,
         Self::Window,
         Self::HistogramBegin,
@@ -176,6 +179,8 @@ pub struct LoggedOp {
     pub clat: u64,
     /// ns.
     pub slat: u64,
+    /// ns, if the log keeps it.
+    pub lag: u64,
     /// Byte offset, if the log keeps it.
     pub offset: u64,
     /// Bytes.
@@ -201,6 +206,8 @@ pub enum Series {
     Clat,
     /// ns.
     Slat,
+    /// ns.
+    Resp,
 }
 
 impl Series {
@@ -209,12 +216,13 @@ impl Series {
         matches!(self, Self::Bandwidth | Self::Iops)
     }
 
-    pub(super) const ALL: [Self; 5] = [
+    pub(super) const ALL: [Self; 6] = [
         Self::Bandwidth,
         Self::Iops,
         Self::Lat,
         Self::Clat,
         Self::Slat,
+        Self::Resp,
     ];
 }
 
@@ -232,6 +240,7 @@ pub struct Items<'a> {
 struct Parts {
     offset: u64,
     high: u64,
+    lag: u64,
     length: u32,
     priority: u16,
 }
@@ -255,6 +264,7 @@ impl<'a> Items<'a> {
             time_ns: self.base + (entry.first & LOW_HALF),
             clat: entry.first >> 32,
             slat: entry.second & LOW_HALF,
+            lag: 0,
             offset: 0,
             length: tag >> LENGTH_SHIFT,
             priority: 0,
@@ -273,6 +283,7 @@ impl<'a> Items<'a> {
         LoggedOp {
             clat: op.clat | (parts.high << 32),
             slat: op.slat | (parts.high & !LOW_HALF),
+            lag: parts.lag,
             offset: parts.offset,
             length: op.length | parts.length,
             priority: parts.priority,
@@ -293,6 +304,7 @@ impl<'a> Items<'a> {
                 self.parts.priority = low16(value);
                 (self.parts.length, self.has_parts) = (entry.beside(), true);
             }
+            EntryKind::Lag => (self.parts.lag, self.has_parts) = (value, true),
             EntryKind::High => (self.parts.high, self.has_parts) = (value, true),
             EntryKind::Window => {
                 let max = std::mem::take(&mut self.parts).high;

@@ -70,6 +70,7 @@ fn entries_without_a_chunk_are_dropped_and_counted() {
         time_ns: 6,
         clat: 4,
         slat: 1,
+        lag: 0,
         offset: 1024, // of the whole op, 3072 before the rest's
         length: 4096,
         priority: 0,

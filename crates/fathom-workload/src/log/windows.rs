@@ -24,6 +24,7 @@ pub(super) struct Op {
     /// `None` if it was issued before measuring began.
     pub(super) slat: Option<u64>,
     pub(super) lat: u64,
+    pub(super) resp: u64,
 }
 
 /// Windows of one series.
@@ -80,6 +81,7 @@ impl Windows {
             Series::Bandwidth => op.bytes,
             Series::Iops => 1,
             Series::Lat => op.lat,
+            Series::Resp => op.resp,
             Series::Clat => op.clat,
             Series::Slat => match op.slat {
                 Some(slat) => slat,
@@ -143,7 +145,7 @@ impl Windows {
                 _ if sum.count == 0 => 0,
                 Series::Bandwidth => self.rate(direction, sum.total, 1024),
                 Series::Iops => self.rate(direction, sum.total, 1),
-                Series::Lat | Series::Clat | Series::Slat => sum.total / sum.count,
+                Series::Lat | Series::Clat | Series::Slat | Series::Resp => sum.total / sum.count,
             };
             // A window has one sample of a rate, which is its own maximum.
             let max = if self.series.is_rate() {

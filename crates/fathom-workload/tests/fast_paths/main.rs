@@ -95,13 +95,14 @@ fn run(job: &Job, think: Option<Think>, device: &Device) -> Ran {
     panic!("the job does not end");
 }
 
-/// Returns a log of every op with its offset, and averages over windows.
+/// Returns a log of every op with its offset and lag, and averages over windows.
 fn log_config() -> LogConfig {
     LogConfig {
         used: PerDirection::new(true, true, false),
         ops: true,
         lines: 1,
         offsets: true,
+        lags: true,
         windows: vec![(Series::Bandwidth, Nanos::from_millis(10))],
         when_full: WhenFull::Grow,
         ..LogConfig::default()
