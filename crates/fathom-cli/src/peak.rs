@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use fathom_core::Nanos;
 use fathom_host::block_tree::BlockTree;
 use fathom_host::{machine, storage};
-use fathom_peak::{Interval, PeakConfig, PeakOutcome, Repeats, compare, peak};
+use fathom_peak::{Interval, PeakConfig, PeakOutcome, Repeats, compare, contention_warning, peak};
 use fathom_record::{PEAK_VERSION, PeakRecord, Warning};
 use fathom_report::{peak_line, peak_matrix, peak_summary, peak_table};
 use fathom_sys::clock::{self, Clock};
@@ -107,6 +107,9 @@ impl<'a> Side<'a> {
         let storages = storage::storages_under(paths, &tree);
         let points = self.points.into_iter();
         let measured = points.filter(|(_, repeats)| !repeats.is_empty());
+        let points: Vec<_> = measured
+            .map(|(config, repeats)| repeats.into_point(&config))
+            .collect();
         PeakRecord {
             version: PEAK_VERSION,
             timestamp_ms: clock::wall_ms(),
@@ -120,11 +123,9 @@ impl<'a> Side<'a> {
                 storages,
                 self.features,
             )),
-            points: measured
-                .map(|(config, repeats)| repeats.into_point(&config))
-                .collect(),
+            warnings: contention_warning(&points).into_iter().collect(),
+            points,
             comparison: None,
-            warnings: Vec::new(),
         }
     }
 }

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod compare;
+mod contention;
 mod error;
 mod limits;
 mod point;
@@ -22,6 +23,7 @@ mod threads;
 use std::path::PathBuf;
 
 use fathom_core::Nanos;
+use fathom_record::PeakContention;
 use fathom_stats::Latency;
 
 /// Configuration of a measurement. Numbers of ops are per thread.
@@ -108,6 +110,8 @@ pub struct PeakOutcome {
     pub total: Interval,
     /// Latency from just before an op is prepared until it is reaped.
     pub latency: Option<Latency>,
+    /// Waits of the threads for a processor, if the kernel counts them.
+    pub contention: Option<PeakContention>,
     /// Optional kernel features in use.
     pub features: Vec<String>,
     /// A stop request ended the measurement early.
@@ -130,6 +134,7 @@ pub fn peak(
 
 // Public items, listed once.
 pub use compare::compare;
+pub use contention::contention_warning;
 pub use error::PeakError;
 pub use point::{Repeats, SWEEP_DEPTHS};
 pub use targets::block_of;

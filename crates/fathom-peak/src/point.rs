@@ -68,6 +68,7 @@ impl Repeats {
         self.repeats.push(PeakRepeat {
             wall_ns: total.span.get(),
             iops,
+            contention: outcome.contention,
             lat: outcome
                 .latency
                 .clone()

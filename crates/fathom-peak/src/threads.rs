@@ -13,8 +13,10 @@ use fathom_engine::{
 };
 use fathom_stats::Latency;
 use fathom_sys::clock::{Clock, sleep_until};
+use fathom_sys::thread::ScheduleTimes;
 use fathom_sys::{signals, thread};
 
+use crate::contention::{ProcessorWatch, ThreadTimes};
 use crate::limits::explain;
 use crate::spin::{LoopError, OpFailure, ProgressCell, Spinner, Task};
 use crate::targets::CheckedTarget;
@@ -58,6 +60,7 @@ pub(crate) fn run(
         // Each thread reports once before the barrier: its features, or `None` if it failed.
         let ready: Vec<Option<Vec<String>>> = receiver.iter().take(cells.len()).collect();
         let mut outcome = PeakOutcome::default();
+        let processors = ProcessorWatch::start(config, shared.clock.now());
         if ready.iter().all(Option::is_some) {
             outcome.features = ready.into_iter().flatten().next().unwrap_or_default();
             shared.release();
@@ -67,7 +70,10 @@ pub(crate) fn run(
         }
         shared.stop.store(true, Ordering::Relaxed);
         shared.release();
-        gather(handles, config, outcome)
+        let (mut outcome, times) = gather(handles, config, outcome)?;
+        let span = outcome.total.span;
+        outcome.contention = processors.finish(shared.clock.now(), span, &times);
+        Ok(outcome)
     })
 }
 
@@ -141,17 +147,24 @@ fn count(cells: &[ProgressCell]) -> (u64, u64) {
     both.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
 }
 
-/// Merges the threads' latencies, or returns the first failure.
+/// Result of a thread: its latencies, and its times if the kernel counts them.
+type ThreadResult = (Latency, Option<ScheduleTimes>);
+
+/// Merges the threads' latencies and collects their times, or returns the first failure.
 fn gather(
-    handles: Vec<ScopedJoinHandle<'_, Result<Latency, PeakError>>>,
+    handles: Vec<ScopedJoinHandle<'_, Result<ThreadResult, PeakError>>>,
     config: &PeakConfig,
     mut outcome: PeakOutcome,
-) -> Result<PeakOutcome, PeakError> {
+) -> Result<(PeakOutcome, Vec<ScheduleTimes>), PeakError> {
     let mut all = Latency::new(true);
+    let mut times = Vec::new();
     let mut failure = None;
     for handle in handles {
         match handle.join() {
-            Ok(Ok(latency)) => all.merge(&latency),
+            Ok(Ok((latency, own))) => {
+                all.merge(&latency);
+                times.extend(own);
+            }
             Ok(Err(problem)) => failure = failure.or(Some(problem)),
             Err(_panic) => {
                 failure = failure.or(Some(PeakError::Panicked));
@@ -162,7 +175,7 @@ fn gather(
         return Err(problem);
     }
     outcome.latency = config.latency.then_some(all);
-    Ok(outcome)
+    Ok((outcome, times))
 }
 
 /// Runs one measuring thread.
@@ -171,7 +184,7 @@ fn measure_thread(
     shared: &ThreadsState<'_>,
     cell: &ProgressCell,
     sender: &Sender<Option<Vec<String>>>,
-) -> Result<Latency, PeakError> {
+) -> Result<ThreadResult, PeakError> {
     let config = shared.config;
     let targets = share(shared.targets, number, config.threads);
     let ready = prepare_thread(number, config).and_then(|()| {
@@ -223,8 +236,9 @@ fn spin<E: Engine>(
     task: Task,
     shared: &ThreadsState<'_>,
     cell: &ProgressCell,
-) -> Result<Latency, LoopError> {
+) -> Result<ThreadResult, LoopError> {
     let mut spinner = Spinner::new(task);
+    let times = ThreadTimes::start();
     let (stop, now) = (&shared.stop, shared.clock.now());
     if shared.config.latency {
         spinner.run::<E, true>(&mut engine, calls, stop, cell, now)?;
@@ -232,7 +246,8 @@ fn spin<E: Engine>(
         let origin = Clock::stopped().now();
         spinner.run::<E, false>(&mut engine, calls, stop, cell, origin)?;
     }
-    Ok(spinner.into_latency())
+    let times = times.finish();
+    Ok((spinner.into_latency(), times))
 }
 
 /// Returns the targets of one thread. Every target gets a thread, every thread a target.

@@ -21,8 +21,8 @@ pub use block_lives::BlockLivesRecord;
 pub use context::{Machine, StorageRecord, Validity, Warning};
 pub use lifecycle::{LatencyTargetRecord, SteadyStateRecord, Unified};
 pub use peak::{
-    PEAK_VERSION, PeakComparison, PeakLatency, PeakPercentile, PeakPoint, PeakPointComparison,
-    PeakRatio, PeakRecord, PeakRepeat, PeakRepeatLatency,
+    PEAK_VERSION, PeakComparison, PeakContention, PeakLatency, PeakPercentile, PeakPoint,
+    PeakPointComparison, PeakRatio, PeakRecord, PeakRepeat, PeakRepeatLatency,
 };
 pub use record::{
     CpuRecord, DirectionRecord, DiskRecord, Display, Idleness, JobRecord, LogRecord,

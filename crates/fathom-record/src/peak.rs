@@ -77,6 +77,37 @@ pub struct PeakRepeat {
     pub iops: f64,
     /// Latencies, if recorded.
     pub lat: Option<PeakRepeatLatency>,
+    /// Waits for processors; `None` in results of earlier programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contention: Option<PeakContention>,
+}
+
+/// Waits of the threads of a repeat for a processor, and the use of the processors on which they
+/// may run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PeakContention {
+    /// Share of the time for which the thread that waited longest did so.
+    pub waited_percent: f64,
+    /// Mean length of its waits.
+    pub wait_mean_us: f64,
+    /// Number of processors.
+    pub cpus: u64,
+    /// Busy share of them, percent 0–100.
+    pub busy_percent: f64,
+    /// CPU time of other programs and interrupts, as a number of processors.
+    pub others_cpus: f64,
+}
+
+impl PeakContention {
+    /// Returns true if the waits changed the result: 3 % of the time or more, at least 10 µs at a
+    /// time, with at least half the processors busy.
+    ///
+    /// A thread that wakes on an idle processor waits for less than 10 µs, or for the end of a
+    /// sleep state of the processor.
+    #[must_use]
+    pub const fn matters(&self) -> bool {
+        self.waited_percent >= 3.0 && self.wait_mean_us >= 10.0 && self.busy_percent >= 50.0
+    }
 }
 
 /// Latencies of one repeat.

@@ -290,6 +290,7 @@ mod tests {
         let repeat = |&iops| PeakRepeat {
             iops,
             wall_ns: 1,
+            contention: None,
             lat: Some(PeakRepeatLatency {
                 p50_ns: 1_234,
                 p99_ns: 45_678,

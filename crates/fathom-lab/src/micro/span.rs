@@ -114,9 +114,10 @@ fn notes_for(rows: &[Vec<Cell>], threads: usize, waited: usize, cpus: usize) -> 
         } else {
             "other programs used the CPUs".into()
         };
+        let who = if threads > 1.0 { "one" } else { "it" };
         format!(
-            "{threads:.0} {noun}: {why}, and one waited {waited:.0} % of the time for its turn; \
-             the rates are those of the kernel's scheduling, too"
+            "{threads:.0} {noun}: {why}, and {who} waited {waited:.0} % of the time for a \
+             processor; the rates are also those of the kernel's scheduling"
         )
     };
     shared.into_iter().map(note).collect()
