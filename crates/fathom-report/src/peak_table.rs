@@ -206,7 +206,7 @@ pub(crate) fn comparison_notes(record: &PeakRecord) -> String {
     if coverage.is_finite() {
         let _infallible = writeln!(
             text,
-            "change: median ratio, and its {:.0} % interval in place of the range",
+            "change: Hodges–Lehmann ratio, and its {:.0} % interval in place of the range",
             (coverage * 100.0).floor(),
         );
     }
@@ -357,7 +357,7 @@ depth  batch           IOPS  lowest–highest  MiB/s  p50 µs  p99 µs  p99.9 µ
   128     16     now  1.23M     1.20M–1.25M   4823    1.23    45.7      7890
                saved      -               -      -       -       -         -
 
-change: median ratio, and its 96 % interval in place of the range
+change: Hodges–Lehmann ratio, and its 96 % interval in place of the range
 saved: before.json, measured 10 min earlier and not in turn,
        so drift of the machine counts as a change
 changed: scheduler of /dev/x: bfq, now none

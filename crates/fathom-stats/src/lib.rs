@@ -1,17 +1,29 @@
-//! Histograms, summaries and series that never allocate while a job runs.
+//! Histograms, summaries and series that never allocate while a job runs, and the statistics of
+//! repeated runs.
 #![forbid(unsafe_code)]
 
+mod comparisons;
 mod histogram;
 mod latency;
+mod rank_sum;
+mod ranks;
 mod ratio;
 mod samples;
+mod signed_rank;
 mod steady;
+mod student;
 mod summary;
+mod verdict;
 
 // Public items, listed once.
+pub use comparisons::{SIGNIFICANT, holm, repeats_to_prove};
 pub use histogram::Histogram;
 pub use latency::Latency;
+pub use rank_sum::{SERIES_MAX, rank_sum};
 pub use ratio::{RatioInterval, median};
 pub use samples::SampleStats;
+pub use signed_rank::{DIFFERENCES_MAX, signed_rank};
 pub use steady::{SteadyCriterion, SteadyEvaluation, evaluate_steady};
+pub use student::t_quantile;
 pub use summary::Summary;
+pub use verdict::{Improves, Verdict};
