@@ -124,18 +124,13 @@ fn run_stoppable(
         true => SavedStates::begin(&mut preflight.setups, aux_path(settings)),
         false => Default::default(),
     };
-    if let Some(warning) = &unkept {
-        (session.tell)(RunEvent::Warning(warning));
-    }
+    (unkept.iter()).for_each(|warning| (session.tell)(RunEvent::Warning(warning)));
     let setups = &preflight.setups;
     let groups = cgroup::Made::by(plan);
-    let own_costs = match runs_jobs {
-        true => own_costs(setups, &clock),
-        false => Vec::new(),
-    };
+    let own_costs = runs_jobs.then(|| own_costs(setups, &clock));
     let baseline = Baseline::capture(setups, clock.now());
-    let idle = settings.idle_profile;
-    let idle = idle.map(|profile| IdleWatch::start(profile, &clock));
+    let watch = |profile| IdleWatch::start(profile, &clock);
+    let idle = settings.idle_profile.map(watch);
     let execution = Execution {
         plan,
         settings,
@@ -168,7 +163,7 @@ fn run_stoppable(
         outcomes,
         evidence,
         lines: finished.lines,
-        own_costs,
+        own_costs: own_costs.unwrap_or_default(),
         warnings,
         begun,
     };
