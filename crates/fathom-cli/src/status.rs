@@ -53,6 +53,9 @@ impl StatusLine {
             bytes_per_s: status.bytes_per_s,
             ops_per_s: status.ops_per_s,
             eta_s: status.eta_s,
+            p50_and_p99_ns: snapshot
+                .percentiles
+                .map(|shown| shown.map(|shown| (shown.p50_ns, shown.p99_ns))),
             kb_base: plan.jobs.first().map_or(1024, |job| job.options.kb_base),
             unit_base: plan.jobs.first().map_or(0, |job| job.options.unit_base),
         });

@@ -60,6 +60,31 @@ fn the_status_line_stays_out_of_json() {
 }
 
 #[test]
+fn the_status_line_has_percentiles_on_request() {
+    let folder = Folder::new();
+    let words = "run --name=t --ioengine=null --size=1g --rw=randrw --rate_iops=1000 --time_based \
+                 --runtime=4 --eta=always --eta-interval=250ms";
+    let asked = folder
+        .fathom(&format!("{words} --eta-percentiles"))
+        .expect(0);
+    let lines = asked.err.split('\r');
+    let shown = lines.filter_map(|line| line.split_once(" p50/p99][eta ")?.0.rsplit_once('['));
+    let shown: Vec<&str> = shown.map(|(_, percentiles)| percentiles).collect();
+    assert!(!shown.is_empty(), "{asked:#?}");
+    for percentiles in shown {
+        let directions = percentiles.split_once(',');
+        let (read, write) = directions.unwrap_or_else(|| panic!("{percentiles}"));
+        assert!(
+            read.starts_with("r=") && write.starts_with("w="),
+            "{percentiles}"
+        );
+        assert!(read.contains("s/") && read.ends_with('s'), "{percentiles}");
+    }
+    let plain = folder.fathom(words).expect(0);
+    assert!(!plain.err.contains("p99"), "{plain:#?}");
+}
+
+#[test]
 fn versions() {
     let folder = Folder::new();
     let run = folder.fio("--version").expect(0);

@@ -241,6 +241,7 @@ impl Reader<'_> {
                 settings.eta_interval = Some(switch_values::interval(given, findings)?)
             }
             Action::EtaNewline => settings.eta_newline = switch_values::newline(given, findings)?,
+            Action::EtaPercentiles => settings.eta_percentiles = true,
             Action::StatusInterval => {
                 settings.status_interval = Some(switch_values::status_interval(given, findings)?);
             }

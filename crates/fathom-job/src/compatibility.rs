@@ -139,6 +139,7 @@ fn push_switches(text: &mut String) {
             Action::Machine
             | Action::Seeks
             | Action::Summary
+            | Action::EtaPercentiles
             | Action::SaveDistribution
             | Action::NoExec => "Fathom extension",
             Action::Debug => {

@@ -119,6 +119,8 @@ pub struct Settings {
     pub eta_interval: Option<Nanos>,
     /// `--eta-newline`.
     pub eta_newline: Option<Nanos>,
+    /// `--eta-percentiles`: p50 and p99 in the status line.
+    pub eta_percentiles: bool,
     /// `--debug`.
     pub debug: crate::debug::DebugOptions,
     /// `--status-interval`: interval between complete reports while jobs run.

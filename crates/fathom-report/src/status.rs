@@ -28,6 +28,8 @@ pub struct StatusFigures {
     pub bytes_per_s: PerDirection<u64>,
     /// Ops per second since the last line.
     pub ops_per_s: PerDirection<u64>,
+    /// Median and 99th percentile of the latencies since the last line, if requested.
+    pub p50_and_p99_ns: PerDirection<Option<(u64, u64)>>,
     /// Remaining time; `None` while unknown.
     pub eta_s: Option<u64>,
     /// As in `Display`.
@@ -48,6 +50,7 @@ impl Default for StatusFigures {
             percent: None,
             bytes_per_s: PerDirection::all(0),
             ops_per_s: PerDirection::all(0),
+            p50_and_p99_ns: PerDirection::all(None),
             eta_s: None,
             kb_base: 1024,
             unit_base: 0,
@@ -84,6 +87,17 @@ pub fn status_line(status: &StatusFigures) -> String {
         |direction| units.iops(status.ops_per_s[direction]),
         " IOPS",
     );
+    if status
+        .p50_and_p99_ns
+        .iter()
+        .any(|(_, shown)| shown.is_some())
+    {
+        out += &bracket(
+            status,
+            |direction| latencies(status.p50_and_p99_ns[direction]),
+            " p50/p99",
+        );
+    }
     out += &format!("[eta {}]", eta(status.eta_s));
     out
 }
@@ -101,6 +115,28 @@ fn bracket(status: &StatusFigures, text: impl Fn(Direction) -> String, unit: &st
         return String::new();
     }
     format!("[{}{unit}]", cells.join(","))
+}
+
+/// Formats `85us/1.2ms`, or `-` if no op has completed.
+fn latencies(shown: Option<(u64, u64)>) -> String {
+    let Some((p50, p99)) = shown else {
+        return "-".to_owned();
+    };
+    format!("{}/{}", short_time(p50), short_time(p99))
+}
+
+/// Formats a latency with two digits or more: `850ns`, `8.5us`, `85us`.
+fn short_time(ns: u64) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    let unit = units.into_iter().find(|(unit, _)| ns >= *unit);
+    let Some((unit, name)) = unit else {
+        return format!("{ns}ns");
+    };
+    let tenths = (ns + unit / 20) / (unit / 10);
+    match tenths {
+        0..100 => format!("{}.{}{name}", tenths / 10, tenths % 10),
+        _ => format!("{}{name}", (ns + unit / 2) / unit),
+    }
 }
 
 /// Formats a bandwidth in whole KiB (or kB), as fio does here.
@@ -210,6 +246,30 @@ mod tests {
             },
             "Jobs: 1 (f=1), 0B/s-10.0KiB/s",
         );
+    }
+
+    #[test]
+    fn percentiles_are_shown_on_request() {
+        let mut status = StatusFigures {
+            bytes_per_s: PerDirection::new(4 << 20, 1 << 20, 0),
+            ops_per_s: PerDirection::new(1024, 256, 0),
+            ..late()
+        };
+        status.p50_and_p99_ns.read = Some((850, 1_240_000));
+        check(
+            &status,
+            "Jobs: 1 (f=1): [R(1)][75.0%][r=4096KiB/s,w=1024KiB/s][r=1024,w=256 IOPS]\
+             [r=850ns/1.2ms,w=- p50/p99][eta 00m:01s]",
+        );
+    }
+
+    #[test]
+    fn short_times_have_two_digits() {
+        let shown = [0, 999, 1_000, 9_940, 9_951, 85_400, 999_600, 12_345_678_901];
+        let want = [
+            "0ns", "999ns", "1.0us", "9.9us", "10us", "85us", "1000us", "12s",
+        ];
+        assert_eq!(shown.map(short_time), want);
     }
 
     #[test]

@@ -34,6 +34,7 @@ use fathom_workload::{Checker, Control, JobLog, RecordingSink, Worker, WorkerCon
 use crate::affinity::{self, ThreadSettings};
 use crate::hooks::Hooks;
 use crate::interim::InterimResults;
+use crate::live::{LiveLatencies, SeenCounts};
 use crate::mismatches::VerifiedFiles;
 use crate::offload;
 use crate::progress::ProgressCell;
@@ -81,6 +82,8 @@ pub(crate) struct RunState {
     pub(crate) clock: Clock,
     /// Start of the first wave, from which `startdelay` counts.
     pub(crate) origin: OnceLock<Tick>,
+    /// Latencies for the status line, if requested.
+    pub(crate) live: Option<LiveLatencies>,
     /// Chunks of `--debug` output that the watcher has not received yet.
     pub(crate) unheard: Arc<AtomicUsize>,
 }
@@ -91,6 +94,7 @@ impl RunState {
         Self {
             clock,
             origin: OnceLock::new(),
+            live: None,
             unheard: Arc::default(),
         }
     }
@@ -248,7 +252,7 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     // Before the barrier: allocating the random map of a large device takes a while.
     let mut worker = worker_of(work, capabilities, &clock)?;
     worker.join_flow();
-    let waits = ProcessorWaits::open();
+    let beside = Beside::open(handles.shared);
     let mut watched = ThreadWatch::new(context.watches_processors, clock.now());
     (handles.ready)();
     handles.barrier.pass();
@@ -284,7 +288,7 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
         };
         offload::so_far(own, told, context.kernel_threads)
     };
-    let driven = drive(&mut worker, &mut engine, handles, waits, &so_far, watch);
+    let driven = drive(&mut worker, &mut engine, handles, beside, &so_far, watch);
     let ended = clock.now();
     outcome.cpu = watched.cpu(ended);
     outcome.scheduling = watched.final_scheduling();
@@ -403,19 +407,45 @@ fn await_peer<E: Engine>(
 /// Builds the answer to a request for interim results.
 type AnswerFn<'a> = &'a dyn Fn(&Worker, Tick) -> InterimResults;
 
+/// Work beside the loop, a few times per second.
+struct Beside<'a> {
+    /// Evidence of the cause of stalls.
+    waits: ProcessorWaits,
+    /// Latencies for the status line.
+    live: Option<(&'a LiveLatencies, SeenCounts)>,
+}
+
+impl<'a> Beside<'a> {
+    /// Reserves what it needs, before the measurement.
+    fn open(shared: &'a RunState) -> Self {
+        let live = shared.live.as_ref();
+        Self {
+            waits: ProcessorWaits::open(),
+            live: live.map(|live| (live, SeenCounts::new())),
+        }
+    }
+
+    fn update(&mut self, worker: &mut Worker, now: Tick) {
+        self.waits.note(now);
+        if let Some((live, seen)) = &mut self.live {
+            live.add(worker, seen);
+        }
+    }
+}
+
 /// Runs the loop: turn, wait, turn.
 fn drive<E: Engine>(
     worker: &mut Worker,
     engine: &mut E,
     handles: &JobHandles<'_>,
-    mut waits: ProcessorWaits,
+    mut beside: Beside<'_>,
     so_far: AnswerFn<'_>,
     mut watch: impl FnMut(&Worker),
 ) -> Result<(), JobFailure> {
     let (control, clock) = (handles.control, &handles.shared.clock);
     let mut now = clock.now();
     let mut publish_at = now;
-    waits.note(now);
+    beside.waits.note(now);
     loop {
         match turn(worker, engine, control, now) {
             Step::Again => {}
@@ -446,10 +476,10 @@ fn drive<E: Engine>(
         watch(worker);
         // Before the next reading of the waits: a stall is explained by the last one before it.
         if let Some(due) = worker.take_stall() {
-            worker.waited_in_stall(waits.since(due));
+            worker.waited_in_stall(beside.waits.since(due));
         }
         if now >= publish_at {
-            waits.note(now);
+            beside.update(worker, now);
             handles.cell.publish(&worker.progress());
             publish_at = now + PUBLISH;
         }

@@ -30,6 +30,7 @@ use fathom_workload::Control;
 use crate::bandwidth::BandwidthLog;
 use crate::drive::{JobHandles, JobSpec, RunState, run_job};
 use crate::interim::{Interim, SoFar};
+use crate::live::SeenCounts;
 use crate::progress::ProgressCell;
 use crate::stalls::Pauses;
 use crate::start_barrier::StartBarrier;
@@ -81,6 +82,7 @@ pub(crate) fn run_all(
         so_far,
         bandwidth,
         pauses: Pauses::watch(),
+        shown: SeenCounts::new(),
     };
     std::thread::scope(|scope| {
         let mut launches: Vec<Option<Launch>> = launches.into_iter().map(Some).collect();
@@ -241,6 +243,8 @@ struct Watcher<'a> {
     bandwidth: Option<BandwidthLog>,
     /// Times for which the process did not run.
     pauses: Pauses,
+    /// Latencies that a status line has shown.
+    shown: SeenCounts,
 }
 
 impl<'a> Watcher<'a> {
@@ -390,7 +394,10 @@ impl<'a> Watcher<'a> {
             return;
         }
         self.tell_at = now + every;
-        let snapshot = self.snapshot(now);
+        let mut snapshot = self.snapshot(now);
+        if let Some(live) = &self.shared.live {
+            snapshot.percentiles = live.take(&mut self.shown);
+        }
         (session.tell)(RunEvent::Progress(&snapshot));
     }
 
@@ -407,6 +414,7 @@ impl<'a> Watcher<'a> {
         Snapshot {
             elapsed: now - self.begun,
             jobs: jobs.collect(),
+            ..Snapshot::default()
         }
     }
 }

@@ -14,6 +14,7 @@ mod hooks;
 mod idleness;
 mod interim;
 mod launch;
+mod live;
 mod merge;
 mod mismatches;
 mod offload;

@@ -47,6 +47,7 @@ use crate::gtod::Gtod;
 use crate::hooks::Hooks;
 use crate::idleness::IdleWatch;
 use crate::launch::{Launch, run_all};
+use crate::live::LiveLatencies;
 use crate::merge;
 use crate::mismatches::VerifiedFiles;
 use crate::prepare;
@@ -214,7 +215,11 @@ impl Execution<'_> {
             eta_s: Meter::default().sample(&goals, snapshot).eta_s,
             ..blank(plan, self.begun, &clock)
         };
-        let shared = RunState::new(clock);
+        let shows = self.settings.eta_percentiles && session.progress.is_some();
+        let shared = RunState {
+            live: shows.then(LiveLatencies::new),
+            ..RunState::new(clock)
+        };
         let (outcomes, broken) = run_all(launches, lifecycle, &shared, session, &so_far, bandwidth);
         Ok(Executed {
             logs,

@@ -35,5 +35,6 @@ pub use plan_warning::{PlanWarning, PlanWarningKind};
 pub use preflight::{Host, Preflight, preflight, preflight_accepted};
 pub use problem_kind::ProblemKind;
 pub use session::{
-    JobSnapshot, JobState, LayoutProgress, REPORT_EVERY_MIN, RunEvent, Session, Snapshot,
+    JobSnapshot, JobState, LayoutProgress, LivePercentiles, REPORT_EVERY_MIN, RunEvent, Session,
+    Snapshot,
 };

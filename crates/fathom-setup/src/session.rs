@@ -85,6 +85,17 @@ pub struct Snapshot {
     pub elapsed: Nanos,
     /// Progress of each job, by thread number.
     pub jobs: Vec<JobSnapshot>,
+    /// Latencies of all jobs since the previous progress event, if requested and there were ops.
+    pub percentiles: PerDirection<Option<LivePercentiles>>,
+}
+
+/// Latencies of an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LivePercentiles {
+    /// Median, within 1/16.
+    pub p50_ns: u64,
+    /// 99th percentile, within 1/16.
+    pub p99_ns: u64,
 }
 
 /// Progress of one job.

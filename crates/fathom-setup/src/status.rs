@@ -309,6 +309,7 @@ mod tests {
         let snapshot = Snapshot {
             elapsed: Nanos::from_secs(elapsed_s),
             jobs: jobs.to_vec(),
+            ..Snapshot::default()
         };
         Meter::default().sample(goals, &snapshot)
     }
@@ -412,6 +413,7 @@ mod tests {
             let snapshot = Snapshot {
                 elapsed: Nanos::from_millis(elapsed_ms),
                 jobs: vec![job(RUNNING, mib, 0)],
+                ..Snapshot::default()
             };
             let status = meter.sample(&[goal(None, Some(10))], &snapshot);
             (status.bytes_per_s.read, status.ops_per_s.read)

@@ -1,7 +1,7 @@
 //! Recorder of a job's results; it does not allocate while the job runs.
 
 use fathom_core::{Completion, Direction, Errno, Nanos, PerDirection, Tick};
-use fathom_stats::{Latency, SampleStats};
+use fathom_stats::{Histogram, Latency, SampleStats};
 
 use crate::config::Measure;
 use crate::log::JobLog;
@@ -308,6 +308,22 @@ impl Recorder {
         self.stalls.learn(direction, &self.directions[direction]);
         let longest = self.stalls.limit_ns(direction);
         self.pending[direction].set_longest(longest);
+    }
+
+    /// Returns the histogram of the latencies recorded so far that say most: resp under a schedule,
+    /// else clat, else lat; `None` if none is kept.
+    pub(crate) fn latencies(&mut self, direction: Direction) -> Option<&Histogram> {
+        self.flush_pending(direction);
+        let results = &self.directions[direction];
+        let kinds = [
+            results.resp.as_ref(),
+            Some(&results.clat),
+            Some(&results.lat),
+        ];
+        kinds
+            .into_iter()
+            .flatten()
+            .find_map(|kind| kind.histogram.as_ref())
     }
 
     /// Records an op that was in flight when measuring began.

@@ -1,6 +1,7 @@
 //! State of one job between turns.
 
 use fathom_core::{Capabilities, Direction, FileIndex, Nanos, NoMemory, PerDirection, Tick};
+use fathom_stats::Histogram;
 
 use crate::block_lives::BlockLives;
 use crate::buffers::Filler;
@@ -269,6 +270,12 @@ impl Worker {
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.queue.in_flight
+    }
+
+    /// Returns the latencies recorded so far, for a display while the job runs: resp under a
+    /// schedule, else clat, else lat; `None` if the job keeps no histogram of them.
+    pub fn latencies(&mut self, direction: Direction) -> Option<&Histogram> {
+        self.recorder.latencies(direction)
     }
 
     /// Returns the due time of the slowest op of the stall that goes on or has just ended, once
