@@ -152,6 +152,9 @@ fn machine(machine: &Machine) -> Object {
     out.set("storage", storage);
     let features: Vec<&str> = machine.engine_features.iter().map(String::as_str).collect();
     out.set("engine_features", features);
+    if !machine.governor.is_empty() {
+        out.set("governor", machine.governor.as_str());
+    }
     out
 }
 

@@ -8,6 +8,7 @@ mod captured;
 mod consumers;
 mod forms;
 mod odd_records;
+mod processors;
 mod terse_consumers;
 
 use fathom_core::OutputFormat;
