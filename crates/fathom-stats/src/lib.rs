@@ -5,6 +5,7 @@
 mod comparisons;
 mod histogram;
 mod latency;
+mod median;
 mod rank_sum;
 mod ranks;
 mod ratio;
@@ -19,8 +20,9 @@ mod verdict;
 pub use comparisons::{SIGNIFICANT, holm, repeats_to_prove};
 pub use histogram::Histogram;
 pub use latency::Latency;
+pub use median::{MedianInterval, median};
 pub use rank_sum::{SERIES_MAX, rank_sum};
-pub use ratio::{RatioInterval, median};
+pub use ratio::RatioInterval;
 pub use samples::SampleStats;
 pub use signed_rank::{DIFFERENCES_MAX, signed_rank};
 pub use steady::{SteadyCriterion, SteadyEvaluation, evaluate_steady};

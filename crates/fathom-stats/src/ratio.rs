@@ -5,6 +5,7 @@
 //! at least what is said with them. Ratios are compared as logarithms, in which twice as much and
 //! half as much are equally far from no change.
 
+use crate::median::{WANTED_COVERAGE, median};
 use crate::signed_rank::{pair_means, rank_sum_chances};
 
 /// Ratio of two quantities, and the interval that covers the true ratio.
@@ -79,17 +80,6 @@ impl RatioInterval {
     }
 }
 
-/// Returns the median of sorted values, of which there must be at least one.
-#[must_use]
-pub fn median(sorted: &[f64]) -> f64 {
-    let upper = sorted.len() / 2;
-    if sorted.len() % 2 == 1 {
-        sorted[upper]
-    } else {
-        f64::midpoint(sorted[upper - 1], sorted[upper])
-    }
-}
-
 /// Returns the logarithms of ratios, or `None` if a number is not positive and finite.
 fn log_ratios(pairs: impl Iterator<Item = (f64, f64)>) -> Option<Vec<f64>> {
     let positive = |number: f64| number > 0.0 && number.is_finite();
@@ -130,9 +120,6 @@ fn rank_sums(first: usize, second: usize) -> Vec<f64> {
 fn ratio(part: usize, whole: usize) -> f64 {
     part as f64 / whole as f64
 }
-
-/// Coverage to reach where there are enough values.
-const WANTED_COVERAGE: f64 = 0.95;
 
 /// Least coverage worth reporting: five pairs have 93.75 %, three values each 90 %.
 const COVERAGE_MIN: f64 = 0.9 - 1e-9;
