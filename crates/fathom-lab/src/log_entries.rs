@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::command::output;
 use crate::counted::counted;
 use crate::error::{CommandError, LabError};
+use crate::median::note;
 use crate::table::{Experiment, Table};
 use crate::work_folder::WorkFolder;
 
@@ -154,11 +155,7 @@ fn notes(config: &LogEntries, runs: &[Run<'_>], stops: &dyn Fn() -> u32) -> Vec<
             runs[0].1.display()
         ),
     });
-    notes.push(match config.repeats {
-        1 => "one repeat has no interval: differences between columns may be chance".into(),
-        2..6 => "low and high: smallest and largest of the repeats".into(),
-        _ => crate::median::NOTE.into(),
-    });
+    notes.push(note(config.repeats));
     notes
 }
 

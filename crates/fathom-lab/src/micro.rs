@@ -8,7 +8,7 @@ mod span;
 mod tags;
 mod task_list;
 
-use crate::median::{NOTE, median};
+use crate::median::median;
 use crate::table::{Cell, Column, Experiment, Table};
 
 use span::{Sample, Span, sharing_notes};
@@ -54,19 +54,19 @@ fn rows(variants: &[Variant<'_>], beside: usize, threads: u32, repeats: u32) -> 
     let rates: Vec<Vec<f64>> = rates.collect();
     let waits = samples
         .iter()
-        .map(|samples| median(each(samples, |one| one.waited_percent))[1]);
+        .map(|samples| median(&each(samples, |one| one.waited_percent))[1]);
     let row = |(((name, _), own), waited): ((&Variant<'_>, &Vec<f64>), f64)| {
-        let [low, median, high] = median(own.clone());
+        let [low, middle, high] = median(own);
         let mut row = vec![
             Cell::Count(threads.into()),
             Cell::Text((*name).into()),
-            Cell::Rate(median),
+            Cell::Rate(middle),
             Cell::Rate(low),
             Cell::Rate(high),
         ];
         for other in &rates[..beside] {
             let ratios = own.iter().zip(other).map(|(own, other)| own / other);
-            let [low, ratio, high] = crate::median::median(ratios.collect());
+            let [low, ratio, high] = median(&ratios.collect::<Vec<f64>>());
             row.extend([ratio, low, high].map(Cell::Ratio));
         }
         row.push(Cell::Tenths(waited));

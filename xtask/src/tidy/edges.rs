@@ -191,7 +191,8 @@ const ALLOWED: [(&str, &[&str]); 29] = [
     (
         "fathom-lab",
         &[
-            "run", "virtual", "peak", "record", "report", "core", "block", "sim", "sys", "workload",
+            "run", "virtual", "peak", "record", "report", "core", "block", "sim", "stats", "sys",
+            "workload",
         ],
     ),
     ("fathom-cli", &["*"]),

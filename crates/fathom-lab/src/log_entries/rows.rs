@@ -59,7 +59,7 @@ struct Interval {
 impl Figure {
     fn of(values: Vec<f64>) -> Self {
         let is_measured = !values.is_empty();
-        let [low, median, high] = median(values);
+        let [low, median, high] = median(&values);
         Self(is_measured.then_some(Interval { low, median, high }))
     }
 

@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use fathom_workload::{Change, Content, Generation, GenerationMap, MapLayout};
 
-use super::{ColumnNames, Micro, NOTE, Sample, Span, THREADS, Variant, rows, sharing_notes};
+use super::{ColumnNames, Micro, Sample, Span, THREADS, Variant, rows, sharing_notes};
 use crate::table::{Experiment, Table};
 
 /// The experiment.
@@ -100,7 +100,10 @@ const fn place(blocks: u64, number: u64) -> u64 {
 
 fn notes(repeats: u32) -> Vec<String> {
     vec![
-        format!("{OPS} blocks of {BLOCK} B in scattered order, {repeats} repeats; {NOTE}"),
+        format!(
+            "{OPS} blocks of {BLOCK} B in scattered order, {repeats} repeats; {}",
+            crate::median::note(repeats)
+        ),
         "goals: at most 15 ns per block with the map of 256 KiB, at most 60 ns with that of 64 MiB"
             .into(),
     ]

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use fathom_block::{Policy, TagSet, TagSetConfig};
 
-use super::{ColumnNames, Micro, NOTE, Span, Variant, table};
+use super::{ColumnNames, Micro, Span, Variant, table};
 use crate::table::{Experiment, Table};
 
 /// The experiment.
@@ -89,7 +89,8 @@ fn notes(repeats: u32) -> Vec<String> {
     vec![
         format!(
             "{PAIRS} pairs per thread, {TAGS} tags, {repeats} repeats; the bare atomics use a word \
-             per thread; {NOTE}"
+             per thread; {}",
+            crate::median::note(repeats)
         ),
         "goals of the tag set: with one thread at least 0.667 of the bare atomics, with two \
          threads at least 1.2 of the bitmap"

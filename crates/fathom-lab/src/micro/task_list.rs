@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use crossbeam_queue::SegQueue;
 use fathom_core::{CompletionList, Slot};
 
-use super::{ColumnNames, Micro, NOTE, Span, Variant, table};
+use super::{ColumnNames, Micro, Span, Variant, table};
 use crate::plot::{Axis, Panel, Point, Scale, Series};
 use crate::table::{Cell, Column, Experiment, Table};
 
@@ -56,9 +56,10 @@ pub fn task_list(config: &Micro<'_>) -> Table {
         ("crossbeam SegQueue", &crossbeam),
     ];
     let note = format!(
-        "{} million pushes per thread, {} repeats; {NOTE}",
+        "{} million pushes per thread, {} repeats; {}",
         ADDS / 1_000_000,
-        config.repeats
+        config.repeats,
+        crate::median::note(config.repeats)
     );
     let columns = ColumnNames {
         rate: "adds",
