@@ -126,6 +126,22 @@ pub(crate) const ROWS: &[Row] = &[
         }],
     },
     Row {
+        name: "run-over-peak",
+        what: "io_uring from the page cache with the settings of `fathom peak`",
+        method: Method::Peak(&["--depth=32", "--submit=8", "--complete=8", "--buffered"]),
+        job: URING_AS_PEAK,
+        on: On::CachedFile,
+        checks: RUN_OVER_PEAK,
+    },
+    Row {
+        name: "run-over-peak-zram",
+        what: "the same, O_DIRECT on zram",
+        method: Method::Peak(&["--depth=32", "--submit=8", "--complete=8"]),
+        job: URING_DIRECT_AS_PEAK,
+        on: On::Zram,
+        checks: RUN_OVER_PEAK,
+    },
+    Row {
         name: "peak-cached",
         what: "`fathom peak`, random 4k reads from the page cache, depth 32, batches of 8",
         method: Method::RingLoop(
@@ -483,6 +499,38 @@ const URING_CACHED: &[&str] = &[
     "--registerfiles",
     "--norandommap",
 ];
+/// As `fathom peak` does it: completions are reaped before each batch, all of them, so that the
+/// buffers used last are used next, and files are opened without access times.
+const URING_AS_PEAK: &[&str] = &[
+    "--ioengine=io_uring",
+    "--rw=randread",
+    "--bs=4k",
+    "--filename=FILE",
+    "--invalidate=0",
+    "--iodepth=32",
+    "--iodepth_batch=8",
+    "--iodepth_batch_complete_min=0",
+    "--iodepth_batch_complete_max=32",
+    "--fixedbufs",
+    "--registerfiles",
+    "--norandommap",
+    "--noatime=1",
+];
+/// As `fathom peak --complete=8` on a device whose ops complete later: it waits for 8 of them.
+const URING_DIRECT_AS_PEAK: &[&str] = &[
+    "--ioengine=io_uring",
+    "--rw=randread",
+    "--bs=4k",
+    "--filename=FILE",
+    "--direct=1",
+    "--iodepth=32",
+    "--iodepth_batch=8",
+    "--iodepth_batch_complete_min=8",
+    "--iodepth_batch_complete_max=32",
+    "--fixedbufs",
+    "--registerfiles",
+    "--norandommap",
+];
 const URING_DIRECT: &[&str] = &[
     "--ioengine=io_uring",
     "--rw=randread",
@@ -508,6 +556,12 @@ const DEVICE: &[Check] = &[
         figure: Figure::AtMost(0.5),
     },
 ];
+/// A job beside `fathom peak`: what its statistics and rules cost.
+const RUN_OVER_PEAK: &[Check] = &[Check {
+    measure: Measure::Iops,
+    beside: "peak",
+    figure: Figure::AtLeast(0.97),
+}];
 /// `fathom peak` beside fio's ring loop.
 const RING_LOOP: &[Check] = &[Check {
     measure: Measure::Iops,
