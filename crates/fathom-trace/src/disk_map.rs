@@ -71,6 +71,16 @@ impl DiskMap {
         }
     }
 
+    /// Checks that the file or device at `path`, or one created there, is on a block device.
+    ///
+    /// # Errors
+    /// It is in memory, on a network file system, or on several devices.
+    pub fn check_place(path: &Path) -> Result<(), TraceError> {
+        let number = storage::number_under(path).map(|(_is_device, number)| number);
+        let device = number.and_then(|number| BlockTree::default().device(number));
+        device.map(drop).ok_or_else(|| no_device(path))
+    }
+
     /// Returns the device's name, without `/dev/`.
     #[must_use]
     pub fn device(&self) -> &str {
@@ -108,8 +118,7 @@ impl Piece {
 fn of_file(path: &Path, length: u64, tree: &BlockTree) -> Result<DiskMap, TraceError> {
     let number = storage::number_under(path).map(|(_is_device, number)| number);
     let device = number.and_then(|number| tree.device(number));
-    // Overlays, tmpfs, network file systems, and btrfs, which may use several devices.
-    let device = device.ok_or_else(|| unmapped(path, "its file system is on no block device"))?;
+    let device = device.ok_or_else(|| no_device(path))?;
     let device = TracedDevice::of(&device);
     let file = File::open(path).map_err(|source| TraceError::Missing {
         path: path.to_path_buf(),
@@ -141,6 +150,12 @@ fn pieces(extents: &[FileExtent], start: u64) -> Vec<Piece> {
             sector: start + extent.device_offset / SECTOR,
         })
         .collect()
+}
+
+/// Returns the error for tmpfs, overlays, network file systems, and btrfs, which may use several
+/// devices.
+fn no_device(path: &Path) -> TraceError {
+    unmapped(path, "its file system is on no block device of its own")
 }
 
 fn unmapped(path: &Path, why: &str) -> TraceError {

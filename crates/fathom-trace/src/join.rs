@@ -63,8 +63,9 @@ impl DeviceSpans {
         self.spans.is_empty()
     }
 
-    /// Looks up the requests for these sectors that began and ended within `window`, a range of
-    /// `CLOCK_MONOTONIC`.
+    /// Looks up the requests for these sectors that were issued within `window`, a range of
+    /// `CLOCK_MONOTONIC`. Not by their completion, too: a program that reads the clock once for
+    /// several completions may have read it before the last of them.
     #[must_use]
     pub fn join(&self, direction: Direction, at: &[SectorRange], window: Range<u64>) -> Joined {
         let wanted: u64 = at.iter().map(|range| range.count).sum();
@@ -74,10 +75,7 @@ impl DeviceSpans {
             let end = range.first.saturating_add(range.count);
             for span in self.over(direction, range) {
                 let span_end = span.sector.saturating_add(span.sectors);
-                if span_end <= range.first
-                    || span.issued_ns < window.start
-                    || span.completed_ns > window.end
-                {
+                if span_end <= range.first || !window.contains(&span.issued_ns) {
                     continue;
                 }
                 covered += span_end.min(end) - span.sector.max(range.first);

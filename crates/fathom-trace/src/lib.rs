@@ -28,6 +28,7 @@ mod target;
 mod trace_spans;
 mod tracing;
 mod uring;
+mod waking;
 
 // Public items, listed once.
 pub use background::BackgroundTrace;
@@ -41,4 +42,5 @@ pub use recorded::recorded_requests;
 pub use spans::DeviceSpan;
 pub use submissions::{Submissions, trace_submissions};
 pub use trace_spans::{TracedSpans, trace_spans};
+pub use tracing::check_permission;
 pub use uring::trace_uring;

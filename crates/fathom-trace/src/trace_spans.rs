@@ -14,11 +14,13 @@ use crate::requests::{BlockEvent, Transition};
 use crate::spans::Spans;
 use crate::target::TracedDevice;
 use crate::tracing::Tracing;
+use crate::waking::{WakingLayout, Wakings};
 
 /// Requests of one or more disks during a trace.
 #[derive(Clone, Debug)]
 pub struct TracedSpans {
     disks: Vec<(TracedDevice, DeviceSpans)>,
+    wakings: Wakings,
     /// Events that the kernel dropped because a ring was full.
     pub lost_events: u64,
     /// Requests that were not kept because there were too many.
@@ -33,16 +35,23 @@ impl TracedSpans {
         let found = disks.find(|(disk, _)| disk.is_same_disk(&map.device));
         found.map(|(_, spans)| spans)
     }
+
+    /// Returns the times at which a thread was woken, ascending.
+    #[must_use]
+    pub fn wakings(&self, thread: u32) -> &[u64] {
+        self.wakings.of(thread)
+    }
 }
 
 /// Starts to record the requests of the disks that these files and devices are on, and returns once
 /// the kernel records; with `ring_mib` MiB of kernel memory per CPU, 0 for a size that suits the
-/// machine.
+/// machine. Also records when `threads` are woken: their names, as the kernel keeps them.
 ///
 /// # Errors
 /// Tracing is not permitted, or the kernel lacks the events.
 pub fn trace_spans(
     maps: &[DiskMap],
+    threads: &[String],
     ring_mib: u32,
 ) -> Result<BackgroundTrace<TracedSpans>, TraceError> {
     let mut disks: Vec<TracedDevice> = Vec::new();
@@ -53,35 +62,42 @@ pub fn trace_spans(
             None => disks.push(map.device.clone()),
         }
     }
-    let body =
-        move |config: &TraceConfig<'_>, begun: &mut dyn FnMut()| record(disks, config, begun);
+    let threads = threads.to_vec();
+    let body = move |config: &TraceConfig<'_>, begun: &mut dyn FnMut()| {
+        record(disks, &threads, config, begun)
+    };
     BackgroundTrace::start(ring_mib, Box::new(body))
 }
 
 fn record(
     disks: Vec<TracedDevice>,
+    threads: &[String],
     config: &TraceConfig<'_>,
     begun: &mut dyn FnMut(),
 ) -> Result<TracedSpans, TraceError> {
     let mut tracing = Tracing::new(config.ring_kib())?;
     let layouts = enabled(&tracing, &disks)?;
+    let waking = WakingLayout::enabled(&tracing, threads)?;
     let indexes = indexes(&disks);
+    let mut wakings = Wakings::default();
     let mut spans: Vec<Spans> = disks.iter().map(|_| Spans::default()).collect();
     let followed = follow(
         &mut tracing,
         config.following(begun),
         &|record| {
-            layouts
-                .iter()
-                .find_map(|layout| layout.decode(record, &indexes))
+            let mut layouts = layouts.iter();
+            let request = layouts.find_map(|layout| layout.decode(record, &indexes));
+            request.or_else(|| waking.as_ref()?.decode(record).map(Event::Waking))
         },
         &mut |at_ns, event| match event {
-            Some((disk, event)) => spans[disk].take(at_ns, event),
+            Some(Event::Request(disk, event)) => spans[disk].take(at_ns, event),
+            Some(Event::Waking(thread)) => wakings.add(thread, at_ns),
             None => spans.iter_mut().for_each(Spans::forget_pending),
         },
     )?;
     let mut traced = TracedSpans {
         disks: Vec::new(),
+        wakings,
         lost_events: followed.lost,
         dropped: 0,
     };
@@ -129,6 +145,15 @@ fn enabled(tracing: &Tracing, disks: &[TracedDevice]) -> Result<Vec<SpanLayout>,
     Ok(layouts)
 }
 
+/// Recorded event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    /// About a request of the disk with this index.
+    Request(usize, BlockEvent),
+    /// The thread with this id was woken.
+    Waking(u32),
+}
+
 /// Locations of the needed fields in the records of one event.
 #[derive(Debug)]
 struct SpanLayout {
@@ -138,10 +163,10 @@ struct SpanLayout {
 
 impl SpanLayout {
     /// Decodes a record with the index of its disk; `None` if it belongs to another event.
-    fn decode(&self, record: &[u8], disks: &HashMap<u64, usize>) -> Option<(usize, BlockEvent)> {
+    fn decode(&self, record: &[u8], disks: &HashMap<u64, usize>) -> Option<Event> {
         let event = self.request.decode(record)?;
         let disk = disks.get(&self.device.number(record)?)?;
-        Some((*disk, event))
+        Some(Event::Request(*disk, event))
     }
 }
 
@@ -209,7 +234,10 @@ mod tests {
             .iter()
             .filter_map(|&(at_ns, bytes)| {
                 let decoded = layouts.iter().find_map(|one| one.decode(bytes, &disks));
-                Some((at_ns, decoded?.1))
+                match decoded? {
+                    Event::Request(_, event) => Some((at_ns, event)),
+                    Event::Waking(_) => None,
+                }
             })
             .collect();
         events.sort_by_key(|&(at_ns, _)| at_ns);

@@ -145,6 +145,14 @@ impl Drop for Tracing {
     }
 }
 
+/// Checks that this process may trace, by creating a tracing instance and removing it.
+///
+/// # Errors
+/// The reason why it may not.
+pub fn check_permission() -> Result<(), TraceError> {
+    Tracing::new(RING_KIB_MIN).map(drop)
+}
+
 /// Returns the mount point of tracefs, or mounts a detached one.
 fn found() -> Result<(PathBuf, Option<DetachedTracefs>), TraceError> {
     let mounts = BlockTree::default().mounts();
@@ -210,6 +218,9 @@ fn unknown_layout(path: &Path) -> TraceError {
         path: path.to_path_buf(),
     }
 }
+
+/// Smallest ring, a page on most machines.
+const RING_KIB_MIN: u64 = 4;
 
 /// Prefix of instance names, followed by a number.
 const NAME: &str = "fathom-";

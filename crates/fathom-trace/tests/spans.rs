@@ -17,7 +17,7 @@ fn each_read_of_a_file_is_joined_with_its_request() {
         Ok(map) => map,
         Err(error) => return println!("skipped: {error}"),
     };
-    let trace = match trace_spans(std::slice::from_ref(&map), 1) {
+    let trace = match trace_spans(std::slice::from_ref(&map), &[], 1) {
         Ok(trace) => trace,
         Err(error) => return println!("skipped: {error}"),
     };

@@ -24,7 +24,7 @@ pub(crate) fn values(bench: &Bench, row: &Row, program: Program) -> Result<Vec<f
         .arg(format!("--runtime={}s", bench.seconds))
         .arg(format!("--write_lat_log={}", prefix.display()))
         .args(["--log_offset=1"]);
-    let trace = trace_spans(std::slice::from_ref(&map), 0).map_err(|error| traced(&error))?;
+    let trace = trace_spans(std::slice::from_ref(&map), &[], 0).map_err(|error| traced(&error))?;
     process::capture(&mut command)?;
     let requests = trace.finish().map_err(|error| traced(&error))?;
     let spans = requests.of(&map).context("the device was not traced")?;
