@@ -272,6 +272,13 @@ impl Reader<'_> {
             Action::Summary => {
                 settings.summary = switch_values::show("--summary", given, findings)?
             }
+            // Not an abbreviation that a script of fio's could mean.
+            Action::Trace if self.dialect == Dialect::Fio => {
+                let why = "`--trace` is an option of Fathom, not of fio";
+                let problem = Problem::new("not-in-fio", 0..spot.range.len(), why);
+                return Err(problem.fix("run it as `fathom run --trace`"));
+            }
+            Action::Trace => settings.trace = true,
             Action::SaveDistribution => settings.save_distribution = text.map(str::to_owned),
             Action::Refused(instead) => return Err(refused(switch, spot, instead)),
             Action::Ignored => {}
@@ -302,6 +309,7 @@ impl Reader<'_> {
         }
         self.unmatched_sections(has_job_files);
         self.seeks_of_a_model();
+        self.trace_of_a_kernel();
         let settings = &self.builder.settings;
         let idle = settings.parse_only || settings.merge_only || self.show_command;
         if !self.builder.has_jobs() && !idle && !self.builder.reporter.diagnostics.has_errors() {
@@ -345,6 +353,18 @@ impl Reader<'_> {
                 "seeks-without-machine",
                 "`--seeks` works on modelled devices only, and `--machine` is not given".to_owned(),
                 "for a real device, run `fathom trace DEVICE` as root alongside",
+            );
+        }
+    }
+
+    /// Refuses `--trace` with `--machine`: modelled devices have no kernel.
+    fn trace_of_a_kernel(&mut self) {
+        let settings = &self.builder.settings;
+        if settings.trace && settings.machine.is_some() {
+            self.builder.reporter.error_without_place(
+                "trace-of-machine",
+                "`--trace` reads the kernel's events, of which `--machine` has none".to_owned(),
+                "remove one of them",
             );
         }
     }

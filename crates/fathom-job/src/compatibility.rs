@@ -141,7 +141,8 @@ fn push_switches(text: &mut String) {
             | Action::Summary
             | Action::EtaPercentiles
             | Action::SaveDistribution
-            | Action::NoExec => "Fathom extension",
+            | Action::NoExec
+            | Action::Trace => "Fathom extension",
             Action::Debug => {
                 "stricter: flags unknown categories. `parse`, `file`, `random`, `process` and \
                  `io` print the lines that tools parse, fewer than fio; the others print nothing"

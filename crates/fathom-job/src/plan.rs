@@ -137,6 +137,8 @@ pub struct Settings {
     pub seeks: bool,
     /// `--summary`: a line per job at the end of the text report.
     pub summary: ShowMode,
+    /// `--trace`: join ops with the kernel's events of their requests.
+    pub trace: bool,
     /// `--save-distribution`: machine file to write with the latencies of this run.
     pub save_distribution: Option<String>,
 }

@@ -59,6 +59,7 @@ pub(crate) enum Action {
     Machine,
     Seeks,
     Summary,
+    Trace,
     SaveDistribution,
     /// Not supported; with the alternative.
     Refused(&'static str),
@@ -128,6 +129,7 @@ pub(crate) const SWITCHES: &[Switch] = &[
     switch("machine", NO_LETTER, Required("file"), Machine, "Simulate on modelled devices"),
     switch("seeks", NO_LETTER, None, Seeks, "Report seek distances; needs --machine"),
     switch("summary", NO_LETTER, Optional("when"), Summary, SUMMARY),
+    switch("trace", NO_LETTER, None, Trace, "Split latencies by the kernel's block events (root)"),
     switch("save-distribution", NO_LETTER, Required("file"), SaveDistribution, SAVED),
     switch("server-internal", 'N', Required("arg"), Refused(WINDOWS), "Internal; Windows only"),
 ];

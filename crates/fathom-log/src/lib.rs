@@ -32,6 +32,7 @@ mod plan;
 mod record_format;
 mod row;
 mod sizing;
+mod tap;
 mod writer;
 
 use std::io;
@@ -58,6 +59,7 @@ use self::output::Sink;
 use self::plan::LogPlan;
 use self::record_format::RecordFormat;
 use self::sizing::Sizing;
+pub use self::tap::{TappedOp, TappedOps};
 pub use self::writer::LineCounts;
 use self::writer::{Writer, Written};
 
@@ -71,7 +73,7 @@ pub struct OpenLogs {
 
 impl OpenLogs {
     /// Opens every file; `None` if nothing is logged. Waits for readers of pipes until `stop`
-    /// returns true.
+    /// returns true. With `tap`, the ops of all jobs are kept in memory, too.
     ///
     /// # Errors
     /// Every file that cannot be written; no file was created then.
@@ -80,6 +82,7 @@ impl OpenLogs {
         setups: &[JobSetup],
         clock: Clock,
         stop: &dyn Fn() -> bool,
+        tap: bool,
     ) -> Result<Option<Self>, Vec<RunProblem>> {
         let refused = [clocks(plan), unavailable_formats(plan)].concat();
         if !refused.is_empty() {
@@ -90,7 +93,7 @@ impl OpenLogs {
             let shown = fathom_sys::clock::read(id).unwrap_or(0);
             shown.saturating_sub(clock.now().get())
         };
-        let logs = LogPlan::new(setups, &epoch);
+        let logs = LogPlan::new(setups, &epoch, tap);
         if logs.is_empty() {
             return Ok(None);
         }
@@ -188,6 +191,7 @@ impl Logs {
             lines: Vec::new(),
             warnings: self.warnings,
             failed: false,
+            ops: None,
         };
         match self.writer.join() {
             Ok(written) => {
@@ -195,6 +199,7 @@ impl Logs {
                 (warnings, finished.failed) = finish_notes(&written, &self.stop);
                 finished.warnings.extend(warnings);
                 finished.lines = written.by_setup();
+                finished.ops = written.ops;
             }
             Err(_panic) => {
                 finished.failed = true;
@@ -219,6 +224,8 @@ pub struct LogSummary {
     pub warnings: Vec<Warning>,
     /// Writing a log failed.
     pub failed: bool,
+    /// Ops, if they were tapped.
+    pub ops: Option<TappedOps>,
 }
 
 /// Guard that ends the writer when dropped, so that it also ends when a run fails.
@@ -243,7 +250,7 @@ impl MemoryLogs {
     pub fn new(setups: &[JobSetup]) -> Self {
         Self {
             channel: Arc::new(LogChannel::new(0, 0, setups.len())),
-            plan: LogPlan::new(setups, &|_| 0),
+            plan: LogPlan::new(setups, &|_| 0, false),
         }
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct LogPlan {
     pub(crate) files: Vec<LogFile>,
     /// Logs in the order of the setups; `None` for jobs without a log.
     pub(crate) jobs: Vec<Option<JobLogs>>,
+    /// The ops of all jobs are kept in memory.
+    pub(crate) tap: bool,
 }
 
 /// One log file, written by one job or by several.
@@ -43,6 +45,8 @@ pub(crate) struct JobLogs {
     pub(crate) name: String,
     pub(crate) number: u32,
     pub(crate) config: LogConfig,
+    /// The job's options request logs; otherwise it is only tapped.
+    pub(crate) is_requested: bool,
     pub(crate) columns: Columns,
     /// Each series with the index of its file.
     pub(crate) series: Vec<(Series, usize)>,
@@ -64,13 +68,16 @@ impl JobLogs {
 
 impl LogPlan {
     /// Returns the logs that the plan asks for; `epoch` is the epoch clock at time 0 of the run's
-    /// clock.
-    pub(crate) fn new(setups: &[JobSetup], epoch: &dyn Fn(u32) -> u64) -> Self {
-        let mut all = Self::default();
+    /// clock. With `tap`, each job logs its ops with their offsets.
+    pub(crate) fn new(setups: &[JobSetup], epoch: &dyn Fn(u32) -> u64, tap: bool) -> Self {
+        let mut all = Self {
+            tap,
+            ..Self::default()
+        };
         let mut places = HashMap::new();
         for (index, setup) in setups.iter().enumerate() {
             let job = &setup.job;
-            let logs = job.options.logs.any().then(|| {
+            let logs = (tap || job.options.logs.any()).then(|| {
                 let index = u32::try_from(index).unwrap_or(u32::MAX);
                 all.job(job, setup, index, epoch, &mut places)
             });
@@ -140,10 +147,14 @@ impl LogPlan {
         let histograms = histograms
             .filter(|_| logs.histogram_ms > 0 && setup.worker.measure.clat)
             .map(|file| file.2);
+        let mut config = config(options, index, &series, histograms.is_some());
+        config.ops |= self.tap;
+        config.offsets |= self.tap;
         JobLogs {
             name: setup.name.clone(),
             number: setup.place.number,
-            config: config(options, index, &series, histograms.is_some()),
+            config,
+            is_requested: logs.any(),
             columns,
             series,
             histograms,

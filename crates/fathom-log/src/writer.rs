@@ -8,6 +8,7 @@ use super::histograms::HistogramAssembly;
 use super::lines;
 use super::output::{LogFormat, Output, Sink};
 use super::plan::{JobLogs, LogFile, LogPlan};
+use super::tap::TappedOps;
 
 /// Writer of all logs, on one thread.
 #[derive(Debug)]
@@ -15,6 +16,7 @@ pub(super) struct Writer {
     plan: LogPlan,
     outputs: Vec<Output>,
     states: Vec<JobState>,
+    tap: Option<TappedOps>,
 }
 
 #[derive(Debug, Default)]
@@ -42,6 +44,7 @@ pub(super) struct Written {
     pub(super) failed: Vec<Option<io::Error>>,
     /// By file.
     pub(super) sinks: Vec<Option<Sink>>,
+    pub(super) ops: Option<TappedOps>,
 }
 
 impl Writer {
@@ -60,6 +63,7 @@ impl Writer {
         Self {
             outputs,
             states: states.collect(),
+            tap: plan.tap.then(|| TappedOps::new(plan.jobs.len())),
             plan,
         }
     }
@@ -72,6 +76,9 @@ impl Writer {
         let Some(job) = &self.plan.jobs[index] else {
             return;
         };
+        if let Some(tap) = &mut self.tap {
+            tap.keep(batch);
+        }
         for &(series, place) in &job.series {
             let output = &mut self.outputs[place];
             lines.kept += lines::series(batch, series, job.columns, output);
@@ -107,6 +114,7 @@ impl Writer {
             lines: self.states.iter().map(|state| state.lines).collect(),
             failed,
             sinks,
+            ops: self.tap,
             plan: self.plan,
         }
     }
@@ -124,8 +132,12 @@ impl Written {
     /// Returns the line counts by setup; `None` for jobs without a log.
     pub(super) fn by_setup(&self) -> Vec<Option<LineCounts>> {
         let jobs = self.plan.jobs.iter().zip(&self.lines);
-        jobs.map(|(job, &lines)| job.is_some().then_some(lines))
-            .collect()
+        jobs.map(|(job, &lines)| {
+            job.as_ref()
+                .is_some_and(|job| job.is_requested)
+                .then_some(lines)
+        })
+        .collect()
     }
 
     /// Iterates over the jobs with a log and their line counts.

@@ -6,6 +6,7 @@
 
 mod block_lives;
 mod context;
+mod device_trace;
 mod lifecycle;
 mod peak;
 mod record;
@@ -19,6 +20,7 @@ mod trace;
 // Public items, listed once.
 pub use block_lives::BlockLivesRecord;
 pub use context::{Machine, StorageRecord, Validity, Warning};
+pub use device_trace::{DeviceTraceRecord, TracedJob};
 pub use lifecycle::{LatencyTargetRecord, SteadyStateRecord, Unified};
 pub use peak::{
     PEAK_VERSION, PeakComparison, PeakContention, PeakLatency, PeakPercentile, PeakPoint,

@@ -7,6 +7,7 @@ use fathom_core::PerDirection;
 use fathom_stats::{Latency, SampleStats};
 use serde::{Deserialize, Serialize};
 
+use crate::device_trace::DeviceTraceRecord;
 use crate::{
     BlockLivesRecord, LatencyTargetRecord, Machine, ProcessorsRecord, SchedulingRecord, SeekRecord,
     StallRecord, SteadyStateRecord, Unified, Validity, Warning,
@@ -44,6 +45,9 @@ pub struct Record {
     /// Use of the processors during a real run; absent in interim reports and in virtual time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processors: Option<ProcessorsRecord>,
+    /// Stages of the ops (`--trace`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_trace: Option<DeviceTraceRecord>,
     /// Machine of a real run; absent in virtual time.
     pub machine: Option<Machine>,
     /// Modelled machine of a run in virtual time; absent for a real run.

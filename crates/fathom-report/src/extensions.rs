@@ -7,6 +7,7 @@ use fathom_record::{
     SchedulingRecord, SeekRecord, StorageRecord, Validity, Warning,
 };
 
+use crate::device_trace;
 use crate::document::latency;
 use crate::group::ReportedJob;
 use crate::json::{Object, Value};
@@ -28,6 +29,9 @@ pub(crate) fn run(record: &Record) -> Object {
     }
     if let Some(found) = &record.modelled {
         out.set("modelled", modelled(found));
+    }
+    if let Some(found) = &record.device_trace {
+        out.set("trace", device_trace::json(found));
     }
     let validity: Vec<Object> = record.validity.iter().map(validity).collect();
     out.set("validity", validity);

@@ -7,6 +7,7 @@
 
 mod block_lives;
 mod caveats;
+mod device_trace;
 mod disks;
 mod distribution;
 mod document;

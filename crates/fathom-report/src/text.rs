@@ -5,6 +5,7 @@ use fathom_stats::{Latency, SampleStats};
 
 use crate::block_lives::block_lines;
 use crate::caveats::caveats;
+use crate::device_trace;
 use crate::disks;
 use crate::distribution::{BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_shares};
 use crate::document::{error_of, shown_errors};
@@ -41,6 +42,10 @@ pub(crate) fn text(record: &Record) -> String {
         out.extend(record.disks.iter().map(line));
     }
     out += &modelled_seeks(record);
+    out += &record
+        .device_trace
+        .as_ref()
+        .map_or_else(String::new, device_trace::text);
     out += &record.idleness.as_ref().map_or_else(String::new, idleness);
     out += &stall_lines(record);
     out += &caveats(record);

@@ -5,6 +5,7 @@ mod affinity;
 mod bandwidth;
 mod calibration;
 mod cgroup;
+mod device_trace;
 mod drive;
 mod engine_config;
 mod evidence;

@@ -21,7 +21,9 @@ use fathom_host::machine::machine;
 use fathom_host::output_file::Stop;
 use fathom_job::{ClockSource, Plan, Settings};
 use fathom_log::{LineCounts, LogSummary, Logs, OpenLogs};
-use fathom_record::{JobRecord, LogRecord, OwnCostRecord, RECORD_VERSION, Record, Warning};
+use fathom_record::{
+    DeviceTraceRecord, JobRecord, LogRecord, OwnCostRecord, RECORD_VERSION, Record, Warning,
+};
 use fathom_setup::check::scheduler::SchedulerChange;
 use fathom_setup::collect;
 use fathom_setup::debug_output;
@@ -39,6 +41,7 @@ use crate::affinity::ThreadSettings;
 use crate::bandwidth::{BandwidthLog, OpenBandwidthLog};
 use crate::calibration::own_costs;
 use crate::cgroup;
+use crate::device_trace::DeviceTrace;
 use crate::drive::{JobSpec, RunState};
 use crate::engine_config::engine_config;
 use crate::evidence::{Baseline, CLONES_ASKED, Evidence};
@@ -108,7 +111,7 @@ fn run_stoppable(
     let begun = clock.now();
     let mut preflight = preflight(plan, settings, Host::Local(&RunFiles::new(engines, clock)));
     let alone = session.jobs_fail_alone;
-    let failing = check_all(plan, &mut preflight, engines, clock, alone)?;
+    let failing = check_all(plan, settings, &mut preflight, engines, clock, alone)?;
     load_states(&mut preflight, settings)?;
     let mut warnings = preflight.take_warnings();
     warnings.extend_from_slice(&failing);
@@ -142,16 +145,12 @@ fn run_stoppable(
         baseline: &baseline,
         stop: &stop,
     };
-    let Executed {
-        logs,
-        broken,
-        mut outcomes,
-    } = match runs_jobs {
+    let mut executed = match runs_jobs {
         true => execution.run(opened, session)?,
         false => Executed::none(setups),
     };
-    states.save(setups, &mut outcomes);
-    let finished = end_logs(logs, broken, &outcomes, session, &clock);
+    states.save(setups, &mut executed.outcomes);
+    let (finished, device_trace) = executed.end(setups, session, &clock);
     let idleness = idle.map(|watch| watch.finish());
     let evidence = baseline.finish(setups, clock.now());
     let kept = prepare::clear(setups);
@@ -161,7 +160,7 @@ fn run_stoppable(
     warnings.extend(finished.warnings);
     let ended = EndedRun {
         planned,
-        outcomes,
+        outcomes: executed.outcomes,
         evidence,
         lines: finished.lines,
         own_costs: own_costs.unwrap_or_default(),
@@ -170,6 +169,7 @@ fn run_stoppable(
     };
     Ok(Record {
         idleness,
+        device_trace,
         log_failed: finished.failed,
         ..record(plan, preflight, ended, &clock)
     })
@@ -193,6 +193,7 @@ struct Executed {
     /// Failure of the aggregate bandwidth log.
     broken: Option<Warning>,
     outcomes: Vec<Option<JobOutcome>>,
+    trace: Option<DeviceTrace>,
 }
 
 impl Execution<'_> {
@@ -205,6 +206,11 @@ impl Execution<'_> {
             stop,
             ..
         } = *self;
+        let trace = self
+            .settings
+            .trace
+            .then(|| DeviceTrace::start(setups, &clock));
+        let trace = trace.transpose()?;
         let (logs, bandwidth) = opened.begin(clock.now(), stop.clone())?;
         let launches = launches(setups, self.engines, clock, &logs, stop, self.settings);
         let lifecycle = Lifecycle::new(plan, setups.iter().map(|setup| setup.place));
@@ -225,6 +231,7 @@ impl Execution<'_> {
             logs,
             broken,
             outcomes,
+            trace,
         })
     }
 }
@@ -236,7 +243,34 @@ impl Executed {
             logs: None,
             broken: None,
             outcomes: setups.iter().map(|_| None).collect(),
+            trace: None,
         }
+    }
+
+    /// Ends the logs, and the trace, which it joins with the ops of the jobs.
+    fn end(
+        &mut self,
+        setups: &[JobSetup],
+        session: &mut Session<'_>,
+        clock: &Clock,
+    ) -> (LogSummary, Option<DeviceTraceRecord>) {
+        let outcomes = &self.outcomes;
+        let mut finished = end_logs(
+            self.logs.take(),
+            self.broken.take(),
+            outcomes,
+            session,
+            clock,
+        );
+        let Some(trace) = self.trace.take() else {
+            return (finished, None);
+        };
+        let ended = trace.finish(setups, finished.ops.take(), outcomes, clock);
+        for warning in &ended.warnings {
+            (session.tell)(RunEvent::Lost(warning));
+        }
+        finished.warnings.extend(ended.warnings);
+        (finished, ended.record)
     }
 }
 
@@ -287,7 +321,7 @@ impl Opened {
         let bandwidth = prefix.map(|prefix| OpenBandwidthLog::open(prefix, &stop));
         Ok(Self {
             bandwidth: bandwidth.transpose().map_err(refused)?,
-            logs: OpenLogs::open(plan, setups, clock, &stop).map_err(refused)?,
+            logs: OpenLogs::open(plan, setups, clock, &stop, settings.trace).map_err(refused)?,
         })
     }
 
@@ -371,6 +405,7 @@ fn time_of_day_set(clock: &Clock) -> Option<Warning> {
 /// each job that will.
 fn check_all(
     plan: &Plan,
+    settings: &Settings,
     preflight: &mut Preflight,
     engines: &Registry,
     clock: Clock,
@@ -391,6 +426,9 @@ fn check_all(
     }
     if problems.is_empty() {
         problems.extend(refused_engines(&preflight.setups, engines, clock));
+    }
+    if problems.is_empty() && settings.trace {
+        problems.extend(DeviceTrace::check(&preflight.setups));
     }
     if problems.is_empty() {
         Ok(failing)

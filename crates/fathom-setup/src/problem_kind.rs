@@ -143,6 +143,8 @@ problem_kinds! {
     ClockNotTrusted = "clock_not_trusted",
     /// An I/O scheduler that the device does not offer.
     NoSuchScheduler = "no_such_scheduler",
+    /// `--trace` cannot work here, or not with this job.
+    NotTraceable = "not_traceable",
     /// A log cannot be created or written.
     LogNotWritable = "log_not_writable",
     /// More logs than files may be open.

@@ -178,7 +178,7 @@ const ALLOWED: [(&str, &[&str]); 29] = [
         "fathom-run",
         &[
             "job", "workload", "record", "stats", "core", "engine", "net", "sim", "sys", "block",
-            "host", "setup", "log",
+            "host", "setup", "log", "trace",
         ],
     ),
     (

@@ -67,6 +67,19 @@ fn every_document_is_as_published() {
     }
 }
 
+#[test]
+fn a_trace_is_as_published() {
+    let words = "run --output-format=json --eta=never --trace --name=t --rw=randread --size=64k \
+                 --direct=1 --filename=d";
+    let run = Folder::new().fathom(words);
+    if run.code == Some(2) {
+        return println!("skipped: {}", run.err);
+    }
+    let document = run.expect(0).json();
+    assert!(document["fathom"]["trace"]["jobs"][0]["total_ns"].is_object());
+    assert_eq!(faults(&published(), &document), [""; 0]);
+}
+
 /// Collects the paths of everything below a key `fathom`.
 fn gather(value: &Value, path: &str, ours: bool, seen: &mut Vec<String>) {
     match value {
