@@ -320,5 +320,8 @@ fn a_job_that_waits_for_its_processor_names_the_other_load() {
     assert_eq!(processors["cpus"], 1, "{processors}");
     assert!(processors["busy_us"].as_u64() > processors["own_us"].as_u64());
     doubts(&report, "contention", "for a processor");
-    doubts(&report, "contention", ": other programs used");
+    // A limit on the tests themselves would hold the program back as well.
+    if processors["throttled_us"].as_u64().unwrap_or(0) == 0 {
+        doubts(&report, "contention", ": other programs used");
+    }
 }

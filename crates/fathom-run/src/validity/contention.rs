@@ -86,9 +86,10 @@ fn cause(
     }
 }
 
-/// Returns CPU time as a number of processors.
+/// Returns CPU time as a number of processors, at most all of them: the kernel counts in ticks.
 fn cpus_of(used_us: u64, processors: &ProcessorsRecord) -> f64 {
-    to_float(used_us) / to_float(processors.wall_us.max(1))
+    let count = to_float(used_us) / to_float(processors.wall_us.max(1));
+    count.min(to_float(processors.cpus))
 }
 
 /// Checks that the job's processor did not run far below its highest frequency.
