@@ -3,12 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
+#[path = "common/serving.rs"]
+mod serving;
 
 use std::io::Read;
 use std::process::{Command, Stdio};
 
 use common::Folder;
 use serde_json::Value;
+use serving::{NQN, Serving};
 
 const MACHINE: &str = r#"
 [[device]]
@@ -59,13 +62,15 @@ fn clones_that_stall_together_share_a_line() {
     assert!(text.contains(want), "{text}");
 }
 
-/// Runs a job that issues 1000 ops per second to nowhere, does something to the process once it has
-/// written its first log entries, and returns the job's stalls.
-fn stalls_after(folder: &Folder, script: &str) -> Vec<Value> {
-    let words = "run --name=db --ioengine=null --rate_iops=1000 --size=1g --time_based --runtime=3 \
+/// Runs a job that issues 1000 ops per second, runs a script once the job runs, in which PID is the
+/// process, and returns the job's stalls.
+fn stalls_after(engine: &[&str], script: &str) -> Vec<Value> {
+    let words = "run --name=db --rate_iops=1000 --size=1g --time_based --runtime=3 \
                  --output-format=json --eta=always";
+    let folder = Folder::new();
     let mut child = folder
         .command(env!("CARGO_BIN_EXE_fathom"), words)
+        .args(engine)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -83,14 +88,38 @@ fn stalls_after(folder: &Folder, script: &str) -> Vec<Value> {
     stalls.cloned().unwrap_or_default()
 }
 
+/// Returns the causes of the stalls that may be a pause of 300 ms: a busy machine may add stalls,
+/// and lengthen this one.
+#[track_caller]
+fn causes(stalls: &[Value]) -> Vec<&str> {
+    let long = stalls
+        .iter()
+        .filter(|stall| stall["duration_ns"].as_u64() > Some(250_000_000));
+    let causes: Vec<&str> = long.map(|stall| stall["cause"].as_str().unwrap()).collect();
+    assert!(!causes.is_empty(), "{stalls:?}");
+    causes
+}
+
 #[test]
 fn a_stopped_process_is_its_own_stall() {
-    let stalls = stalls_after(&Folder::new(), "kill -STOP PID; sleep 0.3; kill -CONT PID");
-    // A busy machine may add stalls, and lengthen this one.
-    let is_the_pause = |stall: &&Value| {
-        stall["duration_ns"].as_u64() > Some(250_000_000) && stall["stopped_ns"].as_u64() > Some(0)
-    };
-    let pause = stalls.iter().find(is_the_pause);
-    let cause = &pause.unwrap_or_else(|| panic!("{stalls:?}"))["cause"];
-    assert_ne!(cause, "device", "{stalls:?}");
+    let pause = "kill -STOP PID; sleep 0.3; kill -CONT PID";
+    let stalls = stalls_after(&["--ioengine=null"], pause);
+    assert!(!causes(&stalls).contains(&"device"), "{stalls:?}");
+    assert!(
+        stalls.iter().any(|stall| stall["stopped_ns"] != 0),
+        "{stalls:?}"
+    );
+}
+
+#[test]
+fn a_stopped_target_is_a_late_device() {
+    let folder = Folder::new();
+    let target = Serving::start(&folder, "--threads 1 --null 1G");
+    let (id, port) = (target.id(), target.port());
+    let file = format!("trtype=tcp adrfam=ipv4 traddr=127.0.0.1 trsvcid={port} subnqn={NQN} ns=1");
+    let stalls = stalls_after(
+        &["--ioengine=nvme_tcp", &format!("--filename={file}")],
+        &format!("kill -STOP {id}; sleep 0.3; kill -CONT {id}"),
+    );
+    assert!(causes(&stalls).contains(&"device"), "{stalls:?}");
 }
