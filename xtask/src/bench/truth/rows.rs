@@ -112,8 +112,9 @@ const RATE: &[&str] = &[
     "--rw=randread",
     "--bs=4k",
     "--norandommap=1",
-    "--ioengine=io_uring",
-    "--iodepth=1",
+    "--ioengine=psync",
+    // Or the job would begin by dropping the file from the page cache.
+    "--invalidate=0",
 ];
 
 #[cfg(test)]

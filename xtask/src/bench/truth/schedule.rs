@@ -16,7 +16,8 @@ pub(crate) fn values(bench: &Bench, row: &Row, program: Program, rate: u32) -> R
     let mut command = bench.job(program, row, bench.one_core(), bench.seconds)?;
     command.arg(format!("--rate_iops={rate}"));
     // This thread starts the program.
-    let trace = trace_submissions(std::process::id()).map_err(|error| traced(&error))?;
+    let trace =
+        trace_submissions(std::process::id(), BLOCK_BYTES).map_err(|error| traced(&error))?;
     process::capture(&mut command)?;
     let submissions = trace.finish().map_err(|error| traced(&error))?;
     if submissions.lost_events > 0 {
@@ -52,6 +53,9 @@ fn deviations(at_ns: &[u64], rate: u32) -> Option<Vec<u64>> {
     late.sort_unstable();
     Some(late)
 }
+
+/// `bs` of the job.
+const BLOCK_BYTES: u32 = 4096;
 
 #[cfg(test)]
 mod tests {
