@@ -27,7 +27,7 @@ use fathom_setup::JobState;
 use fathom_setup::outcome::{JobFailure, JobOutcome};
 use fathom_setup::replay::ReplayPlan;
 use fathom_setup::translate::EarlyEnd;
-use fathom_sys::clock::{Clock, sleep_until, spin_until};
+use fathom_sys::clock::{Clock, sleep_until};
 use fathom_sys::thread;
 use fathom_workload::{Checker, Control, JobLog, RecordingSink, Worker, WorkerConfig, turn};
 
@@ -37,6 +37,7 @@ use crate::interim::InterimResults;
 use crate::live::{LiveLatencies, SeenCounts};
 use crate::mismatches::VerifiedFiles;
 use crate::offload;
+use crate::pacing::{LOOK_AROUND, Pacer};
 use crate::progress::ProgressCell;
 use crate::recording::{Recording, RecordingWriter};
 use crate::replay_reader::ReplayReader;
@@ -86,6 +87,8 @@ pub(crate) struct RunState {
     pub(crate) live: Option<LiveLatencies>,
     /// Chunks of `--debug` output that the watcher has not received yet.
     pub(crate) unheard: Arc<AtomicUsize>,
+    /// Each job can have a processor to itself and may spin until its ops are due.
+    pub(crate) gets_up_early: bool,
 }
 
 impl RunState {
@@ -96,6 +99,7 @@ impl RunState {
             origin: OnceLock::new(),
             live: None,
             unheard: Arc::default(),
+            gets_up_early: false,
         }
     }
 }
@@ -241,6 +245,7 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     let config = &work.config;
     let (invalidate, delay, runtime) = (config.invalidate, config.start_delay, config.runtime);
     let replays = work.replay.is_some();
+    let scheduled = replays || config.rate.iter().any(|(_, rate)| rate.is_some());
     let opened = match replays {
         true => try_files(&mut engine, context.files, invalidate),
         false => open_files(&mut engine, context.files, invalidate),
@@ -252,7 +257,7 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     // Before the barrier: allocating the random map of a large device takes a while.
     let mut worker = worker_of(work, capabilities, &clock)?;
     worker.join_flow();
-    let beside = Beside::open(handles.shared);
+    let beside = Beside::open(handles.shared, scheduled);
     let mut watched = ThreadWatch::new(context.watches_processors, clock.now());
     (handles.ready)();
     handles.barrier.pass();
@@ -265,11 +270,10 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
             return Ok(());
         }
     }
-    if !await_peer(&mut engine, delay, runtime, context).inspect_err(|_| {
+    let there = await_peer(&mut engine, delay, runtime, context);
+    if !matches!(there, Ok(true)) {
         run_postrun(context.hooks, outcome);
-    })? {
-        run_postrun(context.hooks, outcome);
-        return Ok(());
+        return there.map(drop);
     }
     let begun = clock.now();
     // `startdelay` counts from the start of the first wave, as in fio.
@@ -407,21 +411,24 @@ fn await_peer<E: Engine>(
 /// Builds the answer to a request for interim results.
 type AnswerFn<'a> = &'a dyn Fn(&Worker, Tick) -> InterimResults;
 
-/// Work beside the loop, a few times per second.
+/// State of the loop besides its worker and engine, and work a few times per second.
 struct Beside<'a> {
     /// Evidence of the cause of stalls.
     waits: ProcessorWaits,
     /// Latencies for the status line.
     live: Option<(&'a LiveLatencies, SeenCounts)>,
+    /// Waits for ops to be due.
+    pacer: Pacer,
 }
 
 impl<'a> Beside<'a> {
     /// Reserves what it needs, before the measurement.
-    fn open(shared: &'a RunState) -> Self {
+    fn open(shared: &'a RunState, scheduled: bool) -> Self {
         let live = shared.live.as_ref();
         Self {
             waits: ProcessorWaits::open(),
             live: live.map(|live| (live, SeenCounts::new())),
+            pacer: Pacer::new(scheduled && shared.gets_up_early),
         }
     }
 
@@ -454,21 +461,22 @@ fn drive<E: Engine>(
                 until,
                 spin,
             } => {
-                let until = until.unwrap_or(now + LOOK_AROUND);
                 engine.send_held();
-                pause(clock, until.min(now + LOOK_AROUND), spin);
+                beside
+                    .pacer
+                    .pause(clock, until.unwrap_or(now + LOOK_AROUND), spin);
             }
             Step::Wait { min, until, .. } => {
                 if worker.is_ending() {
                     engine.cancel();
                 }
-                engine.wait(min, until)?;
+                wait(engine, &mut beside.pacer, clock, min, until)?;
             }
             // Another job holds the lock on a file (`lockfile`). Polled, since unlocking does not
             // wake waiters.
             Step::Blocked => {
                 engine.send_held();
-                pause(clock, now + Nanos::from_micros(10), false);
+                sleep_until(clock, now + Nanos::from_micros(10));
             }
             Step::Done => return Ok(()),
         }
@@ -489,12 +497,31 @@ fn drive<E: Engine>(
     }
 }
 
-/// Sleeps or spins until `until`.
-fn pause(clock: &Clock, until: Tick, spin: bool) {
-    if !spin && until - clock.now() > TOO_SHORT_TO_SLEEP {
-        return sleep_until(clock, until);
+/// Waits for completions, or for the next op to be due.
+fn wait<E: Engine>(
+    engine: &mut E,
+    pacer: &mut Pacer,
+    clock: &Clock,
+    min: u32,
+    until: Option<Tick>,
+) -> Result<(), JobFailure> {
+    let Some(until) = until else {
+        return Ok(engine.wait(min, None)?);
+    };
+    match pacer.up(clock.now(), until) {
+        Some(up) => {
+            engine.wait(min, Some(up))?;
+            let now = clock.now();
+            if now > up {
+                pacer.learn(now - up);
+            }
+        }
+        None => {
+            engine.send_held();
+            std::hint::spin_loop();
+        }
     }
-    spin_until(clock, until);
+    Ok(())
 }
 
 /// Converts a panic on a job's thread into a failure of that job: a bug in this program.
@@ -508,13 +535,8 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> JobFailure {
         .hint("this is a bug in fathom; please report it")
 }
 
-/// Maximum sleep between checks for a stop request.
-const LOOK_AROUND: Nanos = Nanos::from_millis(100);
 /// Interval between progress updates; the status line is drawn at most four times a second.
 const PUBLISH: Nanos = Nanos::from_millis(100);
-/// Waits up to this are spun: sleeping and waking take about as long, even without timer slack, so
-/// the op would be issued late.
-const TOO_SHORT_TO_SLEEP: Nanos = Nanos::from_micros(5);
 
 #[cfg(test)]
 mod tests {

@@ -19,6 +19,7 @@ mod live;
 mod merge;
 mod mismatches;
 mod offload;
+mod pacing;
 mod prepare;
 mod process;
 mod progress;

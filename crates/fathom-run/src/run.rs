@@ -36,6 +36,7 @@ use fathom_setup::{
 };
 use fathom_sys::clock::{self, Clock, wall_ms};
 use fathom_sys::system;
+use fathom_sys::thread;
 
 use crate::affinity::ThreadSettings;
 use crate::bandwidth::{BandwidthLog, OpenBandwidthLog};
@@ -224,6 +225,7 @@ impl Execution<'_> {
         let shows = self.settings.eta_percentiles && session.progress.is_some();
         let shared = RunState {
             live: shows.then(LiveLatencies::new),
+            gets_up_early: thread::allowed_cpus().is_ok_and(|cpus| setups.len() <= cpus.len()),
             ..RunState::new(clock)
         };
         let (outcomes, broken) = run_all(launches, lifecycle, &shared, session, &so_far, bandwidth);
