@@ -37,13 +37,12 @@ fn of_job(job: &TracedJob) -> String {
     if job.joined == 0 {
         return text;
     }
-    let mut heads = vec!["  µs".to_owned(), "ops".to_owned(), "mean".to_owned()];
+    let mut heads = vec!["µs".to_owned(), "ops".to_owned(), "mean".to_owned()];
     heads.extend(PERCENTS.map(|percent| format!("p{percent}")));
     heads.push("max".to_owned());
     let mut rows = vec![heads];
     for (name, times) in stages(job) {
-        let shown = if name == "wake_up" { "  wake-up" } else { name };
-        rows.push(row(&format!("  {shown}"), times));
+        rows.push(row(&format!("  {}", name.replace('_', "-")), times));
     }
     text.push_str(&aligned(&rows));
     text
@@ -56,14 +55,16 @@ fn row(name: &str, times: &PeakLatency) -> Vec<String> {
         row.extend(std::iter::repeat_n("-".to_owned(), PERCENTS.len() + 2));
         return row;
     }
-    row.push(format!("{:.1}", all.mean() / 1e3));
-    row.extend(PERCENTS.map(|percent| micros(times.at(percent).unwrap_or(0))));
-    row.push(micros(all.max()));
+    row.push(micros(all.mean()));
+    row.extend(PERCENTS.map(|percent| micros(times.at(percent).unwrap_or(0) as f64)));
+    row.push(micros(all.max() as f64));
     row
 }
 
-fn micros(ns: u64) -> String {
-    format!("{:.1}", ns as f64 / 1e3)
+/// Formats a time in microseconds, without a fraction from 100 ms on: eight digits fit the table.
+fn micros(ns: f64) -> String {
+    let decimals = usize::from(ns < 1e8);
+    format!("{:.decimals$}", ns / 1e3)
 }
 
 /// Returns the stages with their keys.
