@@ -7,6 +7,7 @@ mod calibration;
 mod cgroup;
 mod device_trace;
 mod drive;
+mod ended_run;
 mod engine_config;
 mod evidence;
 mod file_locks;
