@@ -13,6 +13,7 @@
 mod baseline;
 mod callgrind;
 mod data;
+mod jobs;
 mod machine;
 mod nvme;
 mod outcome;

@@ -1,6 +1,10 @@
 //! The table of benchmark rows. The description (`what`) of a row names everything in which it
 //! differs from its neighbours; its name is the key of the kept counts in `xtask/baseline.json`.
 
+use super::jobs::{
+    LATENCY_LOGS, LIBAIO_DIRECT, NULL, NULL_3M, NULL_BATCH_8, OFFLOAD, URING_AS_PEAK, URING_CACHED,
+    URING_DIRECT, URING_DIRECT_AS_PEAK,
+};
 use super::row::{Check, Figure, KEPT, Measure, Method, On, Row};
 
 /// All rows.
@@ -452,101 +456,6 @@ const fn limit(measure: Measure, most: f64) -> Check {
     }
 }
 
-const NULL: &[&str] = &[
-    "--ioengine=null",
-    "--rw=randread",
-    "--bs=4k",
-    "--size=1g",
-    "--iodepth=32",
-    "--norandommap",
-];
-
-/// The same at three million ops per second.
-const NULL_3M: &[&str] = &[
-    "--ioengine=null",
-    "--rw=randread",
-    "--bs=4k",
-    "--size=1g",
-    "--iodepth=32",
-    "--norandommap",
-    "--rate_iops=3m",
-];
-
-/// One file each for slat, clat and lat.
-const LATENCY_LOGS: &[&str] = &["--write_lat_log=LOG"];
-const NULL_BATCH_8: &[&str] = &[
-    "--ioengine=null",
-    "--rw=randread",
-    "--bs=4k",
-    "--size=1g",
-    "--iodepth=32",
-    "--norandommap",
-    "--iodepth_batch=8",
-    "--iodepth_batch_complete_max=32",
-];
-/// Execution of ops by worker threads.
-const OFFLOAD: &[&str] = &["--io_submit_mode=offload"];
-const URING_CACHED: &[&str] = &[
-    "--ioengine=io_uring",
-    "--rw=randread",
-    "--bs=4k",
-    "--filename=FILE",
-    "--invalidate=0",
-    "--iodepth=32",
-    "--iodepth_batch=8",
-    "--iodepth_batch_complete_max=8",
-    "--fixedbufs",
-    "--registerfiles",
-    "--norandommap",
-];
-/// As `fathom peak` does it: completions are reaped before each batch, all of them, so that the
-/// buffers used last are used next, and files are opened without access times.
-const URING_AS_PEAK: &[&str] = &[
-    "--ioengine=io_uring",
-    "--rw=randread",
-    "--bs=4k",
-    "--filename=FILE",
-    "--invalidate=0",
-    "--iodepth=32",
-    "--iodepth_batch=8",
-    "--iodepth_batch_complete_min=0",
-    "--iodepth_batch_complete_max=32",
-    "--fixedbufs",
-    "--registerfiles",
-    "--norandommap",
-    "--noatime=1",
-];
-/// As `fathom peak --complete=8` on a device whose ops complete later: it waits for 8 of them.
-const URING_DIRECT_AS_PEAK: &[&str] = &[
-    "--ioengine=io_uring",
-    "--rw=randread",
-    "--bs=4k",
-    "--filename=FILE",
-    "--direct=1",
-    "--iodepth=32",
-    "--iodepth_batch=8",
-    "--iodepth_batch_complete_min=8",
-    "--iodepth_batch_complete_max=32",
-    "--fixedbufs",
-    "--registerfiles",
-    "--norandommap",
-];
-const URING_DIRECT: &[&str] = &[
-    "--ioengine=io_uring",
-    "--rw=randread",
-    "--bs=4k",
-    "--filename=FILE",
-    "--iodepth=32",
-    "--direct=1",
-];
-const LIBAIO_DIRECT: &[&str] = &[
-    "--ioengine=libaio",
-    "--rw=randread",
-    "--bs=4k",
-    "--filename=FILE",
-    "--iodepth=32",
-    "--direct=1",
-];
 /// Jobs limited by the device: no slower than fio, at half of the CPU time.
 const DEVICE: &[Check] = &[
     iops(1.0),
