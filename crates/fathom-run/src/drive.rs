@@ -88,7 +88,7 @@ pub(crate) struct RunState {
     /// Chunks of `--debug` output that the watcher has not received yet.
     pub(crate) unheard: Arc<AtomicUsize>,
     /// Each job can have a processor to itself and may spin until its ops are due.
-    pub(crate) gets_up_early: bool,
+    pub(crate) wakes_early: bool,
 }
 
 impl RunState {
@@ -99,7 +99,7 @@ impl RunState {
             origin: OnceLock::new(),
             live: None,
             unheard: Arc::default(),
-            gets_up_early: false,
+            wakes_early: false,
         }
     }
 }
@@ -428,7 +428,7 @@ impl<'a> Beside<'a> {
         Self {
             waits: ProcessorWaits::open(),
             live: live.map(|live| (live, SeenCounts::new())),
-            pacer: Pacer::new(scheduled && shared.gets_up_early),
+            pacer: Pacer::new(scheduled && shared.wakes_early),
         }
     }
 
@@ -470,7 +470,7 @@ fn drive<E: Engine>(
                 if worker.is_ending() {
                     engine.cancel();
                 }
-                wait(engine, &mut beside.pacer, clock, min, until)?;
+                beside.pacer.wait(engine, clock, min, until)?;
             }
             // Another job holds the lock on a file (`lockfile`). Polled, since unlocking does not
             // wake waiters.
@@ -495,33 +495,6 @@ fn drive<E: Engine>(
             handles.cell.mailbox.answer(so_far(worker, now));
         }
     }
-}
-
-/// Waits for completions, or for the next op to be due.
-fn wait<E: Engine>(
-    engine: &mut E,
-    pacer: &mut Pacer,
-    clock: &Clock,
-    min: u32,
-    until: Option<Tick>,
-) -> Result<(), JobFailure> {
-    let Some(until) = until else {
-        return Ok(engine.wait(min, None)?);
-    };
-    match pacer.up(clock.now(), until) {
-        Some(up) => {
-            engine.wait(min, Some(up))?;
-            let now = clock.now();
-            if now > up {
-                pacer.learn(now - up);
-            }
-        }
-        None => {
-            engine.send_held();
-            std::hint::spin_loop();
-        }
-    }
-    Ok(())
 }
 
 /// Converts a panic on a job's thread into a failure of that job: a bug in this program.

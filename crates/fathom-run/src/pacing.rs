@@ -5,17 +5,18 @@
 //!                                   └ overshoot ┘
 //! ```
 //!
-//! A thread that sleeps until an op is due issues it late, by the timer, the processor's way out of
-//! idle and the scheduler: some microseconds, on virtual machines tens. A job with a schedule
-//! therefore gets up early, by as much as all but one in a thousand of its sleeps overshoot, and
-//! looks at the clock for the rest. It does so only where each job of the run can have a processor
-//! to itself: elsewhere the spinning of one would delay the others by more than it gains.
+//! A thread that sleeps until an op is due issues it late: timer, exit from idle and scheduler take
+//! some microseconds, on virtual machines tens. A job with a schedule therefore wakes early, by as
+//! much as all but one in a thousand of its sleeps overshoot, and spins for the rest. It does so
+//! only where each job of the run can have a processor to itself: elsewhere the spinning of one
+//! would delay the others by more than it gains.
 //!
-//! Cost: at most [`LEAD_MAX`] of processor time per op. Rejected: spinning all the time, which
+//! Cost: at most [`LEAD_MAX`] of processor time per op; nothing for jobs without a schedule.
+//! Rejected: spinning all the time, which
 //! takes a whole processor even for ten ops per second, and a fixed lead, which is too long for
 //! machines that wake fast and too short for others.
 
-use fathom_core::{Nanos, Tick};
+use fathom_core::{Engine, EngineError, Nanos, Tick};
 use fathom_sys::clock::{Clock, sleep_until, spin_until};
 
 /// Waits of one thread.
@@ -39,31 +40,50 @@ impl Pacer {
         if spin {
             return spin_until(clock, latest);
         }
-        let up = before(until, self.lead.unwrap_or_default()).min(latest);
-        if up - now > TOO_SHORT_TO_SLEEP {
-            sleep_until(clock, up);
+        let wake = before(until, self.lead.unwrap_or_default()).min(latest);
+        if wake - now > TOO_SHORT_TO_SLEEP {
+            sleep_until(clock, wake);
             if self.lead.is_none() {
                 return;
             }
-            self.learn(clock.now() - up);
+            self.learn(clock.now() - wake);
         }
         if until == latest {
             spin_until(clock, until);
         }
     }
 
-    /// Returns the end of an engine's wait for completions, before which nothing is due; `None` if
-    /// it is too near to sleep, and the engine is to be polled.
-    pub(crate) fn up(&self, now: Tick, until: Tick) -> Option<Tick> {
-        let Some(lead) = self.lead else {
-            return Some(until);
+    /// Waits for `min` completions or until the lead before `until` begins. Within the lead it only
+    /// sends what the engine has held back, and the caller polls the engine.
+    ///
+    /// # Errors
+    /// Those of [`Engine::wait`].
+    pub(crate) fn wait<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        clock: &Clock,
+        min: u32,
+        until: Option<Tick>,
+    ) -> Result<(), EngineError> {
+        let (Some(lead), Some(due)) = (self.lead, until) else {
+            return engine.wait(min, until);
         };
-        let up = before(until, lead);
-        (up - now > TOO_SHORT_TO_SLEEP).then_some(up)
+        let wake = before(due, lead);
+        if wake - clock.now() <= TOO_SHORT_TO_SLEEP {
+            engine.send_held();
+            std::hint::spin_loop();
+            return Ok(());
+        }
+        engine.wait(min, Some(wake))?;
+        let woken = clock.now();
+        if woken > wake {
+            self.learn(woken - wake);
+        }
+        Ok(())
     }
 
     /// Moves the lead towards what one sleep in a thousand overshoots.
-    pub(crate) fn learn(&mut self, overshoot: Nanos) {
+    fn learn(&mut self, overshoot: Nanos) {
         if let Some(lead) = &mut self.lead {
             *lead = if overshoot > *lead {
                 (*lead + STEP_UP).min(LEAD_MAX)
@@ -95,6 +115,8 @@ const STEP_UP: Nanos = Nanos::from_micros(50);
 
 #[cfg(test)]
 mod tests {
+    use fathom_core::{Capabilities, Completion, Op, Slot, Submitted};
+
     use super::*;
 
     fn after(sleeps: impl IntoIterator<Item = u64>) -> u64 {
@@ -123,15 +145,68 @@ mod tests {
         assert_eq!(after(vec![0; 5000]), 0);
     }
 
+    /// Engine that notes until when it was asked to wait.
+    #[derive(Default)]
+    struct Waits {
+        until: Vec<Option<Tick>>,
+        sent: usize,
+    }
+
+    impl Engine for Waits {
+        fn capabilities(&self) -> Capabilities {
+            unreachable!("only waits")
+        }
+
+        fn buffer(&mut self, _slot: Slot) -> &mut [u8] {
+            unreachable!("only waits")
+        }
+
+        fn prepare(&mut self, _op: &Op) {
+            unreachable!("only waits")
+        }
+
+        fn submit(&mut self, _want: u32) -> Submitted {
+            unreachable!("only waits")
+        }
+
+        fn reap(&mut self, _out: &mut [Completion]) -> usize {
+            unreachable!("only waits")
+        }
+
+        fn wait(&mut self, _min: u32, until: Option<Tick>) -> Result<(), EngineError> {
+            self.until.push(until);
+            Ok(())
+        }
+
+        fn send_held(&mut self) {
+            self.sent += 1;
+        }
+    }
+
     #[test]
     fn engines_wait_until_the_lead_begins_and_are_polled_then() {
-        let due = Tick::ZERO + Nanos::from_millis(1);
-        let pacer = Pacer::new(true);
-        let up = pacer.up(Tick::ZERO, due).unwrap();
-        assert_eq!(due.since(up), LEAD_FIRST);
-        assert_eq!(pacer.up(up, due), None);
-        assert_eq!(pacer.up(due, due), None);
-        assert_eq!(Pacer::new(false).up(up, due), Some(due));
+        let clock = Clock::monotonic();
+        let (mut engine, mut pacer) = (Waits::default(), Pacer::new(true));
+        let due = clock.now() + Nanos::from_secs(3600);
+        pacer.wait(&mut engine, &clock, 1, Some(due)).unwrap();
+        assert_eq!(engine.until, [Some(before(due, LEAD_FIRST))]);
+        assert_eq!(engine.sent, 0);
+        // Due now: polled, after what was held back has been sent.
+        let due = clock.now();
+        pacer.wait(&mut engine, &clock, 1, Some(due)).unwrap();
+        assert_eq!((engine.until.len(), engine.sent), (1, 1));
+        // Nothing is due: only completions end the wait.
+        pacer.wait(&mut engine, &clock, 1, None).unwrap();
+        assert_eq!(engine.until.last(), Some(&None));
+    }
+
+    #[test]
+    fn jobs_that_do_not_wake_early_leave_the_wait_as_it_is() {
+        let clock = Clock::monotonic();
+        let (mut engine, mut pacer) = (Waits::default(), Pacer::new(false));
+        let due = clock.now();
+        pacer.wait(&mut engine, &clock, 1, Some(due)).unwrap();
+        assert_eq!((engine.until, engine.sent), (vec![Some(due)], 0));
     }
 
     #[test]

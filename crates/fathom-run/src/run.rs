@@ -223,7 +223,7 @@ impl Execution<'_> {
         let shows = self.settings.eta_percentiles && session.progress.is_some();
         let shared = RunState {
             live: shows.then(LiveLatencies::new),
-            gets_up_early: thread::allowed_cpus().is_ok_and(|cpus| setups.len() <= cpus.len()),
+            wakes_early: thread::allowed_cpus().is_ok_and(|cpus| setups.len() <= cpus.len()),
             ..RunState::new(clock)
         };
         let (outcomes, broken) = run_all(launches, lifecycle, &shared, session, &so_far, bandwidth);
