@@ -8,6 +8,8 @@ mod block_lives;
 mod context;
 mod device_trace;
 mod lifecycle;
+mod measures;
+mod metric;
 mod peak;
 mod record;
 mod scheduling;
@@ -22,6 +24,8 @@ pub use block_lives::BlockLivesRecord;
 pub use context::{Machine, StorageRecord, Validity, Warning};
 pub use device_trace::{DeviceTraceRecord, TracedJob};
 pub use lifecycle::{LatencyTargetRecord, SteadyStateRecord, Unified};
+pub use measures::{GROUPS_MAX, Measure, measures};
+pub use metric::{DIRECTIONS, METRICS, Metric, MetricName, MetricNameError};
 pub use peak::{
     PEAK_VERSION, PeakComparison, PeakContention, PeakLatency, PeakPercentile, PeakPoint,
     PeakPointComparison, PeakRatio, PeakRecord, PeakRepeat, PeakRepeatLatency,

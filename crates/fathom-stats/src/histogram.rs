@@ -160,7 +160,7 @@ impl Histogram {
     pub fn count_below(&self, bound: u64) -> u64 {
         let cut = Self::index_of(bound);
         let whole = total(&self.counts[..cut]);
-        let width = u128::from(Self::width(cut));
+        let width = u128::from(Self::bucket_width(cut));
         let part = u128::from(bound - Self::lower_bound(cut));
         let split = u128::from(self.counts[cut]) * part / width;
         // `part < width`, so the quotient is at most the count.
@@ -186,17 +186,17 @@ impl Histogram {
     /// Returns the midpoint of bucket `index`, rounded down, which represents its values.
     #[must_use]
     pub const fn midpoint(index: usize) -> u64 {
-        Self::lower_bound(index) + Self::width(index) / 2
+        Self::lower_bound(index) + Self::bucket_width(index) / 2
     }
 
     /// Returns the smallest value of bucket `index`.
-    const fn lower_bound(index: usize) -> u64 {
+    pub(crate) const fn lower_bound(index: usize) -> u64 {
         let shift = shift_of(index);
         ((index - (shift << GROUP_BITS)) as u64) << shift
     }
 
     /// Returns the number of values that share bucket `index`.
-    const fn width(index: usize) -> u64 {
+    pub(crate) const fn bucket_width(index: usize) -> u64 {
         1 << shift_of(index)
     }
 }

@@ -4,6 +4,7 @@
 
 mod comparisons;
 mod histogram;
+mod interpolated;
 mod latency;
 mod median;
 mod rank_sum;
@@ -19,6 +20,7 @@ mod verdict;
 // Public items, listed once.
 pub use comparisons::{SIGNIFICANT, holm, repeats_to_prove};
 pub use histogram::Histogram;
+pub use interpolated::BEYOND_MIN;
 pub use latency::Latency;
 pub use median::{MedianInterval, median};
 pub use rank_sum::{SERIES_MAX, rank_sum};

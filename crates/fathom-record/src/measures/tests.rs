@@ -1,0 +1,103 @@
+use fathom_stats::Latency;
+
+use super::*;
+
+/// Returns a job that read and wrote in `runtime_ms`, with these latencies of its reads.
+fn job(name: &str, runtime_ms: u64, reads_ns: &[u64]) -> JobRecord {
+    let mut clat = Latency::new(true);
+    clat.record_all(reads_ns);
+    let mut job = JobRecord {
+        name: name.into(),
+        runtime_ms,
+        ..JobRecord::default()
+    };
+    job.directions.read = DirectionRecord {
+        bytes: 4096 * reads_ns.len() as u64,
+        ios: reads_ns.len() as u64,
+        runtime_ms,
+        clat: Some(clat),
+        ..DirectionRecord::default()
+    };
+    job
+}
+
+fn record(jobs: Vec<JobRecord>) -> Record {
+    Record {
+        jobs,
+        ..Record::default()
+    }
+}
+
+#[track_caller]
+fn value(record: &Record, name: &str) -> Option<f64> {
+    let name = MetricName::parse(name).unwrap();
+    let computed = name.value(record);
+    let kept = measures(record);
+    assert_eq!(name.find(&kept).map(|measure| measure.value), computed);
+    computed
+}
+
+#[test]
+fn jobs_are_added_up_over_the_longest_runtime() {
+    let record = record(vec![job("a", 1000, &[100; 50]), job("b", 2000, &[300; 50])]);
+    assert_eq!(value(&record, "read.iops"), Some(50.0));
+    assert_eq!(value(&record, "read.bw"), Some(50.0 * 4096.0));
+    assert_eq!(value(&record, "read.clat_mean"), Some(200.0));
+    assert_eq!(value(&record, "a/read.clat_max"), Some(100.0));
+    assert_eq!(value(&record, "b/read.iops"), Some(25.0));
+    // Nobody wrote, and `all` is what was read.
+    assert_eq!(value(&record, "write.iops"), None);
+    assert_eq!(value(&record, "c/read.iops"), None);
+}
+
+#[test]
+fn all_is_the_only_direction_or_their_sum() {
+    let mut both = job("a", 1000, &[100; 50]);
+    let only = record(vec![both.clone()]);
+    assert_eq!(value(&only, "all.iops"), Some(50.0));
+    assert!(measures(&only).iter().all(|one| one.direction != "all"));
+    both.directions.write = both.directions.read.clone();
+    both.cpu.user_us = 300;
+    let two = record(vec![both]);
+    assert_eq!(value(&two, "all.iops"), Some(100.0));
+    assert_eq!(value(&two, "all.cpu_per_op"), Some(3000.0));
+}
+
+#[test]
+fn percentiles_are_of_all_ops_together_or_not_given() {
+    let reads: Vec<u64> = (0..2000)
+        .map(|op| if op < 1900 { 100 } else { 120 })
+        .collect();
+    let mut slow = job("b", 1000, &[50; 2000]);
+    let all = record(vec![job("a", 1000, &reads), slow.clone()]);
+    assert_eq!(value(&all, "read.clat_p50"), Some(51.0));
+    assert!(value(&all, "read.clat_p99").is_some_and(|p99| (120.0..=121.0).contains(&p99)));
+    assert_eq!(value(&all, "read.clat_p99.9"), None);
+    slow.directions.read.clat = Some(Latency::new(false));
+    if let Some(clat) = &mut slow.directions.read.clat {
+        clat.record(5);
+    }
+    let half = record(vec![job("a", 1000, &reads), slow]);
+    assert_eq!(value(&half, "read.clat_p50"), None);
+}
+
+#[test]
+fn many_names_are_kept_together_only() {
+    let jobs: Vec<JobRecord> = (0..17)
+        .map(|n| job(&n.to_string(), 1000, &[5; 5]))
+        .collect();
+    let kept = measures(&record(jobs));
+    assert!(!kept.is_empty() && kept.iter().all(|one| one.group.is_empty()));
+}
+
+#[test]
+fn syncs_are_a_direction() {
+    let mut synced = job("a", 1000, &[5]);
+    synced.sync.ios = 40;
+    synced.sync.lat = Latency::new(true);
+    synced.sync.lat.record_n(700, 40);
+    let record = record(vec![synced]);
+    assert_eq!(value(&record, "sync.iops"), Some(40.0));
+    assert_eq!(value(&record, "sync.lat_p50"), Some(700.0));
+    assert_eq!(value(&record, "sync.bw"), None);
+}
