@@ -3,10 +3,14 @@
 #![forbid(unsafe_code)]
 
 mod comparisons;
+mod design;
 mod histogram;
 mod interpolated;
 mod latency;
+mod levels;
 mod median;
+mod normal;
+mod order_effects;
 mod rank_sum;
 mod ranks;
 mod ratio;
@@ -19,10 +23,14 @@ mod verdict;
 
 // Public items, listed once.
 pub use comparisons::{SIGNIFICANT, holm, repeats_to_prove};
+pub use design::{smallest_effect, unstable};
 pub use histogram::Histogram;
 pub use interpolated::BEYOND_MIN;
 pub use latency::Latency;
+pub use levels::{BestLength, LevelAdvice, Levels, RunCost};
 pub use median::{MedianInterval, median};
+pub use normal::standard_normal;
+pub use order_effects::{OrderEffect, OrderedRun, effect_of_place, effect_of_predecessor};
 pub use rank_sum::{SERIES_MAX, rank_sum};
 pub use ratio::RatioInterval;
 pub use samples::SampleStats;
