@@ -6,7 +6,7 @@
 //! half as much are equally far from no change.
 
 use crate::median::{WANTED_COVERAGE, median};
-use crate::signed_rank::{pair_means, rank_sum_chances};
+use crate::signed_rank::{DIFFERENCES_MAX, pair_means, rank_sum_chances, signed_rank};
 
 /// Ratio of two quantities, and the interval that covers the true ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +30,7 @@ impl RatioInterval {
     /// `None` with fewer pairs than a coverage of 90 % takes (5), or if a value is not positive.
     #[must_use]
     pub fn of_pairs(pairs: &[(f64, f64)]) -> Option<Self> {
-        let pairs = &pairs[..pairs.len().min(REPEATS_MAX)];
+        let pairs = &pairs[..pairs.len().min(DIFFERENCES_MAX)];
         let logs = log_ratios(pairs.iter().copied())?;
         Self::between(pair_means(&logs), &rank_sum_chances(pairs.len()))
     }
@@ -50,6 +50,13 @@ impl RatioInterval {
             .flat_map(|&over| under.iter().map(move |&under| (over, under)));
         let logs = log_ratios(all)?;
         Self::between(logs, &rank_sums(over.len(), under.len()))
+    }
+
+    /// Returns the p value of pairs measured in turn, by the test that the interval of
+    /// [`of_pairs`](Self::of_pairs) belongs to; `None` if a value is not positive.
+    #[must_use]
+    pub fn p_of_pairs(pairs: &[(f64, f64)]) -> Option<f64> {
+        Some(signed_rank(&log_ratios(pairs.iter().copied())?))
     }
 
     /// Returns whether the interval excludes equality: a difference is shown.
@@ -124,7 +131,8 @@ fn ratio(part: usize, whole: usize) -> f64 {
 /// Least coverage worth reporting: five pairs have 93.75 %, three values each 90 %.
 const COVERAGE_MIN: f64 = 0.9 - 1e-9;
 
-/// Values of a series that are considered; bounds the time for a saved result of any length.
+/// Values of an independent series that are considered; bounds the time for a saved result of any
+/// length.
 const REPEATS_MAX: usize = 64;
 
 #[cfg(test)]
@@ -147,6 +155,8 @@ mod tests {
         close(ratio.coverage, 1.0 - 2.0 / 32.0);
         assert!(ratio.shows_difference());
         assert_eq!(RatioInterval::of_pairs(&pairs[..4]), None);
+        close(RatioInterval::p_of_pairs(&pairs).unwrap(), 2.0 / 32.0);
+        assert_eq!(RatioInterval::p_of_pairs(&[(0.0, 1.0)]), None);
     }
 
     #[test]
