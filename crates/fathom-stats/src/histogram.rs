@@ -101,6 +101,22 @@ impl Histogram {
         }
     }
 
+    /// Adds the values in a range of buckets since `before`, a previous state of this histogram, to
+    /// `counts`, and brings `before` up to date. Outside the range there must be none.
+    pub(crate) fn move_difference(
+        &self,
+        before: &mut Self,
+        counts: &mut [u64],
+        range: std::ops::Range<usize>,
+    ) {
+        let now = &self.counts[range.clone()];
+        let before = &mut before.counts[range.clone()];
+        for ((count, before), &now) in counts[range].iter_mut().zip(before).zip(now) {
+            *count += now - *before;
+            *before = now;
+        }
+    }
+
     /// Removes all values; keeps the memory.
     pub fn clear(&mut self) {
         self.counts.fill(0);
@@ -181,6 +197,13 @@ impl Histogram {
         let index = ((shift as usize) << GROUP_BITS) + (value >> shift) as usize;
         // Does not change the index; lets the compiler omit the bounds check.
         index & (TABLE_LENGTH - 1)
+    }
+
+    /// Returns the share of the values in the bucket of `bound` that are below `bound`, if they are
+    /// spread evenly.
+    pub(crate) fn share_below(bound: u64) -> f64 {
+        let index = Self::index_of(bound);
+        (bound - Self::lower_bound(index)) as f64 / Self::bucket_width(index) as f64
     }
 
     /// Returns the midpoint of bucket `index`, rounded down, which represents its values.

@@ -19,7 +19,9 @@ mod signed_rank;
 mod steady;
 mod student;
 mod summary;
+mod timeline;
 mod verdict;
+mod windows;
 
 // Public items, listed once.
 pub use comparisons::{SIGNIFICANT, holm, repeats_to_prove};
@@ -38,4 +40,6 @@ pub use signed_rank::{DIFFERENCES_MAX, signed_rank};
 pub use steady::{SteadyCriterion, SteadyEvaluation, evaluate_steady};
 pub use student::t_quantile;
 pub use summary::Summary;
+pub use timeline::{Addition, Timeline};
 pub use verdict::{Improves, Verdict};
+pub use windows::{Window, Windows};

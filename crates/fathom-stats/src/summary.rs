@@ -140,6 +140,20 @@ impl Summary {
         self.sum_of_squares = self.sum_of_squares.wrapping_add(other.sum_of_squares);
     }
 
+    /// Returns the smallest and largest value since this was last called, `None` without values,
+    /// and forgets them: [`widen`](Self::widen) puts them back.
+    pub fn take_bounds(&mut self) -> Option<(u64, u64)> {
+        let bounds = (self.min, self.max);
+        (self.min, self.max) = (u64::MAX, 0);
+        (bounds.0 <= bounds.1).then_some(bounds)
+    }
+
+    /// Makes the smallest value at most, and the largest at least, one of these.
+    pub fn widen(&mut self, (min, max): (u64, u64)) {
+        self.min = self.min.min(min);
+        self.max = self.max.max(max);
+    }
+
     /// Returns the number of values.
     #[must_use]
     pub const fn count(&self) -> u64 {

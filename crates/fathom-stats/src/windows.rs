@@ -1,0 +1,171 @@
+//! Windows of a timeline, as they are stored and evaluated.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Histogram;
+
+/// Ops of one direction by windows of equal width, from the start of measuring.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Windows {
+    /// Width of a window.
+    pub width_ns: u64,
+    /// Time from the start of the first window to the end of measuring. The last window may end
+    /// later, and windows at the end in which nothing completed are left out.
+    pub end_ns: u64,
+    /// Windows in order of time, each in the unit of its fields.
+    pub windows: Vec<Window>,
+}
+
+/// Ops that completed in a window.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// Ops completed.
+    pub ios: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Smallest latency; 0 if none is recorded.
+    pub min_ns: u64,
+    /// Largest latency.
+    pub max_ns: u64,
+    /// Index and count of the non-empty buckets of [`Histogram`], ascending.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bins: Vec<(usize, u64)>,
+}
+
+impl Windows {
+    /// Returns the latencies of all windows.
+    #[must_use]
+    pub fn histogram(&self) -> Histogram {
+        let mut all = Histogram::new();
+        for &(index, count) in self.windows.iter().flat_map(|window| &window.bins) {
+            if index < Histogram::BUCKETS {
+                all.record_n(Histogram::midpoint(index), count);
+            }
+        }
+        all
+    }
+
+    /// Returns all windows as one.
+    #[must_use]
+    pub fn total(&self) -> Window {
+        let mut total = Window::default();
+        for window in &self.windows {
+            total.merge(window);
+        }
+        total
+    }
+
+    /// Returns the number of windows that were measured from start to end.
+    #[must_use]
+    pub fn whole(&self) -> usize {
+        usize::try_from(self.end_ns / self.width_ns.max(1)).unwrap_or(usize::MAX)
+    }
+
+    /// Adds the windows of another timeline, which began `later_ns` after this one. Each is added
+    /// to the window in which it starts, whose width is the larger of both: sums stay exact, and
+    /// times are off by less than a window.
+    pub fn merge(&mut self, other: &Self, later_ns: u64) {
+        while self.width_ns < other.width_ns {
+            self.widen();
+        }
+        self.end_ns = self.end_ns.max(other.end_ns.saturating_add(later_ns));
+        let start_ns = |number: usize| {
+            let start_ns = (number as u64).saturating_mul(other.width_ns);
+            start_ns.saturating_add(later_ns)
+        };
+        let last_ns = start_ns(other.windows.len()).max(self.end_ns);
+        while last_ns / self.width_ns.max(1) > MERGED_MAX {
+            self.widen();
+        }
+        for (number, window) in other.windows.iter().enumerate() {
+            let start_ns = start_ns(number);
+            let index = usize::try_from(start_ns / self.width_ns.max(1)).unwrap_or(0);
+            if self.windows.len() <= index {
+                self.windows.resize(index + 1, Window::default());
+            }
+            self.windows[index].merge(window);
+        }
+    }
+
+    /// Doubles the width.
+    fn widen(&mut self) {
+        // A timeline without windows has any width.
+        self.width_ns = self.width_ns.max(1).saturating_mul(2);
+        for index in 0..self.windows.len().div_ceil(2) {
+            let mut window = std::mem::take(&mut self.windows[2 * index]);
+            if let Some(second) = self.windows.get(2 * index + 1) {
+                window.merge(second);
+            }
+            self.windows[index] = window;
+        }
+        self.windows.truncate(self.windows.len().div_ceil(2));
+    }
+}
+
+impl Window {
+    /// Adds the ops of another window.
+    pub fn merge(&mut self, other: &Self) {
+        if other.ios == 0 && other.bytes == 0 {
+            return;
+        }
+        let none = self.ios == 0 && self.bytes == 0;
+        self.ios = self.ios.saturating_add(other.ios);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.min_ns = if none {
+            other.min_ns
+        } else {
+            self.min_ns.min(other.min_ns)
+        };
+        self.max_ns = self.max_ns.max(other.max_ns);
+        if self.bins.is_empty() {
+            self.bins.clone_from(&other.bins);
+        } else if !other.bins.is_empty() {
+            self.bins = merged(&self.bins, &other.bins);
+        }
+    }
+
+    /// Returns the number of latencies below `bound`, of which a bucket that contains it counts in
+    /// proportion, as in [`Histogram::count_below`].
+    #[must_use]
+    pub fn count_below(&self, bound: u64) -> f64 {
+        let cut = Histogram::index_of(bound);
+        let mut below = 0;
+        for &(index, count) in &self.bins {
+            if index >= cut {
+                let part = if index == cut {
+                    Histogram::share_below(bound)
+                } else {
+                    0.0
+                };
+                return below as f64 + count as f64 * part;
+            }
+            below += count;
+        }
+        below as f64
+    }
+}
+
+/// Merges two ascending lists of buckets.
+fn merged(one: &[(usize, u64)], other: &[(usize, u64)]) -> Vec<(usize, u64)> {
+    let mut all = Vec::with_capacity(one.len() + other.len());
+    let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
+    while let (Some(&&left), Some(&&right)) = (one.peek(), other.peek()) {
+        let (taken, count) = match left.0.cmp(&right.0) {
+            std::cmp::Ordering::Less => (left.0, left.1),
+            std::cmp::Ordering::Greater => (right.0, right.1),
+            std::cmp::Ordering::Equal => (left.0, left.1.saturating_add(right.1)),
+        };
+        if left.0 == taken {
+            one.next();
+        }
+        if right.0 == taken {
+            other.next();
+        }
+        all.push((taken, count));
+    }
+    all.extend(one.chain(other));
+    all
+}
+
+/// Windows beyond which merged timelines widen: a group may have started long after another.
+const MERGED_MAX: u64 = 240;
