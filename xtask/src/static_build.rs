@@ -41,6 +41,11 @@ fn obstacle() -> Result<Option<String>> {
 fn build(release: bool) -> Result<PathBuf> {
     let mut cargo = process::cargo();
     cargo.args(["build", "--package", "fathom-cli", "--target", TARGET]);
+    // The history compiles SQLite from C; glibc's headers do not do for musl.
+    if process::find("musl-gcc").is_none() {
+        println!("static: without the history: no musl-gcc");
+        cargo.args(["--no-default-features", "--features", "parquet"]);
+    }
     if release {
         cargo.arg("--release");
     }

@@ -1,17 +1,21 @@
 //! `fathom --version`: version, commit and features.
 
-/// Version, commit and features, without the program's name.
-#[cfg(feature = "parquet")]
-pub(crate) const VERSION: &str = concat!(
-    env!("CARGO_PKG_VERSION"),
-    env!("FATHOM_COMMIT_SUFFIX"),
-    "\nfeatures: parquet"
-);
+/// Formats version, commit and features, without the program's name.
+macro_rules! version {
+    ($features:literal) => {
+        concat!(
+            env!("CARGO_PKG_VERSION"),
+            env!("FATHOM_COMMIT_SUFFIX"),
+            "\nfeatures: ",
+            $features
+        )
+    };
+}
 
 /// Version, commit and features, without the program's name.
-#[cfg(not(feature = "parquet"))]
-pub(crate) const VERSION: &str = concat!(
-    env!("CARGO_PKG_VERSION"),
-    env!("FATHOM_COMMIT_SUFFIX"),
-    "\nfeatures: none"
-);
+pub(crate) const VERSION: &str = match (cfg!(feature = "history"), cfg!(feature = "parquet")) {
+    (true, true) => version!("history, parquet"),
+    (true, false) => version!("history"),
+    (false, true) => version!("parquet"),
+    (false, false) => version!("none"),
+};

@@ -101,11 +101,15 @@ fn versions() {
         commit.is_empty() || digits.is_some_and(is_commit),
         "{commit}"
     );
-    let features = if cfg!(feature = "parquet") {
-        "parquet"
-    } else {
-        "none"
-    };
+    let built = [
+        ("history", cfg!(feature = "history")),
+        ("parquet", cfg!(feature = "parquet")),
+    ];
+    let built = built.into_iter().filter(|(_, is_built)| *is_built);
+    let mut features = built.map(|(name, _)| name).collect::<Vec<_>>().join(", ");
+    if features.is_empty() {
+        features = "none".into();
+    }
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(
         run.out,
