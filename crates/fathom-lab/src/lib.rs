@@ -18,6 +18,8 @@ mod median;
 mod micro;
 mod plot;
 mod published;
+#[cfg(feature = "history")]
+mod store;
 mod table;
 mod throttle;
 mod uring_irq;
@@ -37,5 +39,10 @@ pub use log_entries::{LogEntries, log_entries};
 pub use machines::LabMachine;
 pub use micro::{Micro, generation_map, micro_experiments, tags, task_list, task_list_table};
 pub use plot::{Axis, Panel, Plot, Point, Scale, Series, Shape};
+#[cfg(feature = "history")]
+pub use store::{
+    BUSY_TIMEOUT, FinishedRun, History, HistoryError, HistoryProblem, LabId, LabRow, LabRun,
+    LabStart, PlannedRun, RunId, RunState, VerdictRow, default_path,
+};
 pub use table::{Cell, Column, Experiment, Table};
 pub use uring_irq::{UringIrq, uring_irq};

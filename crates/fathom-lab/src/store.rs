@@ -1,0 +1,205 @@
+//! History of runs: a SQLite database on this machine.
+//!
+//! | table | a row is |
+//! |---|---|
+//! | `plan` | the text of a job or a lab file, known by its SHA-256 |
+//! | `machine` | the hardware and the file systems under a run, known by their SHA-256 |
+//! | `lab`, `cell` | an experiment, and one combination of its axes |
+//! | `run` | one execution: planned → running → done, failed or cut |
+//! | `measure`, `record` | its numbers, and everything from which they can be computed again |
+//! | `tag`, `verdict` | the user's labels of a run, the outcome of a lab |
+//!
+//! Plan and machine say which runs are comparable. The *subject* (kernel, program, firmware, tags)
+//! is what may change between them. All SQL of the workspace is in this module.
+//!
+//! A commit survives the end of the process by any signal. After a loss of power the last few may
+//! be missing, as whole transactions: a lab runs them again.
+
+mod error;
+mod labs;
+mod place;
+mod runs;
+mod schema;
+mod subject;
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+pub use error::{HistoryError, HistoryProblem};
+pub use labs::{LabId, LabRow, LabRun, LabStart, PlannedRun, RunId, RunState, VerdictRow};
+pub use place::default_path;
+pub use runs::FinishedRun;
+
+/// An open history.
+///
+/// [`open`](Self::open) creates the file if there is none and migrates an older one, after a copy.
+/// Several processes may use it at once: each write waits up to [`BUSY_TIMEOUT`] for the others.
+#[derive(Debug)]
+pub struct History {
+    connection: Connection,
+    path: PathBuf,
+    notes: Vec<String>,
+}
+
+impl History {
+    /// Opens a history for reading and writing; creates it, with its directory, if there is none.
+    ///
+    /// # Errors
+    /// The file is not a history, was written by a later version of this program, is damaged,
+    /// read-only or in use. It is unchanged then.
+    pub fn open(path: &Path) -> Result<Self, HistoryError> {
+        let problem = |problem| HistoryError::new(path, problem);
+        if let Some(folder) = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+        {
+            fs::create_dir_all(folder)
+                .map_err(|error| HistoryError::new(folder, HistoryProblem::Folder(error)))?;
+        }
+        check_header(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection =
+            Connection::open_with_flags(path, flags).map_err(HistoryError::at(path))?;
+        let mut history = Self {
+            connection,
+            path: path.to_owned(),
+            notes: Vec::new(),
+        };
+        history.prepare()?;
+        if history
+            .connection
+            .is_readonly("main")
+            .map_err(HistoryError::at(path))?
+        {
+            return Err(problem(HistoryProblem::ReadOnly));
+        }
+        // Before anything is written: a later version's file stays as it is.
+        schema::check(&history.connection, path)?;
+        history.set_journal()?;
+        schema::migrate(&mut history.connection, path, &schema::MIGRATIONS)?;
+        Ok(history)
+    }
+
+    /// Opens an existing history for reading.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), or there is no such file.
+    pub fn open_read_only(path: &Path) -> Result<Self, HistoryError> {
+        if !path.exists() {
+            return Err(HistoryError::new(path, HistoryProblem::Missing));
+        }
+        check_header(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection =
+            Connection::open_with_flags(path, flags).map_err(HistoryError::at(path))?;
+        let history = Self {
+            connection,
+            path: path.to_owned(),
+            notes: Vec::new(),
+        };
+        history.prepare()?;
+        match schema::check(&history.connection, path)? {
+            schema::MIGRATED => Ok(history),
+            0 => Err(HistoryError::new(path, HistoryProblem::Missing)),
+            older => Err(HistoryError::new(path, HistoryProblem::Older(older))),
+        }
+    }
+
+    /// Returns the file's path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns what the user should know about this file, a sentence each.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    fn prepare(&self) -> Result<(), HistoryError> {
+        let at = HistoryError::at(&self.path);
+        self.connection.busy_timeout(BUSY_TIMEOUT).map_err(at)?;
+        let settings = "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;";
+        let at = HistoryError::at(&self.path);
+        self.connection.execute_batch(settings).map_err(at)
+    }
+
+    /// Selects the write-ahead log, with which readers and a writer do not wait for each other.
+    /// It needs memory that all processes share: on a network file system they may not.
+    fn set_journal(&mut self) -> Result<(), HistoryError> {
+        let mode = if place::is_on_network(&self.path) {
+            self.notes.push(format!(
+                "the history {} is on a network file system: use it from one host at a time",
+                self.path.display()
+            ));
+            "DELETE"
+        } else {
+            "WAL"
+        };
+        let set = format!("PRAGMA journal_mode = {mode}; PRAGMA synchronous = NORMAL;");
+        // The change of the mode does not wait for others by itself.
+        for _ in 0..JOURNAL_TRIES {
+            match self.connection.execute_batch(&set) {
+                Err(error) if error::is_busy(&error) => std::thread::park_timeout(JOURNAL_PAUSE),
+                done => return done.map_err(HistoryError::at(&self.path)),
+            }
+        }
+        Err(HistoryError::new(&self.path, HistoryProblem::Locked))
+    }
+
+    /// Wraps a failure of SQLite.
+    fn failed(&self) -> impl Fn(rusqlite::Error) -> HistoryError + '_ {
+        HistoryError::at(&self.path)
+    }
+}
+
+/// Reads the file's header without SQLite, which may change a file that it opens: it plays back a
+/// journal.
+fn check_header(path: &Path) -> Result<(), HistoryError> {
+    let mut header = Vec::new();
+    match File::open(path) {
+        Ok(file) => {
+            let read = file.take(HEADER_BYTES).read_to_end(&mut header);
+            read.map_err(|error| HistoryError::new(path, HistoryProblem::Folder(error)))?;
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(HistoryError::new(path, HistoryProblem::Folder(error))),
+    }
+    if header.is_empty() {
+        return Ok(());
+    }
+    if header.len() < 100 || !header.starts_with(b"SQLite format 3\0") {
+        return Err(HistoryError::new(path, HistoryProblem::NotADatabase));
+    }
+    let number = |at: usize| {
+        i64::from(i32::from_be_bytes([
+            header[at],
+            header[at + 1],
+            header[at + 2],
+            header[at + 3],
+        ]))
+    };
+    // "Database header format" in SQLite's documentation: offsets 60 and 68.
+    schema::check_numbers(path, number(68), number(60)).map(drop)
+}
+
+/// Time to wait for another process's transaction.
+pub const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Attempts to select the journal; with the pauses, as long as [`BUSY_TIMEOUT`].
+const JOURNAL_TRIES: u32 = 500;
+
+const JOURNAL_PAUSE: Duration = Duration::from_millis(10);
+
+/// Size of the header of a SQLite file.
+const HEADER_BYTES: u64 = 100;
+
+#[cfg(test)]
+mod tests;

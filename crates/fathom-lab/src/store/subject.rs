@@ -1,0 +1,109 @@
+//! Division of a run's circumstances: plan and machine, which make runs comparable, and the
+//! subject, which may change between comparable runs.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use fathom_record::{Machine, Record, StorageRecord};
+use serde_json::{Value, json};
+
+/// Returns the jobs of a run as a job file. The seed is left out: repeats with other offsets are
+/// repeats of the same plan.
+pub(super) fn plan_text(record: &Record) -> String {
+    let mut text = String::new();
+    let mut section = |name: &str, options: &[(String, String)]| {
+        let _infallible = writeln!(text, "[{name}]");
+        let kept = options.iter().filter(|(key, _)| key != "randseed");
+        for (key, value) in kept {
+            let _infallible = match value.as_str() {
+                "" => writeln!(text, "{key}"),
+                value => writeln!(text, "{key}={value}"),
+            };
+        }
+    };
+    if !record.global_options.is_empty() {
+        section("global", &record.global_options);
+    }
+    let mut last = None;
+    for job in &record.jobs {
+        // Clones follow each other; their number is one of the options.
+        let this = (&job.name, &job.options);
+        if last != Some(this) {
+            section(&job.name, &job.options);
+        }
+        last = Some(this);
+    }
+    text
+}
+
+/// Returns the machine of a run. Memory is rounded to GiB: kernels reserve different parts of it.
+pub(super) fn machine_json(record: &Record, model: Option<&str>) -> String {
+    if let Some(text) = model {
+        return json!({ "model": text }).to_string();
+    }
+    if let Some(model) = &record.modelled {
+        let devices = model.devices.iter().map(|device| {
+            json!({
+                "model": device.model,
+                "names": device.names,
+                "capacity_bytes": device.capacity_bytes,
+            })
+        });
+        return json!({ "devices": devices.collect::<Vec<_>>() }).to_string();
+    }
+    let Some(machine) = &record.machine else {
+        return json!({}).to_string();
+    };
+    let gib = 1_u64 << 30;
+    json!({
+        "cpu": machine.cpu,
+        "cpus_online": machine.cpus_online,
+        "memory_gib": (machine.memory_bytes + gib / 2) / gib,
+        "storage": machine.storage.iter().map(storage).collect::<Vec<_>>(),
+    })
+    .to_string()
+}
+
+/// Returns the subject of a run.
+pub(super) fn subject_json(record: &Record, program: &str) -> String {
+    let mut subject = json!({ "program": program });
+    if let Some(machine) = &record.machine {
+        subject["kernel"] = json!(machine.kernel);
+        subject["governor"] = json!(machine.governor);
+        subject["engine_features"] = json!(machine.engine_features);
+        subject["schedulers"] = by_device(machine, &|one| Some(one.scheduler.clone()));
+        let firmware = |one: &StorageRecord| {
+            device_file(&one.device, "firmware_rev").or_else(|| device_file(&one.device, "rev"))
+        };
+        subject["firmware"] = by_device(machine, &firmware);
+    }
+    subject.to_string()
+}
+
+fn storage(one: &StorageRecord) -> Value {
+    json!({
+        "device": one.device,
+        "model": device_file(&one.device, "model"),
+        "filesystem": one.filesystem,
+        "rotational": one.rotational,
+        "logical_block_bytes": one.logical_block_bytes,
+        "physical_block_bytes": one.physical_block_bytes,
+    })
+}
+
+fn by_device(machine: &Machine, of: &dyn Fn(&StorageRecord) -> Option<String>) -> Value {
+    let devices = machine.storage.iter().filter(|one| !one.device.is_empty());
+    let values = devices.filter_map(|one| Some((one.device.clone(), json!(of(one)?))));
+    Value::Object(values.collect())
+}
+
+/// Reads a fact about a device from sysfs; a partition's is that of its disk.
+fn device_file(device: &str, name: &str) -> Option<String> {
+    if device.is_empty() || device.contains('/') {
+        return None;
+    }
+    let folder = format!("/sys/class/block/{device}");
+    let own = fs::read_to_string(format!("{folder}/device/{name}"));
+    let text = own.or_else(|_| fs::read_to_string(format!("{folder}/../device/{name}")));
+    Some(text.ok()?.trim().to_owned())
+}

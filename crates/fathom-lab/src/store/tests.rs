@@ -1,0 +1,226 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use fathom_record::Measure;
+
+use super::*;
+
+/// A directory for one test, removed at its end.
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    pub(super) fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        // Relaxed: only the number matters.
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("fathom-history-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _gone = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn lab<'a>(name: &'a str, text: &'a str, cells: &'a [String]) -> LabRow<'a> {
+    LabRow {
+        name,
+        file: "lab.toml",
+        text,
+        seed: u64::MAX,
+        cells,
+        now_ms: 1_000,
+    }
+}
+
+fn planned(cell: u32, variant: &str, seed: u64) -> PlannedRun {
+    PlannedRun {
+        cell,
+        variant: variant.into(),
+        repeat: 0,
+        place: 1,
+        role: "measure".into(),
+        seed,
+    }
+}
+
+pub(super) fn finished(value: f64) -> FinishedRun {
+    let measure = |metric: &str, value: f64| Measure {
+        group: String::new(),
+        direction: "write",
+        metric: metric.into(),
+        value,
+        low: None,
+        high: Some(2.0 * value),
+    };
+    FinishedRun {
+        wall_ms: 8_000,
+        plan: "[job]\nrw=write\n".into(),
+        machine: "{}".into(),
+        subject: r#"{"program":"fathom"}"#.into(),
+        note: None,
+        measures: vec![measure("bw", value), measure("lat_max", f64::NAN)],
+        record: Some("{\"version\":1}".into()),
+        tags: vec![("commit".into(), "abc".into())],
+    }
+}
+
+#[test]
+fn a_lab_is_planned_run_and_found_again() {
+    let folder = Folder::new();
+    let path = folder.file("deep/history.db");
+    let cells = ["{\"numjobs\":1}".to_owned(), "{\"numjobs\":2}".to_owned()];
+    let mut history = History::open(&path).unwrap();
+    let row = lab("tags", "seed = 1", &cells);
+    let LabStart::Begun(id) = history.begin_lab(&row, false).unwrap() else {
+        panic!("not begun");
+    };
+    let plan = [planned(0, "plain", u64::MAX), planned(1, "fair", 7)];
+    let runs = history.plan_runs(id, &plan).unwrap();
+    history.begin_run(runs[0], 2_000).unwrap();
+    history.finish_run(runs[0], &finished(3.5)).unwrap();
+    history.begin_run(runs[1], 3_000).unwrap();
+    drop(history);
+
+    let mut history = History::open(&path).unwrap();
+    assert_eq!(
+        history.begin_lab(&row, false).unwrap(),
+        LabStart::Resumed(id)
+    );
+    let found = history.runs_of(id).unwrap();
+    assert_eq!(
+        found.iter().map(|run| &run.planned).collect::<Vec<_>>(),
+        [&plan[0], &plan[1]]
+    );
+    let states: Vec<RunState> = found.iter().map(|run| run.state).collect();
+    assert_eq!(states, [RunState::Done, RunState::Running]);
+    assert_eq!(
+        (found[0].begun_ms, found[0].wall_ms),
+        (Some(2_000), Some(8_000))
+    );
+    // NaN is not a number to keep.
+    let measures = history.measures_of(id).unwrap();
+    assert_eq!(measures, [(runs[0], finished(3.5).measures[0].clone())]);
+    assert_eq!(
+        history.record_of(runs[0]).unwrap().as_deref(),
+        Some("{\"version\":1}")
+    );
+    history.cut_runs(&runs).unwrap();
+    assert!(history.measures_of(id).unwrap().is_empty());
+    assert_eq!(history.measures_of_run(runs[0]).unwrap().len(), 1);
+}
+
+#[test]
+fn a_changed_lab_bars_the_way_until_it_begins_afresh() {
+    let folder = Folder::new();
+    let mut history = History::open(&folder.file("history.db")).unwrap();
+    let first = history
+        .begin_lab(&lab("a", "seed = 1", &[]), false)
+        .unwrap();
+    let LabStart::Begun(first) = first else {
+        panic!("not begun");
+    };
+    let changed = lab("a", "seed = 2", &[]);
+    let text = "seed = 1".to_owned();
+    assert_eq!(
+        history.begin_lab(&changed, false).unwrap(),
+        LabStart::Changed { lab: first, text }
+    );
+    let second = history.begin_lab(&changed, true).unwrap();
+    assert_ne!(second, LabStart::Begun(first));
+    assert!(matches!(second, LabStart::Begun(_)), "{second:?}");
+    // A finished lab does not bar the way of a changed one.
+    let LabStart::Begun(second) = second else {
+        panic!("not begun");
+    };
+    history.end_lab(second, 5_000).unwrap();
+    let third = history
+        .begin_lab(&lab("a", "seed = 3", &[]), false)
+        .unwrap();
+    assert!(matches!(third, LabStart::Begun(_)), "{third:?}");
+    assert_eq!(LabStart::Begun(history.lab_named("a").unwrap()), third);
+}
+
+#[test]
+fn names_are_text_everywhere() {
+    let folder = Folder::new();
+    let mut history = History::open(&folder.file("history.db")).unwrap();
+    let long = "x".repeat(10_000);
+    for name in [
+        "'; drop table run",
+        "</script><script>",
+        "a\0\u{1b}[2J\n",
+        &long,
+    ] {
+        let cells = [name.to_owned()];
+        let row = lab(name, name, &cells);
+        let LabStart::Begun(id) = history.begin_lab(&row, false).unwrap() else {
+            panic!("not begun");
+        };
+        let runs = history.plan_runs(id, &[planned(0, name, 0)]).unwrap();
+        let mut ended = finished(1.0);
+        ended.tags = vec![(name.into(), name.into())];
+        ended.measures[0].group = name.into();
+        history.finish_run(runs[0], &ended).unwrap();
+        assert_eq!(history.runs_of(id).unwrap()[0].planned.variant, name);
+        assert_eq!(history.measures_of(id).unwrap()[0].1.group, name);
+        assert_eq!(history.lab_named(name).unwrap(), id);
+    }
+}
+
+/// Opens a file that is no history of this version, and checks that it is as it was.
+#[track_caller]
+fn refuse(content: &[u8], want: &str) {
+    let folder = Folder::new();
+    let path = folder.file("history.db");
+    fs::write(&path, content).unwrap();
+    for error in [
+        History::open(&path).unwrap_err(),
+        History::open_read_only(&path).unwrap_err(),
+    ] {
+        assert!(error.to_string().contains(want), "{error}");
+        assert!(error.hint().is_some(), "{error}");
+    }
+    assert_eq!(fs::read(&path).unwrap(), content);
+}
+
+fn history_bytes(numbers: &str) -> Vec<u8> {
+    let folder = Folder::new();
+    let path = folder.file("history.db");
+    let history = History::open(&path).unwrap();
+    history.connection.execute_batch(numbers).unwrap();
+    drop(history);
+    fs::read(&path).unwrap()
+}
+
+#[test]
+fn other_files_are_refused_untouched() {
+    refuse(b"not a database", "not a SQLite database");
+    refuse(&history_bytes("PRAGMA user_version = 2"), "version 2");
+    refuse(
+        &history_bytes("PRAGMA application_id = 7"),
+        "another program",
+    );
+    refuse(
+        &history_bytes("PRAGMA application_id = 0; PRAGMA user_version = 0"),
+        "another program",
+    );
+    let whole = history_bytes("");
+    refuse(&whole[..50], "not a SQLite database");
+    refuse(&whole[..whole.len() / 2], "truncated or damaged");
+}
+
+#[test]
+fn a_file_that_is_not_there_cannot_be_read() {
+    let folder = Folder::new();
+    let error = History::open_read_only(&folder.file("history.db")).unwrap_err();
+    assert!(error.to_string().contains("no history"), "{error}");
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
+}
