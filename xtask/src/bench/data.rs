@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::programs::{Program, Programs};
-use super::statistics::next_random;
 use crate::process;
 
 /// Test file of the rows that read a file; removed on drop.
@@ -83,6 +82,14 @@ pub(crate) fn read_through(path: &Path) -> Result<()> {
     let file = File::open(path).and_then(|mut file| std::io::copy(&mut file, &mut std::io::sink()));
     file.map(drop)
         .with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Marsaglia's xorshift64: good enough to fill a file.
+fn next_random(mut state: u64) -> u64 {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    state
 }
 
 /// File size: larger than any CPU cache, small enough for every machine's page cache.

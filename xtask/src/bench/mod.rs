@@ -6,9 +6,9 @@
 //! rows (job, figures) ─► pairs (fio, fathom; fathom, fio; …) ─► outcomes ─► docs/BENCHMARKS.md
 //! ```
 //!
-//! A row's result is the median over its pairs, with the smallest and largest pair and a bootstrap
-//! interval of the median, because a single run proves nothing. Instructions are counted once,
-//! because counts repeat.
+//! A row's result is the ratio of its pairs after Hodges and Lehmann, with the smallest and largest
+//! pair and the interval of the signed-rank test, because a single run proves nothing. Instructions
+//! are counted once, because counts repeat.
 
 mod baseline;
 mod callgrind;
@@ -138,7 +138,7 @@ fn measure<'a>(bench: &mut Bench, row: &'a Row, pairs: usize) -> Result<Vec<Outc
         let measured = |(check, line): (&'a row::Check, Vec<pairs::Pair>)| Outcome {
             row,
             check,
-            result: Ok(Measured::new(check.measure, &line)),
+            result: Ok(Measured::new(&line)),
         };
         row.checks.iter().zip(lines).map(measured).collect()
     };

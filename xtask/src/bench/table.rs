@@ -136,7 +136,7 @@ mod tests {
             .map(|(row, check)| Outcome {
                 row,
                 check,
-                result: Ok(Measured::new(check.measure, &[pair])),
+                result: Ok(Measured::new(&[pair])),
             })
             .collect();
         outcomes[0].result = Err(Skipped("no fio".into()));
