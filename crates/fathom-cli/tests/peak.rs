@@ -312,7 +312,7 @@ fn bad_numbers_say_their_limit() {
     );
     check_refused(
         peak("--depth 4 --submit 8 data"),
-        &["--submit: 8 is more than --depth 4"],
+        &["--submit or --batch: 8 is more than --depth 4"],
     );
     check_refused(peak("--depth 0 data"), &["--depth: must be at least 1"]);
     check_refused(peak("--engine sync --depth 4 data"), &["one op at a time"]);
@@ -326,6 +326,7 @@ fn bad_numbers_say_their_limit() {
     check_refused(peak("--repeats 65 data"), &["--repeats", "1..=64"]);
     check_refused(peak("--batch 1,x data"), &["--batch", "1,8,32"]);
     check_refused(peak("--batch 4 --submit 4 data"), &["--submit"]);
+    check_refused(peak("--batch 0 data"), &["--batch: must be at least 1"]);
     check_refused(peak("--block 0 data"), &["--block: must be at least 1"]);
     check_refused(peak("--threads 0 data"), &["--threads: must be at least 1"]);
     check_refused(peak("--threads 5000 data"), &["5000 is more than 4096"]);

@@ -22,8 +22,9 @@ pub(crate) fn check(config: &PeakConfig) -> Result<(), PeakError> {
 fn check_numbers(config: &PeakConfig) -> Result<(), PeakError> {
     let numbers = [
         ("--depth", config.depth),
-        ("--submit", config.submit),
-        ("--complete", config.complete),
+        // Set apart, or together as `--batch`.
+        ("--submit or --batch", config.submit),
+        ("--complete or --batch", config.complete),
         ("--block", config.block_bytes),
         ("--threads", config.threads),
     ];

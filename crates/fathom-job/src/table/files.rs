@@ -226,7 +226,9 @@ pub(super) const ROWS: &[Row] = &[
         "noatime=1",
         ValueKind::Bool(|o, v| o.files.noatime = v),
     )
-    .different("Fathom extension; as in fio, block devices are always opened so, where permitted"),
+    .different(
+        "Fathom extension; as in fio, block devices are always opened this way, where permitted",
+    ),
     Row::new(
         "pre_read",
         "0",
