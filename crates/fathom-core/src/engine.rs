@@ -99,6 +99,13 @@ pub trait Engine {
     /// Collects completions without waiting and returns the number of entries filled in `out`.
     fn reap(&mut self, out: &mut [Completion]) -> usize;
 
+    /// Returns the time after a system call that the last `reap` made, once: the completion time of
+    /// what it returned. `None` if it made none: the time before it stands for such a reap.
+    #[inline]
+    fn reaped_at(&mut self) -> Option<Tick> {
+        None
+    }
+
     /// Sleeps until `min` completions can be reaped or the clock passes `until`; `min` is at most
     /// the number in flight. Called by the driver, never by the worker. An engine whose ops may
     /// wait for ever returns every 100 ms, so that the driver sees a stop request.
@@ -166,6 +173,10 @@ impl<E: Engine + ?Sized> Engine for Box<E> {
 
     fn reap(&mut self, out: &mut [Completion]) -> usize {
         (**self).reap(out)
+    }
+
+    fn reaped_at(&mut self) -> Option<Tick> {
+        (**self).reaped_at()
     }
 
     fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {

@@ -233,6 +233,11 @@ impl Engine for Libaio {
         }
     }
 
+    #[inline]
+    fn reaped_at(&mut self) -> Option<Tick> {
+        self.context.has_looked().then(|| self.clock.now())
+    }
+
     fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
         if let Some(error) = &self.broken {
             return Err(error.clone());

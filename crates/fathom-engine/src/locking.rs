@@ -179,6 +179,10 @@ impl Engine for Locking {
         count
     }
 
+    fn reaped_at(&mut self) -> Option<Tick> {
+        self.inner.reaped_at()
+    }
+
     fn send_held(&mut self) {
         self.inner.send_held();
     }

@@ -340,6 +340,11 @@ impl Engine for Uring {
         self.ring.reap(out)
     }
 
+    #[inline]
+    fn reaped_at(&mut self) -> Option<Tick> {
+        self.ring.has_looked().then(|| self.clock.now())
+    }
+
     fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
         if let Some(error) = &self.broken {
             return Err(error.clone());

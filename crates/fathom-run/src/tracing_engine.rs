@@ -214,6 +214,10 @@ impl Engine for LoggingEngine {
         count
     }
 
+    fn reaped_at(&mut self) -> Option<Tick> {
+        self.engine.reaped_at()
+    }
+
     fn send_held(&mut self) {
         self.engine.send_held();
     }

@@ -68,6 +68,8 @@ pub struct Context {
     events: Box<[Event]>,
     /// Number of calls of `io_submit` and `io_getevents`.
     calls: u64,
+    /// The last `reap` made a system call.
+    looked: bool,
 }
 
 impl Context {
@@ -115,6 +117,7 @@ impl Context {
             ready: Ready::new(slots),
             events: vec![Event::default(); slots as usize].into_boxed_slice(),
             calls: 0,
+            looked: false,
         })
     }
 
@@ -260,9 +263,16 @@ impl Context {
             }
         } else if count == 0 && self.with_kernel(0) > 0 {
             self.fetch(0, Some(Nanos::ZERO))?;
+            self.looked = true;
             count = self.ready.take(out);
         }
         Ok(count)
+    }
+
+    /// Returns, once, whether the last `reap` made a system call to find its completions.
+    #[inline]
+    pub fn has_looked(&mut self) -> bool {
+        self.looked && std::mem::take(&mut self.looked)
     }
 
     /// Sleeps until `min` completions can be reaped, `span` has passed or a signal arrives;

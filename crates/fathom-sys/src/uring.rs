@@ -66,6 +66,8 @@ pub struct Ring {
     asks_for_events: u32,
     /// Number of calls of `io_uring_enter`.
     calls: u64,
+    /// The last `reap` entered the kernel.
+    looked: bool,
 }
 
 /// Memory that the kernel may be reading or writing.
@@ -236,6 +238,13 @@ impl Ring {
         count
     }
 
+    /// Returns, once, whether the last `reap` entered the kernel to find its completions.
+    #[inline(always)]
+    pub fn has_looked(&mut self) -> bool {
+        // Tested before it is reset: most reaps make no call, and write nothing here.
+        self.looked && std::mem::take(&mut self.looked)
+    }
+
     /// Returns whether entering the kernel may produce completions.
     #[inline(always)]
     fn has_hidden_work(&self, found: usize) -> bool {
@@ -253,6 +262,7 @@ impl Ring {
         }
         // An error recurs in the next submit or wait, which can report it.
         let _ignored = self.enter(0, 0, ENTER_GETEVENTS);
+        self.looked = true;
         self.pop(out)
     }
 

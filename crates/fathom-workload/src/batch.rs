@@ -33,7 +33,7 @@ impl Worker {
         if !self.queue.prepared.is_empty() {
             return self.submit_prepared(engine, now);
         }
-        self.wait_to_issue(engine, *now, status)
+        self.wait_to_issue(engine, now, status)
     }
 
     /// Prepares up to `limit` drawn-ahead ops that are due.

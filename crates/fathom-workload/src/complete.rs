@@ -8,11 +8,15 @@ use crate::worker::{Stage, Worker};
 impl Worker {
     /// Reaps at most `iodepth_batch_complete_max` completions and returns their number.
     #[inline]
-    pub(crate) fn reap<E: Engine>(&mut self, engine: &mut E, now: Tick) -> u32 {
+    pub(crate) fn reap<E: Engine>(&mut self, engine: &mut E, now: &mut Tick) -> u32 {
         let reaped = engine.reap(&mut self.queue.done);
         if reaped == 0 {
             return 0;
         }
+        if let Some(reaped_at) = engine.reaped_at() {
+            *now = reaped_at.max(*now);
+        }
+        let now = *now;
         // Cannot be cut: `done` has at most `iodepth` places.
         let count = u32::try_from(reaped).unwrap_or(u32::MAX);
         if self.may_complete_batch() {

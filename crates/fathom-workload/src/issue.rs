@@ -57,14 +57,14 @@ impl Worker {
         if !self.queue.prepared.is_empty() {
             return self.submit_prepared(engine, now);
         }
-        self.wait_to_issue(engine, *now, status)
+        self.wait_to_issue(engine, now, status)
     }
 
     /// Decides what to wait for, or do, when nothing could be issued.
     pub(crate) fn wait_to_issue<E: Engine>(
         &mut self,
         engine: &mut E,
-        now: Tick,
+        now: &mut Tick,
         status: IssueStatus,
     ) -> Option<Step> {
         match status {

@@ -173,6 +173,9 @@ fn replenish<E: Engine, O: OpSource, T: Tally>(
             end = End::Empty;
             break;
         }
+        if let Some(reaped_at) = engine.reaped_at() {
+            now = reaped_at.max(now);
+        }
         let [completion] = one;
         let slot = completion.slot;
         let state = &mut states[slot.index()];

@@ -20,7 +20,7 @@ impl Worker {
             return self.issue_retries(engine, now);
         }
         if self.queue.in_flight > 0 {
-            if self.reap(engine, *now) == 0 {
+            if self.reap(engine, now) == 0 {
                 return Some(Step::Wait {
                     min: 1,
                     until: None,
@@ -149,7 +149,7 @@ impl Worker {
         if !self.queue.prepared.is_empty() {
             return self.submit_prepared(engine, now);
         }
-        if self.reap(engine, *now) == 0 {
+        if self.reap(engine, now) == 0 {
             return Some(Step::Wait {
                 min: 1,
                 until: None,

@@ -99,7 +99,7 @@ impl Worker {
             }
             return self.make_room(engine, now);
         }
-        self.reap_early(engine, *now);
+        self.reap_early(engine, now);
         if self.path.is_fast() && self.queue.retry.is_empty() && !self.source.pass.invalidate {
             self.issue_batch(engine, now)
         } else {
@@ -108,7 +108,7 @@ impl Worker {
     }
 
     #[inline]
-    fn reap_early<E: Engine>(&mut self, engine: &mut E, now: Tick) {
+    fn reap_early<E: Engine>(&mut self, engine: &mut E, now: &mut Tick) {
         if self.queue.reaps_early && self.queue.in_flight > 0 {
             self.reap(engine, now);
         }
@@ -119,7 +119,7 @@ impl Worker {
         if !self.queue.retry.is_empty() {
             return self.issue_retries(engine, now);
         }
-        let taken = self.reap(engine, *now);
+        let taken = self.reap(engine, now);
         let low = self.config.batching.low;
         self.queue.draining_to_low = self.queue.in_flight > low;
         if taken == 0 {
@@ -199,7 +199,7 @@ impl Worker {
             Stage::Delayed => self.begin(engine, *now),
             Stage::ReadingBack if self.queue.slots.free() == 0 => self.make_room(engine, now),
             Stage::Running | Stage::ReadingBack => {
-                self.reap_early(engine, *now);
+                self.reap_early(engine, now);
                 self.issue_checked(engine, now)
             }
             Stage::Draining(after) => self.drain(engine, now, after),

@@ -33,6 +33,8 @@ struct Initiator {
     busy_poll: bool,
     /// The thread has slept since the sockets were last looked at without need.
     has_slept: bool,
+    /// The last `reap` looked at the sockets.
+    has_looked: bool,
     /// Before `slots`: connections end before the buffers of their ops.
     sessions: Vec<Session>,
     files: Vec<File>,
@@ -77,6 +79,7 @@ impl Initiator {
             clock: config.clock,
             busy_poll,
             has_slept: false,
+            has_looked: false,
             sessions,
             files,
             slots: Slots::new(config.depth, buffers),
@@ -254,8 +257,13 @@ impl Engine for Initiator {
             // once in vain. One that polls comes again at once.
             let is_forced = self.busy_poll || !std::mem::take(&mut self.has_slept);
             self.look(is_forced);
+            self.has_looked = true;
         }
         self.slots.reap(out)
+    }
+
+    fn reaped_at(&mut self) -> Option<Tick> {
+        std::mem::take(&mut self.has_looked).then(|| self.clock.now())
     }
 
     fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {

@@ -107,6 +107,7 @@ impl Ring {
             streams: Streams::new(&config.write_streams, config.random_streams),
             asks_for_events: 0,
             calls: 0,
+            looked: false,
         };
         if !config.plain_descriptor {
             let list = match ring.register_fd() {

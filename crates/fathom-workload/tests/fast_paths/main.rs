@@ -54,6 +54,20 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn clat_is_no_shorter_than_the_op(
+        job in job(),
+        device in device(),
+        (latency, look_ns) in (1..10_000_u64, 1..20_000_u64),
+    ) {
+        let latencies = vec![latency];
+        let ran = run(&job, None, &Device { latencies, look_ns, ..device });
+        for direction in Direction::ALL {
+            let clat = &ran.results.directions[direction].clat.summary;
+            prop_assert!(clat.count() == 0 || clat.min() >= latency, "{direction:?}: {clat:?}");
+        }
+    }
 }
 
 /// Everything that a job did.

@@ -16,6 +16,8 @@ pub(crate) struct Device {
     pub(crate) submit_ns: u64,
     pub(crate) short_every: u64,
     pub(crate) fail_every: u64,
+    /// Time of the system call of a reap that finds nothing; 0: it makes none.
+    pub(crate) look_ns: u64,
 }
 
 pub(crate) fn device() -> impl Strategy<Value = Device> {
@@ -35,6 +37,7 @@ pub(crate) fn device() -> impl Strategy<Value = Device> {
             submit_ns,
             short_every,
             fail_every,
+            look_ns: 0,
         })
 }
 
@@ -60,6 +63,7 @@ pub(crate) struct Model {
     buffers: Vec<Vec<u8>>,
     /// Contents by file; empty if the job moves no data.
     files: Vec<Vec<u8>>,
+    looked: bool,
 }
 
 impl Model {
@@ -80,6 +84,7 @@ impl Model {
                 usize::try_from(job.files).expect("a small number"),
                 FILE_BYTES,
             ),
+            looked: false,
         }
     }
 
@@ -94,8 +99,12 @@ impl Model {
             .flatten()
             .min()
             .expect("something to wait for");
-        assert!(next > self.now, "a wait for what is there already");
-        self.now = next;
+        let has_looked = self.device.look_ns > 0;
+        assert!(
+            has_looked || next > self.now,
+            "a wait for what is there already"
+        );
+        self.now = next.max(self.now);
     }
 
     fn launch(&mut self, op: Op) {
@@ -189,12 +198,21 @@ impl Engine for Model {
     }
 
     fn reap(&mut self, out: &mut [Completion]) -> usize {
-        let ready = self.in_flight.partition_point(|(end, _)| *end <= self.now);
+        let mut ready = self.in_flight.partition_point(|(end, _)| *end <= self.now);
+        if ready == 0 && self.device.look_ns > 0 {
+            self.now += self.device.look_ns;
+            self.looked = true;
+            ready = self.in_flight.partition_point(|(end, _)| *end <= self.now);
+        }
         let count = ready.min(out.len());
         for (place, (_, completion)) in out.iter_mut().zip(self.in_flight.drain(..count)) {
             *place = completion;
         }
         count
+    }
+
+    fn reaped_at(&mut self) -> Option<Tick> {
+        std::mem::take(&mut self.looked).then(|| Tick::new(self.now))
     }
 
     fn wait(&mut self, _min: u32, _until: Option<Tick>) -> Result<(), EngineError> {
