@@ -1,7 +1,7 @@
 //! Verdicts: comparison of measured pairs with a required figure.
 
 use super::pairs::Pair;
-use super::row::{Check, Figure, KEPT, Measure, Row};
+use super::row::{Check, Figure, KEPT, Row};
 use super::statistics::Spread;
 
 /// One check of a row, with its result.
@@ -174,6 +174,7 @@ impl Outcome<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::row::Measure;
     use super::*;
 
     #[track_caller]
