@@ -72,6 +72,9 @@ pub struct ModelledMachine {
     pub file: String,
     /// Modelled devices.
     pub devices: Vec<ModelledDevice>,
+    /// Noise that the machine file assumes, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<String>,
 }
 
 /// Modelled device.

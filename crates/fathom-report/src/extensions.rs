@@ -109,6 +109,9 @@ fn modelled(machine: &ModelledMachine) -> Object {
     let mut out = Object::new();
     out.set("clock", MODELLED);
     out.set("machine", machine.file.as_str());
+    if let Some(noise) = &machine.noise {
+        out.set("assumed_noise", noise.as_str());
+    }
     let devices = machine.devices.iter().map(|device| {
         let mut out = Object::new();
         let names: Vec<&str> = device.names.iter().map(String::as_str).collect();

@@ -28,6 +28,9 @@ pub(crate) fn text(record: &Record) -> String {
     let mut out = String::from("\n");
     if let Some(machine) = &record.modelled {
         out += &format!("{MODELLED}: {}\n", machine.file);
+        if let Some(noise) = &machine.noise {
+            out += &format!("assumed noise: {noise}\n");
+        }
     }
     let groups = GroupRates::of_groups(&entries);
     for entry in &entries {

@@ -5,7 +5,7 @@ mod common;
 use common::on;
 use fathom_block::LAYERS;
 use fathom_record::JobRecord;
-use fathom_sim::MODELS;
+use fathom_sim::{MODELS, NOISE_KEYS};
 use fathom_virtual::MachineModel;
 
 const JOB: &str = "--name=j --filename=/dev/d --direct=1 --ioengine=libaio --rw=randread --bs=4k \
@@ -116,12 +116,16 @@ fn mistakes_are_told_with_their_place() {
 }
 
 #[test]
-fn every_model_layer_and_key_of_a_layer_is_documented() {
+fn every_model_layer_and_key_of_layers_and_noise_is_documented() {
     let text = include_str!("../../../docs/MACHINE_FILES.md");
     let layers = LAYERS
         .iter()
         .flat_map(|row| row.keys.iter().chain([&row.name]));
-    for word in layers.chain(MODELS.iter().map(|row| &row.name)) {
+    let noise = NOISE_KEYS.iter();
+    for word in layers
+        .chain(MODELS.iter().map(|row| &row.name))
+        .chain(noise)
+    {
         let code = [
             format!("`{word}`"),
             format!("\n{word} ="),

@@ -7,7 +7,7 @@ use common::try_on;
 use fathom_core::Xoshiro256;
 use fathom_virtual::MachineModel;
 
-const EXAMPLES: [(&str, &str); 7] = [
+const EXAMPLES: [(&str, &str); 8] = [
     (
         "constant",
         include_str!("../../../examples/machines/constant.toml"),
@@ -22,6 +22,10 @@ const EXAMPLES: [(&str, &str); 7] = [
     (
         "layers",
         include_str!("../../../examples/machines/layers.toml"),
+    ),
+    (
+        "noisy",
+        include_str!("../../../examples/machines/noisy.toml"),
     ),
     ("distribution", DISTRIBUTION),
 ];

@@ -61,6 +61,7 @@ impl MachineModel {
         ModelledMachine {
             file: self.file.clone(),
             devices: devices.collect(),
+            noise: self.noise(),
         }
     }
 

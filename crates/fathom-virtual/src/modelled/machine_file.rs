@@ -13,10 +13,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fathom_block::{Faults, Layer, Parameters, QueueConfig, read_layers};
-use fathom_core::{BlockDevice, Tick};
+use fathom_core::{BlockDevice, Nanos, Tick};
 use fathom_job::Origin;
 use fathom_setup::{ProblemKind, RunError, RunProblem};
-use fathom_sim::{Direct, HostConfig, Model, ModelledStorage, Stack, read_model};
+use fathom_sim::{
+    Direct, HostConfig, Model, ModelledStorage, NoiseConfig, Stack, TimeLine, read_model,
+};
 use fathom_toml::{Fields, FileKind, Source, TomlProblem, TomlProblemKind};
 
 use super::queues;
@@ -28,6 +30,9 @@ pub struct MachineModel {
     pub file: String,
     pub(crate) devices: Vec<ModelledDevice>,
     host: HostConfig,
+    noise: Option<NoiseConfig>,
+    /// Place of the run that begins on it.
+    place: TimeLine,
 }
 
 /// One device of a machine.
@@ -55,7 +60,7 @@ impl MachineModel {
     pub fn parse(file: &str, text: &str) -> Result<Self, RunError> {
         let source = Source::new(file, text, MACHINE_FILE);
         let mut devices = Vec::new();
-        let mut host = HostConfig::default();
+        let (mut host, mut noise) = (HostConfig::default(), None);
         if let Some(document) = source.parse() {
             let top = source.top(&document);
             let tables = top.tables("device");
@@ -65,6 +70,7 @@ impl MachineModel {
             }
             devices.extend(tables.into_iter().map(|fields| device(&source, fields)));
             host = queues::host(&top);
+            noise = queues::noise(&top);
             top.finish();
         }
         let problems: Vec<_> = source.into_problems().into_iter().map(problem).collect();
@@ -75,7 +81,30 @@ impl MachineModel {
             file: file.to_owned(),
             devices: devices.into_iter().flatten().collect(),
             host,
+            noise,
+            place: TimeLine::default(),
         })
+    }
+
+    /// Returns the machine as a run of an experiment finds it: `start` is the time from the begin
+    /// of the experiment to that of the run, and `run` a number that no other run of it has.
+    ///
+    /// Only `[noise]` depends on them. Its drift, wander and neighbour are functions of the time
+    /// of the experiment and go on from run to run; give each run a start after the end of the run
+    /// before. The level between runs is drawn from `run`: not from the seed of a run's offsets,
+    /// which the variants of a repeat share. Without this call, a run is number 0 at the time 0.
+    #[must_use]
+    pub fn at(&self, start: Nanos, run: u64) -> Self {
+        Self {
+            place: TimeLine { start, run },
+            ..self.clone()
+        }
+    }
+
+    /// Returns the noise that the file assumes, in words.
+    #[must_use]
+    pub fn noise(&self) -> Option<String> {
+        self.noise.as_ref().map(NoiseConfig::words)
     }
 
     /// Returns the device that a name of a plan stands for: the first match.
@@ -91,13 +120,30 @@ impl MachineModel {
     #[must_use]
     pub fn first(&self) -> Option<(HostConfig, QueueConfig, Box<dyn BlockDevice>)> {
         let device = self.devices.first()?;
-        Some((self.host, device.queue?, device.open()))
+        Some((self.host, device.queue?, self.open(device)))
     }
 
     /// Creates the machine's devices for this many jobs.
     pub(crate) fn storages(&self, jobs: u32) -> Vec<Box<dyn ModelledStorage>> {
         let each = self.devices.iter();
-        each.map(|device| device.storage(self.host, jobs)).collect()
+        each.map(|device| self.storage(device, jobs)).collect()
+    }
+
+    /// Creates a device with its layers and the machine's noise, at the start of the simulation.
+    fn open(&self, device: &ModelledDevice) -> Box<dyn BlockDevice> {
+        let opened = device.open();
+        match &self.noise {
+            Some(noise) => Box::new(noise.over(opened, self.place)),
+            None => opened,
+        }
+    }
+
+    fn storage(&self, device: &ModelledDevice, jobs: u32) -> Box<dyn ModelledStorage> {
+        let opened = self.open(device);
+        match device.queue {
+            Some(queue) => Box::new(Stack::new(queue, self.host, opened, jobs)),
+            None => Box::new(Direct::new(opened)),
+        }
     }
 }
 
@@ -107,14 +153,6 @@ impl ModelledDevice {
         let model = self.model.device(0);
         let layers = self.layers.iter();
         layers.fold(model, |device, layer| layer.over(device, Tick::ZERO))
-    }
-
-    fn storage(&self, host: HostConfig, jobs: u32) -> Box<dyn ModelledStorage> {
-        let device = self.open();
-        match self.queue {
-            Some(queue) => Box::new(Stack::new(queue, host, device, jobs)),
-            None => Box::new(Direct::new(device)),
-        }
     }
 }
 

@@ -1,8 +1,8 @@
-//! The request queue that a machine file puts in front of a device, and the host's threads.
+//! The request queue that a machine file puts in front of a device, the host's threads and noise.
 
 use fathom_block::{DeadlineConfig, Limits, Policy, QueueConfig, SchedulerConfig};
 use fathom_core::Nanos;
-use fathom_sim::{DeepIdle, HostConfig};
+use fathom_sim::{DeepIdle, HostConfig, NoiseConfig};
 use fathom_toml::Fields;
 
 /// `[device.queue]`; `None` where there is none.
@@ -80,4 +80,12 @@ pub(super) fn host(top: &Fields<'_>) -> HostConfig {
     };
     fields.finish();
     config
+}
+
+/// `[noise]`; `None` where there is none.
+pub(super) fn noise(top: &Fields<'_>) -> Option<NoiseConfig> {
+    let fields = top.table("noise", true)?;
+    let noise = NoiseConfig::read(&fields);
+    fields.finish();
+    Some(noise)
 }
