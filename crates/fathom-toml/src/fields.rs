@@ -1,6 +1,6 @@
 //! Table of a file, read key by key.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::{Range, RangeInclusive};
 
 use fathom_block::Parameters;
@@ -8,7 +8,7 @@ use fathom_core::Nanos;
 use fathom_job::closest;
 use toml::de::{DeTable, DeValue};
 
-use crate::{Source, TomlProblemKind};
+use crate::{Entry, Source, TomlProblemKind, Value};
 
 /// Table of a file. A key is known by being asked for; [`Fields::finish`] refuses the others.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub struct Fields<'a> {
     /// Path, as in `device.ssd`.
     name: String,
     known: RefCell<Vec<&'static str>>,
+    /// All keys are known, since the reader took them all.
+    open: Cell<bool>,
 }
 
 impl<'a> Fields<'a> {
@@ -34,6 +36,7 @@ impl<'a> Fields<'a> {
             span,
             name: name.into(),
             known: RefCell::default(),
+            open: Cell::new(false),
         }
     }
 
@@ -274,6 +277,38 @@ impl<'a> Fields<'a> {
         tables
     }
 
+    /// Returns all entries that no other method asked for, in the order of the file; their keys are
+    /// known from now on.
+    #[must_use]
+    pub fn entries(&self) -> Vec<Entry<'a>> {
+        self.open.set(true);
+        let known = self.known.borrow();
+        let rest = self.table.iter();
+        let rest = rest.filter(|(key, _)| !known.contains(&key.get_ref().as_ref()));
+        let mut entries: Vec<_> = rest
+            .map(|(key, value)| Entry {
+                key: key.get_ref(),
+                key_span: key.span(),
+                value: Value::new(self.source, value.get_ref(), value.span()),
+            })
+            .collect();
+        entries.sort_by_key(|entry| entry.key_span.start);
+        entries
+    }
+
+    /// Returns the value of a key, whatever it is.
+    #[must_use]
+    pub fn value(&self, key: &'static str) -> Option<Value<'a>> {
+        let (value, span) = self.find(key, true)?;
+        Some(Value::new(self.source, value, span))
+    }
+
+    /// Returns the path of the table, as in `device.ssd`; empty for the outermost.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Returns true if a key is present, known or not.
     pub fn has(&self, key: &str) -> bool {
         self.table.keys().any(|name| name.get_ref() == key)
@@ -295,6 +330,9 @@ impl<'a> Fields<'a> {
 
     /// Notes the keys that were not asked for.
     pub fn finish(&self) {
+        if self.open.get() {
+            return;
+        }
         let known = self.known.borrow();
         for key in self.table.keys() {
             let name = key.get_ref().as_ref();

@@ -104,10 +104,26 @@ impl<'a> Source<'a> {
         self.problems.borrow_mut().push((at.start, problem));
     }
 
+    /// Notes a problem whose place is known, perhaps in another file: it stands behind the others.
+    pub fn push(&self, problem: TomlProblem) {
+        self.problems.borrow_mut().push((usize::MAX, problem));
+    }
+
+    /// Returns whether no problem was noted so far.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.problems.borrow().is_empty()
+    }
+
     /// Returns the place of these bytes.
     #[must_use]
     pub fn origin(&self, at: &Range<usize>) -> Origin {
         Origin::in_text(self.file, self.text, at.clone())
+    }
+
+    /// Returns the text of these bytes.
+    pub(crate) fn slice(&self, at: &Range<usize>) -> &'a str {
+        self.text.get(at.clone()).unwrap_or_default()
     }
 
     pub(crate) const fn kind(&self) -> FileKind {
