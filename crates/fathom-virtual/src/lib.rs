@@ -11,5 +11,5 @@ mod simulate;
 
 // Public items, listed once.
 pub use latency_profile::distribution_file;
-pub use modelled::MachineModel;
+pub use modelled::{MachineChange, MachineModel};
 pub use simulate::{LogFiles, simulate, simulate_logged, simulate_on};

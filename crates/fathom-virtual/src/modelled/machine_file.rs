@@ -58,6 +58,13 @@ impl MachineModel {
     /// # Errors
     /// Everything that is wrong with it, each with its line and column.
     pub fn parse(file: &str, text: &str) -> Result<Self, RunError> {
+        Self::read(file, text).map_err(|problems| RunError {
+            problems: problems.into_iter().map(problem).collect(),
+        })
+    }
+
+    /// Parses as [`Self::parse`]; the problems are those of the file alone.
+    pub(crate) fn read(file: &str, text: &str) -> Result<Self, Vec<TomlProblem>> {
         let source = Source::new(file, text, MACHINE_FILE);
         let mut devices = Vec::new();
         let (mut host, mut noise) = (HostConfig::default(), None);
@@ -73,9 +80,9 @@ impl MachineModel {
             noise = queues::noise(&top);
             top.finish();
         }
-        let problems: Vec<_> = source.into_problems().into_iter().map(problem).collect();
+        let problems = source.into_problems();
         if !problems.is_empty() {
-            return Err(RunError { problems });
+            return Err(problems);
         }
         Ok(Self {
             file: file.to_owned(),
