@@ -192,7 +192,7 @@ const ALLOWED: [(&str, &[&str]); 29] = [
         "fathom-lab",
         &[
             "run", "virtual", "peak", "record", "report", "core", "block", "sim", "stats", "sys",
-            "workload",
+            "workload", "job", "toml",
         ],
     ),
     ("fathom-cli", &["*"]),
@@ -214,7 +214,7 @@ const UNREACHABLE: [(&str, &str, &str); 2] = [
 ];
 
 /// Additional dependencies permitted to tests.
-const TEST_EDGES: [(&str, &str); 12] = [
+const TEST_EDGES: [(&str, &str); 13] = [
     // Every engine is held to the contract.
     ("fathom-engine", "fathom-conformance"),
     ("fathom-net", "fathom-conformance"),
@@ -228,6 +228,7 @@ const TEST_EDGES: [(&str, &str); 12] = [
     ("fathom-setup", "fathom-engine"),
     ("fathom-virtual", "fathom-engine"),
     ("fathom-lint", "fathom-engine"),
+    ("fathom-lab", "fathom-engine"),
     // What a run leaves behind is tested through what a user reads.
     ("fathom-run", "fathom-report"),
     ("fathom-virtual", "fathom-report"),
