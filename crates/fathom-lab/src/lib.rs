@@ -12,10 +12,13 @@ mod hdd_single;
 mod hdd_tags;
 mod io_pacing;
 mod judge;
+mod lab_file;
+mod lab_plan;
 mod log_entries;
 mod machines;
 mod median;
 mod micro;
+mod order;
 mod plot;
 mod published;
 #[cfg(feature = "history")]
@@ -35,9 +38,16 @@ pub use hdd_single::hdd_single;
 pub use hdd_tags::{HddTags, hdd_tags};
 pub use io_pacing::{Condition, Devices, IoPacing, Pacing, PacingTest, Period, Slow, io_pacing};
 pub use judge::{JudgeRule, Judgement, Values, is_narrow, judge};
+pub use lab_plan::{
+    Curve, JobText, Judge, JudgedMetric, LabAxis, LabCell, LabPlan, LabVariant, Limit,
+    MachineSource, Precondition, Published, PublishedColumn, PublishedFigure, Ready, Repeats,
+    Requirement, Rounds, RunSettings, RunText, Search, SearchCondition, Seconds, Service, Setting,
+    Stop, Subject, Target,
+};
 pub use log_entries::{LogEntries, log_entries};
 pub use machines::LabMachine;
 pub use micro::{Micro, generation_map, micro_experiments, tags, task_list, task_list_table};
+pub use order::{Slot, order};
 pub use plot::{Axis, Panel, Plot, Point, Scale, Series, Shape};
 #[cfg(feature = "history")]
 pub use store::{

@@ -1,0 +1,118 @@
+//! Lab files: experiments as users describe them.
+//!
+//! ```toml
+//! [lab]
+//! name = "hdd-tags"
+//! machine = "../machines/hdd.toml"
+//! [job]
+//! rw = "randwrite"
+//! [axes]
+//! numjobs = [1, 8, 64]
+//! [variants]
+//! plain = { machine = { "device.queue.policy" = "plain" } }
+//! fair = { machine = { "device.queue.policy" = "fair" } }
+//! [judge]
+//! baseline = "plain"
+//! metrics = { "write.bw" = "2%" }
+//! ```
+
+mod axes;
+mod jobs;
+mod judge;
+mod machine;
+mod names;
+mod published;
+mod reader;
+mod settings;
+mod subject;
+mod variants;
+
+use fathom_job::Environment;
+use fathom_toml::{Fields, FileKind, Source, TomlProblem};
+
+use crate::lab_plan::LabPlan;
+use reader::Reader;
+
+impl LabPlan {
+    /// Parses `text`, the content of the lab file `file`. `arguments` are the values of `ask`, as
+    /// `("DEV", "/dev/sdb")`; files and engines come from `environment`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, each with its line and column.
+    pub fn parse(
+        file: &str,
+        text: &str,
+        arguments: &[(String, String)],
+        environment: &dyn Environment,
+    ) -> Result<Self, Vec<TomlProblem>> {
+        let source = Source::new(file, text, LAB_FILE);
+        let plan = source.parse().and_then(|document| {
+            let top = source.top(&document);
+            let reader = Reader::new(&source, file, environment, arguments);
+            let plan = read(&reader, &top, text);
+            top.finish();
+            plan
+        });
+        let problems = source.into_problems();
+        match plan {
+            Some(plan) if problems.is_empty() => Ok(plan),
+            _ => Err(problems),
+        }
+    }
+}
+
+/// Reads the tables, then tries the runs they describe; `None` if a part is missing.
+fn read(reader: &Reader<'_>, top: &Fields<'_>, text: &str) -> Option<LabPlan> {
+    let lab = top.table("lab", false);
+    let head = lab.as_ref().map(|lab| head(reader, lab));
+    let subject = subject::read(reader, top);
+    let axes = axes::read(reader, top, subject.as_ref());
+    let variants = variants::read(reader, top, subject.as_ref());
+    let judge = judge::read(reader, top, &variants);
+    let cells = axes::cells(reader, top, &axes);
+    let mut plan = LabPlan {
+        cells: cells?,
+        axes: axes.into_iter().map(|axis| axis.shown).collect(),
+        variants,
+        judge,
+        subject: subject?,
+        ..head??
+    };
+    text.clone_into(&mut plan.text);
+    reader.file.clone_into(&mut plan.file);
+    plan.arguments = reader.arguments.to_vec();
+    plan.published = published::read(reader, top, &plan);
+    if reader.is_sound() {
+        settings::refuse_set_twice(reader, &plan);
+        machine::check(reader, &plan);
+        jobs::check(reader, &plan);
+    }
+    if reader.is_sound() {
+        variants::refuse_equal(reader, &plan);
+        judge::check(reader, top, &plan);
+    }
+    Some(plan)
+}
+
+/// Reads `[lab]`.
+fn head(reader: &Reader<'_>, lab: &Fields<'_>) -> Option<LabPlan> {
+    let name = names::read(reader, lab, "name");
+    let seed = lab.whole("seed", 0..=u64::MAX >> 1, Some(1));
+    let machine = machine::read(reader, lab);
+    lab.finish();
+    Some(LabPlan {
+        name: name?,
+        seed,
+        machine,
+        ..LabPlan::default()
+    })
+}
+
+const LAB_FILE: FileKind = FileKind {
+    noun: "a lab file",
+    document: "docs/LAB.md",
+    examples: "examples/lab",
+};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! `[judge]`: the baseline, the metrics that are judged, and the number of repeats.
+
+use std::ops::Range;
+
+use fathom_job::closest;
+use fathom_stats::repeats_to_prove;
+use fathom_toml::Fields;
+
+use super::reader::Reader;
+use crate::lab_plan::{Judge, JudgedMetric, LabPlan, LabVariant, Repeats, Stop};
+
+/// Reads the table; without it nothing is judged, and each cell runs once.
+pub(super) fn read(reader: &Reader<'_>, top: &Fields<'_>, variants: &[LabVariant]) -> Judge {
+    let Some(fields) = top.table("judge", variants.len() < 2) else {
+        return Judge::default();
+    };
+    let judge = Judge {
+        baseline: baseline(reader, &fields, variants),
+        metrics: metrics(reader, &fields),
+        show: show(reader, &fields),
+        repeats: repeats(reader, &fields),
+    };
+    fields.finish();
+    judge
+}
+
+fn baseline(reader: &Reader<'_>, fields: &Fields<'_>, variants: &[LabVariant]) -> usize {
+    let Some((name, span)) = fields.text("baseline", variants.len() < 2) else {
+        return 0;
+    };
+    index_of(reader, variants, name, &span).unwrap_or_default()
+}
+
+/// Returns the variant of this name; notes one that does not exist.
+pub(super) fn index_of(
+    reader: &Reader<'_>,
+    variants: &[LabVariant],
+    name: &str,
+    span: &Range<usize>,
+) -> Option<usize> {
+    let found = variants.iter().position(|variant| variant.name == name);
+    if found.is_none() {
+        let names: Vec<&str> = variants
+            .iter()
+            .map(|variant| variant.name.as_str())
+            .collect();
+        let hint = match closest(name, names.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("variants here: {}", names.join(", ")),
+        };
+        reader.refuse(span, format!("there is no variant `{name}`"), hint);
+    }
+    found
+}
+
+/// Reads `metrics = { "write.bw" = "2%" }`.
+fn metrics(reader: &Reader<'_>, fields: &Fields<'_>) -> Vec<JudgedMetric> {
+    let Some(table) = fields.table("metrics", true) else {
+        return Vec::new();
+    };
+    let mut metrics = Vec::new();
+    for entry in table.entries() {
+        let share = entry.value.scalar().and_then(|text| share_of(&text));
+        let Some(tolerance) = share else {
+            let why = format!("the tolerance of `{}` must be a percentage", entry.key);
+            reader.refuse(&entry.value.span(), why, "write it as `\"2%\"`");
+            continue;
+        };
+        if tolerance <= 0.0 {
+            let why = format!(
+                "the tolerance of `{}` is 0: nothing could ever be the same",
+                entry.key
+            );
+            let hint = "name the change that is too small to matter, as `\"2%\"`";
+            reader.refuse(&entry.value.span(), why, hint);
+        }
+        metrics.push(JudgedMetric {
+            metric: entry.key.to_owned(),
+            tolerance,
+        });
+    }
+    metrics
+}
+
+fn show(reader: &Reader<'_>, fields: &Fields<'_>) -> Vec<String> {
+    let _ = reader;
+    if !fields.has("show") {
+        return Vec::new();
+    }
+    fields
+        .texts("show")
+        .into_iter()
+        .map(|(name, _)| name.to_owned())
+        .collect()
+}
+
+/// Reads `repeats = { min = 12, max = 40, stop = "narrow" }`.
+fn repeats(reader: &Reader<'_>, fields: &Fields<'_>) -> Repeats {
+    let Some(table) = fields.table("repeats", true) else {
+        return Repeats {
+            min: MIN,
+            max: MAX,
+            stop: Stop::Narrow,
+        };
+    };
+    let min = table.count("min", 1..=REPEATS_MAX, Some(MIN));
+    let max = table.count("max", 1..=REPEATS_MAX, Some(min.max(MAX)));
+    let stop = match table.choice("stop", &["narrow", "never"], true) {
+        "never" => Stop::Never,
+        _ => Stop::Narrow,
+    };
+    table.finish();
+    if max < min {
+        let why = format!("`max` is {max}, less than `min`, {min}");
+        reader.refuse(&table.span(), why, "raise `max`");
+    }
+    Repeats { min, max, stop }
+}
+
+/// Notes a number of repeats that could prove nothing.
+pub(super) fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &LabPlan) {
+    let comparisons = plan.comparisons();
+    let needed = repeats_to_prove(comparisons);
+    let min = plan.judge.repeats.min;
+    if comparisons == 0 || min >= needed {
+        return;
+    }
+    let span = top.table("judge", true).map_or(0..0, |judge| judge.span());
+    let why = format!(
+        "{min} repeats prove nothing: with {comparisons} comparisons no difference could reach \
+         p = 0.05"
+    );
+    let hint = format!("set `repeats = {{ min = {needed} }}`, or compare less");
+    reader.refuse(&span, why, hint);
+}
+
+/// Returns a share, written as `2%` or as `0.02`.
+pub(super) fn share_of(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let (number, factor) = match text.strip_suffix('%') {
+        Some(number) => (number.trim_end(), 0.01),
+        None => (text, 1.0),
+    };
+    let share: f64 = number.parse().ok()?;
+    let share = share * factor;
+    (0.0..=SHARE_MAX).contains(&share).then_some(share)
+}
+
+/// Fewest repeats if the file says nothing.
+const MIN: u32 = 12;
+/// Most repeats if the file says nothing.
+const MAX: u32 = 40;
+/// Largest number of repeats: the exact test counts ranks of at most so many.
+const REPEATS_MAX: u32 = 1000;
+/// Largest share: a hundred times as much.
+const SHARE_MAX: f64 = 100.0;

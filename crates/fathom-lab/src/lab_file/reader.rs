@@ -1,0 +1,95 @@
+//! Context of reading a lab file: its folder, the values of `ask`, and the problems found.
+
+use std::cell::Cell;
+use std::ops::Range;
+
+use fathom_job::Environment;
+use fathom_toml::{Source, TomlProblemKind, Value};
+
+/// Context of reading a lab file.
+pub(super) struct Reader<'a> {
+    pub(super) source: &'a Source<'a>,
+    /// Lab file, as it was named.
+    pub(super) file: &'a str,
+    pub(super) environment: &'a dyn Environment,
+    /// Values of `ask`.
+    pub(super) arguments: &'a [(String, String)],
+    refused: Cell<bool>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) const fn new(
+        source: &'a Source<'a>,
+        file: &'a str,
+        environment: &'a dyn Environment,
+        arguments: &'a [(String, String)],
+    ) -> Self {
+        Self {
+            source,
+            file,
+            environment,
+            arguments,
+            refused: Cell::new(false),
+        }
+    }
+
+    /// Notes that the text at `span` makes no sense.
+    pub(super) fn refuse(
+        &self,
+        span: &Range<usize>,
+        why: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.refused.set(true);
+        self.source
+            .problem(span, TomlProblemKind::MakesNoSense, why, hint);
+    }
+
+    /// Returns whether nothing was refused so far.
+    pub(super) fn is_sound(&self) -> bool {
+        !self.refused.get() && self.source.is_sound()
+    }
+
+    /// Returns the path of a file that the lab file names, which is relative to its folder.
+    pub(super) fn path(&self, path: &str) -> String {
+        match self.file.rsplit_once('/') {
+            Some((folder, _)) if !path.starts_with('/') => format!("{folder}/{path}"),
+            _ => path.to_owned(),
+        }
+    }
+
+    /// Reads the text of a file that the lab file names at `span`.
+    pub(super) fn read(&self, path: &str, span: &Range<usize>) -> Option<String> {
+        let problem = match self.environment.read_file(path).map(String::from_utf8) {
+            Ok(Ok(text)) => return Some(text),
+            Ok(Err(_)) => format!("cannot read {path}: it is not UTF-8 text"),
+            Err(error) => format!("cannot read {path}: {error}"),
+        };
+        self.refuse(span, problem, "name it relative to the lab file");
+        None
+    }
+
+    /// Returns a text, number or boolean with the values of `ask` in it; notes anything else.
+    pub(super) fn scalar(&self, value: &Value<'_>, name: &str) -> Option<String> {
+        let scalar = value.scalar();
+        if scalar.is_none() {
+            let why = format!("`{name}` must be a text, a number, `true` or `false`");
+            self.refuse(&value.span(), why, "write one value");
+        }
+        self.substituted(&scalar?, &value.span())
+    }
+
+    /// Puts the values of `ask` in the place of their `${NAME}`.
+    pub(super) fn substituted(&self, text: &str, span: &Range<usize>) -> Option<String> {
+        if let Some(control) = text.chars().find(|letter| letter.is_control()) {
+            let why = format!("a value contains the control character {control:?}");
+            self.refuse(span, why, "remove it");
+            return None;
+        }
+        let mut text = text.to_owned();
+        for (name, value) in self.arguments {
+            text = text.replace(&format!("${{{name}}}"), value);
+        }
+        Some(text)
+    }
+}

@@ -1,0 +1,108 @@
+//! Lab files that are read, and ones that are refused.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use fathom_core::EngineInfo;
+use fathom_engine::Registry;
+use fathom_job::Environment;
+
+use crate::{LabPlan, Subject, order};
+
+/// Environment of files that are texts; others are those of the disk.
+pub(super) struct Files {
+    registry: Registry,
+    texts: BTreeMap<String, String>,
+}
+
+impl Files {
+    pub(super) fn new(texts: &[(&str, &str)]) -> Self {
+        let texts = texts
+            .iter()
+            .map(|(name, text)| ((*name).into(), (*text).into()));
+        Self {
+            registry: Registry::built_in(),
+            texts: texts.collect(),
+        }
+    }
+}
+
+impl Environment for Files {
+    fn engines(&self) -> &[&'static EngineInfo] {
+        self.registry.infos()
+    }
+
+    fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
+        match self.texts.get(path) {
+            Some(text) => Ok(text.clone().into_bytes()),
+            None => std::fs::read(path),
+        }
+    }
+
+    fn read_stdin(&self) -> io::Result<Vec<u8>> {
+        Ok(Vec::new())
+    }
+
+    fn variable(&self, _name: &str) -> Option<String> {
+        None
+    }
+
+    fn cpus(&self) -> u32 {
+        4
+    }
+
+    fn page_size(&self) -> u64 {
+        4096
+    }
+
+    fn memory_mib(&self) -> u64 {
+        4096
+    }
+}
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lab");
+
+#[track_caller]
+fn example(name: &str) -> LabPlan {
+    let file = format!("{FOLDER}/{name}.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    LabPlan::parse(&file, &text, &[], &Files::new(&[])).unwrap_or_else(|problems| {
+        panic!("{name}: {problems:#?}");
+    })
+}
+
+#[test]
+fn hdd_tags_is_read() {
+    let plan = example("hdd-tags");
+    assert_eq!(plan.cells.len(), 10);
+    assert_eq!(plan.cells[7].label, "numjobs=128");
+    assert_eq!(plan.comparisons(), 10);
+    let names: Vec<&str> = plan.variants.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["plain", "fair"]);
+    let text = plan.run_of(7, 1, 9);
+    let job = text.job.unwrap();
+    assert!(
+        job.contains("\nrandseed=9\n") && job.contains("\nnumjobs=128\n"),
+        "{job}"
+    );
+    assert!(job.contains("\noffset_increment=824m\n"), "{job}");
+    assert!(text.machine.unwrap().text.contains("policy = \"fair\""));
+    let published = &plan.published[0];
+    assert_eq!(published.figure(9, 0, "write.bw_mib_s"), Some(31.8));
+    assert!(matches!(plan.subject, Subject::Job(_)));
+}
+
+#[test]
+fn orders_are_drawn_and_repeat() {
+    let plan = example("hdd-tags");
+    let first = order(&plan, 0);
+    assert_eq!(first, order(&plan, 0));
+    assert_ne!(first, order(&plan, 1));
+    assert_eq!(first.len(), 20);
+    for pair in first.chunks(2) {
+        assert_eq!((pair[0].cell, pair[0].seed), (pair[1].cell, pair[1].seed));
+        assert_ne!(pair[0].variant, pair[1].variant);
+    }
+    let alone = order(&plan.all_baseline(), 0);
+    assert!(alone.chunks(2).all(|pair| pair[0].seed != pair[1].seed));
+}

@@ -1,0 +1,206 @@
+//! Texts of one run: a job file and a machine file with the settings of cell and variant in them.
+
+use std::ops::Range;
+
+use super::{JobText, LabPlan, MachineSource, RunSettings, Service, Setting, Subject, Target};
+
+/// Everything that one run executes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunText {
+    /// Job file; `None` for a run of `fathom peak`.
+    pub job: Option<String>,
+    /// Arguments of `fathom peak`: name without hyphens, and value; empty for a job file.
+    pub peak: Vec<(String, String)>,
+    /// Modelled machine; `None` for this machine.
+    pub machine: Option<MachineSource>,
+    /// Execution.
+    pub run: RunSettings,
+    /// Programs beside it.
+    pub services: Vec<Service>,
+}
+
+impl LabPlan {
+    /// Returns the texts of a run of this cell and variant. `seed` becomes the `randseed` of its
+    /// jobs.
+    ///
+    /// # Panics
+    /// If there is no such cell or variant.
+    #[must_use]
+    pub fn run_of(&self, cell: usize, variant: usize, seed: u64) -> RunText {
+        let (cell, variant) = (&self.cells[cell], &self.variants[variant]);
+        let settings: Vec<&Setting> = cell.settings.iter().chain(&variant.settings).collect();
+        self.run_with(&settings, seed)
+    }
+
+    /// Returns the texts of a run with these settings, the later ones over the earlier ones.
+    pub(crate) fn run_with(&self, settings: &[&Setting], seed: u64) -> RunText {
+        let of = |target: Target| {
+            let settings = settings.iter().copied();
+            settings.filter(move |setting| setting.target == target)
+        };
+        let mut text = RunText {
+            job: None,
+            peak: Vec::new(),
+            machine: self.machine.as_ref().map(|machine| MachineSource {
+                path: machine.path.clone(),
+                text: super::machine_with(machine, of(Target::Machine)),
+            }),
+            run: self.run.clone(),
+            services: self.services.clone(),
+        };
+        match &self.subject {
+            Subject::Job(job) => {
+                let options: Vec<&Setting> = job.settings.iter().chain(of(Target::Job)).collect();
+                text.job = Some(job_with(job, &options, seed).text);
+            }
+            Subject::Peak(arguments) => {
+                for setting in arguments.iter().chain(of(Target::Peak)) {
+                    replace(&mut text.peak, &setting.key, &setting.value);
+                }
+            }
+        }
+        for setting in of(Target::Run) {
+            // The reader of the lab file refused keys and values that cannot be set.
+            let _ = text.run.set(&setting.key, &setting.value);
+        }
+        for service in &mut text.services {
+            for setting in of(Target::Service(service.name.clone())) {
+                replace(&mut service.arguments, &setting.key, &setting.value);
+            }
+        }
+        text
+    }
+}
+
+/// Job file with settings in it.
+pub(crate) struct JobFile {
+    pub(crate) text: String,
+    lines: Vec<LineOrigin>,
+}
+
+/// Source of a line of a job file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LineOrigin {
+    /// Line of the file that the lab file names, from 1.
+    File(u32),
+    /// Bytes of option and value in the lab file.
+    Setting {
+        key: Range<usize>,
+        value: Range<usize>,
+    },
+}
+
+impl JobFile {
+    /// Returns the source of a line, from 1.
+    pub(crate) fn origin_of(&self, line: u32) -> LineOrigin {
+        let index = (line as usize).saturating_sub(1);
+        let known = self.lines.get(index).cloned();
+        known.unwrap_or(LineOrigin::File(line))
+    }
+
+    fn push(&mut self, line: &str, origin: LineOrigin) {
+        self.text.push_str(line);
+        self.text.push('\n');
+        self.lines.push(origin);
+    }
+
+    fn push_settings(&mut self, settings: &[&Setting], seed: u64) {
+        self.push(
+            &format!("randseed={seed}"),
+            LineOrigin::Setting {
+                key: 0..0,
+                value: 0..0,
+            },
+        );
+        for (at, setting) in settings.iter().enumerate() {
+            let is_replaced = |later: &&Setting| later.key == setting.key;
+            if !settings[at + 1..].iter().any(is_replaced) {
+                let line = format!("{}={}", setting.key, setting.value);
+                self.push(&line, setting.origin());
+            }
+        }
+    }
+}
+
+/// Returns a job file in which every job has these options: they stand at the end of its section,
+/// where they replace earlier ones.
+pub(crate) fn job_with(job: &JobText, settings: &[&Setting], seed: u64) -> JobFile {
+    // An option replaces an earlier one, but for `filename`, which adds to it.
+    let names_files = settings.iter().any(|setting| setting.key == FILENAME);
+    let mut file = JobFile {
+        text: String::with_capacity(job.text.len() + 256),
+        lines: Vec::new(),
+    };
+    let mut in_job = false;
+    for (line, number) in job.text.lines().zip(1..) {
+        let trimmed = line.trim();
+        if let Some(header) = trimmed.strip_prefix('[') {
+            if in_job {
+                file.push_settings(settings, seed);
+            }
+            in_job = !header.starts_with("global");
+        }
+        let key = trimmed.split('=').next().unwrap_or_default();
+        if !(names_files && key.trim() == FILENAME) {
+            file.push(line, LineOrigin::File(number));
+        }
+    }
+    if in_job {
+        file.push_settings(settings, seed);
+    }
+    file
+}
+
+fn replace(arguments: &mut Vec<(String, String)>, key: &str, value: &str) {
+    match arguments.iter_mut().find(|(name, _)| name == key) {
+        Some((_, old)) => value.clone_into(old),
+        None => arguments.push((key.to_owned(), value.to_owned())),
+    }
+}
+
+/// The one option that adds to its earlier value.
+const FILENAME: &str = "filename";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, options: &[(&str, &str)], want: &str) {
+        let job = JobText {
+            file: "a.fio".into(),
+            text: text.into(),
+            settings: Vec::new(),
+        };
+        let setting = |(key, value): &(&str, &str)| Setting {
+            target: Target::Job,
+            key: (*key).into(),
+            value: (*value).into(),
+            literal: String::new(),
+            span: 0..0,
+            key_span: 0..0,
+        };
+        let settings: Vec<Setting> = options.iter().map(setting).collect();
+        let settings: Vec<&Setting> = settings.iter().collect();
+        assert_eq!(job_with(&job, &settings, 7).text, want);
+    }
+
+    #[test]
+    fn options_stand_at_the_end_of_each_job() {
+        check(
+            "[global]\nbs=4k\n[a]\nrw=read\n\n[b]\nfilename=/dev/x\n",
+            &[("bs", "8k"), ("bs", "16k")],
+            "[global]\nbs=4k\n[a]\nrw=read\n\nrandseed=7\nbs=16k\n[b]\nfilename=/dev/x\n\
+             randseed=7\nbs=16k\n",
+        );
+    }
+
+    #[test]
+    fn file_names_are_replaced_and_not_added() {
+        check(
+            "[global]\nfilename=/dev/y\n[b]\nfilename = /dev/x\nrw=read",
+            &[("filename", "/dev/z")],
+            "[global]\n[b]\nrw=read\nrandseed=7\nfilename=/dev/z\n",
+        );
+    }
+}
