@@ -35,6 +35,32 @@ impl Summary {
         }
     }
 
+    /// Restores a summary whose sums were not kept, as precisely as mean and deviation tell them.
+    /// Numbers that no values have, such as NaN, count as 0.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "the sums are rounded, and saturate"
+    )]
+    pub fn from_moments(count: u64, [min, max]: [u64; 2], mean: f64, stddev: f64) -> Self {
+        if count == 0 {
+            return Self::new();
+        }
+        let bounded = |moment: f64| moment.max(0.0).min(u64::MAX as f64);
+        let (mean, stddev) = (bounded(mean), bounded(stddev));
+        let sum = mean * count as f64;
+        let around_mean = stddev * stddev * (count - 1) as f64;
+        Self {
+            count,
+            min,
+            max: max.max(min),
+            sum: sum.round() as u128,
+            sum_of_squares: (around_mean + mean * sum).round() as u128,
+        }
+    }
+
     /// Records one value.
     #[inline]
     pub fn record(&mut self, value: u64) {
@@ -321,6 +347,19 @@ mod tests {
             9_223_372_036_854_775_807.5,
             13_043_817_825_332_782_212.0,
         );
+    }
+
+    #[test]
+    fn moments_restore_a_summary() {
+        let mut summary = Summary::new();
+        summary.record_all(&[40_000, 41_000, 90_000, 6_000_000]);
+        let restored =
+            Summary::from_moments(4, [40_000, 6_000_000], summary.mean(), summary.stddev());
+        assert_eq!(restored.mean(), summary.mean());
+        assert!((restored.stddev() / summary.stddev() - 1.0).abs() < 1e-12);
+        let nonsense = Summary::from_moments(2, [1, 1], f64::NAN, f64::NEG_INFINITY);
+        assert_eq!((nonsense.mean(), nonsense.stddev()), (0.0, 0.0));
+        assert_eq!(Summary::from_moments(0, [1, 1], 1.0, 1.0), Summary::new());
     }
 
     #[test]
