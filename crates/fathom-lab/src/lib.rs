@@ -7,9 +7,11 @@ mod command;
 mod counted;
 mod error;
 mod experiments;
+mod finished;
 mod hdd_seeks;
 mod hdd_single;
 mod hdd_tags;
+mod import;
 mod io_pacing;
 mod judge;
 mod lab_file;
@@ -23,6 +25,7 @@ mod plot;
 mod published;
 #[cfg(feature = "history")]
 mod store;
+mod subject;
 mod table;
 mod throttle;
 mod uring_irq;
@@ -33,9 +36,11 @@ pub use aio_submit::{AioSubmit, aio_submit};
 pub use error::{CommandError, LabError};
 pub use experiments::experiments;
 pub use fathom_block::Policy;
+pub use finished::FinishedRun;
 pub use hdd_seeks::hdd_seeks;
 pub use hdd_single::hdd_single;
 pub use hdd_tags::{HddTags, hdd_tags};
+pub use import::{ImportError, ImportedRun, import};
 pub use io_pacing::{Condition, Devices, IoPacing, Pacing, PacingTest, Period, Slow, io_pacing};
 pub use judge::{JudgeRule, Judgement, Values, is_narrow, judge};
 pub use lab_plan::{
@@ -51,8 +56,8 @@ pub use order::{Slot, order};
 pub use plot::{Axis, Panel, Plot, Point, Scale, Series, Shape};
 #[cfg(feature = "history")]
 pub use store::{
-    BUSY_TIMEOUT, FinishedRun, History, HistoryError, HistoryProblem, LabId, LabRow, LabRun,
-    LabStart, PlannedRun, RunId, RunState, VerdictRow, default_path,
+    BUSY_TIMEOUT, History, HistoryError, HistoryProblem, LabId, LabRow, LabRun, LabStart,
+    PlannedRun, Prune, RunId, RunRow, RunSelection, RunState, SqlAnswer, VerdictRow, default_path,
 };
 pub use table::{Cell, Column, Experiment, Table};
 pub use uring_irq::{UringIrq, uring_irq};

@@ -18,9 +18,11 @@
 mod error;
 mod labs;
 mod place;
+mod query;
 mod runs;
 mod schema;
-mod subject;
+mod sql;
+mod upkeep;
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read as _};
@@ -29,10 +31,13 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
+use crate::finished::FinishedRun;
 pub use error::{HistoryError, HistoryProblem};
 pub use labs::{LabId, LabRow, LabRun, LabStart, PlannedRun, RunId, RunState, VerdictRow};
 pub use place::default_path;
-pub use runs::FinishedRun;
+pub use query::{RunRow, RunSelection};
+pub use sql::SqlAnswer;
+pub use upkeep::Prune;
 
 /// An open history.
 ///
@@ -201,5 +206,7 @@ const JOURNAL_PAUSE: Duration = Duration::from_millis(10);
 /// Size of the header of a SQLite file.
 const HEADER_BYTES: u64 = 100;
 
+#[cfg(test)]
+mod reading_tests;
 #[cfg(test)]
 mod tests;

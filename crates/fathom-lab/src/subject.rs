@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// Returns the jobs of a run as a job file. The seed is left out: repeats with other offsets are
 /// repeats of the same plan.
-pub(super) fn plan_text(record: &Record) -> String {
+pub(crate) fn plan_text(record: &Record) -> String {
     let mut text = String::new();
     let mut section = |name: &str, options: &[(String, String)]| {
         let _infallible = writeln!(text, "[{name}]");
@@ -37,7 +37,7 @@ pub(super) fn plan_text(record: &Record) -> String {
 }
 
 /// Returns the machine of a run. Memory is rounded to GiB: kernels reserve different parts of it.
-pub(super) fn machine_json(record: &Record, model: Option<&str>) -> String {
+pub(crate) fn machine_json(record: &Record, model: Option<&str>) -> String {
     if let Some(text) = model {
         return json!({ "model": text }).to_string();
     }
@@ -65,7 +65,7 @@ pub(super) fn machine_json(record: &Record, model: Option<&str>) -> String {
 }
 
 /// Returns the subject of a run.
-pub(super) fn subject_json(record: &Record, program: &str) -> String {
+pub(crate) fn subject_json(record: &Record, program: &str) -> String {
     let mut subject = json!({ "program": program });
     if let Some(machine) = &record.machine {
         subject["kernel"] = json!(machine.kernel);

@@ -1,0 +1,246 @@
+//! fio's reports as JSON and JSON+, read as records.
+//!
+//! The keys are those of fio's documentation ("JSON output", "JSON+ output"). JSON+ has the
+//! histograms as counts of values in the same buckets as ours, so that any percentile can be
+//! computed and jobs can be merged. JSON has only percentiles: they are taken of single jobs.
+
+use fathom_record::{
+    CpuRecord, DirectionRecord, JobRecord, Measure, PerDirectionRecord, RECORD_VERSION, Record,
+    SyncRecord,
+};
+use fathom_stats::{BEYOND_MIN, Histogram, Latency, Summary};
+use serde_json::{Value, json};
+
+use super::ImportedRun;
+use crate::finished::FinishedRun;
+
+/// Returns whether a document is a report of fio, or of Fathom in fio's layout.
+pub(super) fn is_report(value: &Value) -> bool {
+    value.get("fio version").is_some() && value["jobs"].is_array()
+}
+
+/// Returns whether the later of two reports is of the same run: the same jobs begun at once.
+pub(super) fn is_same_run(earlier: &Value, later: &Value) -> bool {
+    let starts = |report: &Value| {
+        let jobs = jobs(report).map(|job| (job["jobname"].clone(), job["job_start"].clone()));
+        jobs.collect::<Vec<_>>()
+    };
+    let (earlier, later) = (starts(earlier), starts(later));
+    let is_known = |(_, start): &(Value, Value)| start.is_number();
+    !later.is_empty() && later.iter().all(is_known) && earlier == later
+}
+
+/// Reads a report.
+pub(super) fn imported(report: &Value) -> ImportedRun {
+    let record = record(report);
+    let program = report["fio version"].as_str().unwrap_or("fio");
+    let mut run = FinishedRun::of_record(&record, program, None);
+    let starts = record.jobs.iter().map(|job| job.start_ms);
+    let begun_ms = starts.filter(|&start| start > 0).min();
+    let ended_ms = Some(record.timestamp_ms).filter(|&ended| ended > 0);
+    run.wall_ms = match (begun_ms, ended_ms) {
+        (Some(begun), Some(ended)) => ended.saturating_sub(begun),
+        _ => record
+            .jobs
+            .iter()
+            .map(|job| job.runtime_ms)
+            .max()
+            .unwrap_or(0),
+    };
+    // fio's report does not say on which machine it ran.
+    run.machine = json!({}).to_string();
+    let mut notes = Vec::new();
+    if !has_histograms(&record) {
+        run.record = None;
+        run.measures
+            .extend(reported_percentiles(report, &run.measures));
+        notes.push("no histograms: only the percentiles of the report, and of single jobs".into());
+    }
+    ImportedRun {
+        uuid: None,
+        begun_ms: begun_ms.or(ended_ms),
+        run,
+        notes,
+    }
+}
+
+fn has_histograms(record: &Record) -> bool {
+    let directions = record.jobs.iter().flat_map(|job| job.directions.each());
+    let latencies = directions.flat_map(|one| [&one.slat, &one.clat, &one.lat]);
+    latencies
+        .flatten()
+        .any(|latency| latency.histogram.is_some())
+}
+
+fn record(report: &Value) -> Record {
+    let seconds_ms = || number(&report["timestamp"]).saturating_mul(1000);
+    Record {
+        version: RECORD_VERSION,
+        timestamp_ms: match number(&report["timestamp_ms"]) {
+            0 => seconds_ms(),
+            precise => precise,
+        },
+        time: report["time"]
+            .as_str()
+            .unwrap_or_default()
+            .trim_end()
+            .to_owned(),
+        global_options: options(&report["global options"]),
+        jobs: jobs(report).map(job).collect(),
+        ..Record::default()
+    }
+}
+
+fn jobs(report: &Value) -> impl Iterator<Item = &Value> {
+    let jobs = report["jobs"].as_array().into_iter().flatten();
+    jobs.take(JOBS_MAX)
+}
+
+fn job(job: &Value) -> JobRecord {
+    let runtime_ms = number(&job["job_runtime"]);
+    let share = |key: &str| job[key].as_f64().unwrap_or(0.0) / 100.0;
+    JobRecord {
+        name: job["jobname"].as_str().unwrap_or_default().to_owned(),
+        group_id: u32::try_from(number(&job["groupid"])).unwrap_or(u32::MAX),
+        options: options(&job["job options"]),
+        error: u32::try_from(number(&job["error"])).unwrap_or(u32::MAX),
+        start_ms: number(&job["job_start"]),
+        directions: PerDirectionRecord {
+            read: direction(&job["read"]),
+            write: direction(&job["write"]),
+            trim: direction(&job["trim"]),
+        },
+        sync: SyncRecord {
+            ios: number(&job["sync"]["total_ios"]),
+            lat: latency(&job["sync"]["lat_ns"]).unwrap_or_default(),
+        },
+        runtime_ms,
+        cpu: CpuRecord {
+            user_us: part(runtime_ms.saturating_mul(1000), share("usr_cpu")),
+            system_us: part(runtime_ms.saturating_mul(1000), share("sys_cpu")),
+            ..CpuRecord::default()
+        },
+        ..JobRecord::default()
+    }
+}
+
+fn direction(direction: &Value) -> DirectionRecord {
+    let kib = || number(&direction["io_kbytes"]).saturating_mul(1024);
+    DirectionRecord {
+        bytes: match number(&direction["io_bytes"]) {
+            0 => kib(),
+            exact => exact,
+        },
+        ios: number(&direction["total_ios"]),
+        short_ios: number(&direction["short_ios"]),
+        dropped_ios: number(&direction["drop_ios"]),
+        runtime_ms: number(&direction["runtime"]),
+        slat: latency(&direction["slat_ns"]),
+        clat: latency(&direction["clat_ns"]),
+        lat: latency(&direction["lat_ns"]),
+        ..DirectionRecord::default()
+    }
+}
+
+/// Reads a latency; `None` if it has no values.
+fn latency(latency: &Value) -> Option<Latency> {
+    let histogram = histogram(&latency["bins"]);
+    let own_count = number(&latency["N"]);
+    let count = match own_count {
+        0 => histogram.as_ref().map_or(0, Histogram::count),
+        count => count,
+    };
+    let float = |key: &str| latency[key].as_f64().unwrap_or(0.0);
+    let bounds = [number(&latency["min"]), number(&latency["max"])];
+    let summary = Summary::from_moments(count, bounds, float("mean"), float("stddev"));
+    (count > 0).then_some(Latency { summary, histogram })
+}
+
+/// Reads the bins of JSON+: values in ns, and their numbers.
+fn histogram(bins: &Value) -> Option<Histogram> {
+    let bins = bins.as_object().filter(|bins| !bins.is_empty())?;
+    let mut histogram = Histogram::new();
+    for (value, count) in bins {
+        histogram.record_n(value.parse().ok()?, number(count));
+    }
+    Some(histogram)
+}
+
+/// Takes percentiles from a report in which a direction is of one job alone.
+fn reported_percentiles(report: &Value, known: &[Measure]) -> Vec<Measure> {
+    let mut found = Vec::new();
+    for direction in ["read", "write", "trim"] {
+        let mut active = jobs(report).filter(|job| number(&job[direction]["total_ios"]) > 0);
+        let (Some(job), None) = (active.next(), active.next()) else {
+            continue;
+        };
+        for kind in ["slat", "clat", "lat"] {
+            let latency = &job[direction][format!("{kind}_ns")];
+            let percentiles = latency["percentile"].as_object().into_iter().flatten();
+            found.extend(percentiles.filter_map(|(percent, value)| {
+                let percent: f64 = percent.parse().ok()?;
+                let has_enough = beyond(percent, number(&latency["N"])) >= BEYOND_MIN;
+                has_enough.then_some(Measure {
+                    group: String::new(),
+                    direction,
+                    metric: format!("{kind}_p{percent}"),
+                    value: value.as_f64()?,
+                    low: None,
+                    high: None,
+                })
+            }));
+        }
+    }
+    let is_new = |one: &Measure| {
+        !known
+            .iter()
+            .any(|known| known.direction == one.direction && known.metric == one.metric)
+    };
+    found.retain(is_new);
+    found
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rough number of ops")]
+fn beyond(percent: f64, count: u64) -> f64 {
+    percent.min(100.0 - percent) / 100.0 * count as f64 + 1e-6
+}
+
+/// Reads options: an object of texts.
+fn options(options: &Value) -> Vec<(String, String)> {
+    let options = options.as_object().into_iter().flatten();
+    let text = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
+    options
+        .map(|(key, value)| (key.clone(), text(value)))
+        .collect()
+}
+
+/// Reads a count; some versions of fio write them as floats.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "saturates; a negative count is 0"
+)]
+fn number(value: &Value) -> u64 {
+    let float = || value.as_f64().map_or(0, |value| value as u64);
+    value.as_u64().unwrap_or_else(float).min(COUNT_MAX)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "a rounded time"
+)]
+fn part(whole: u64, share: f64) -> u64 {
+    (whole as f64 * share.max(0.0)) as u64
+}
+
+/// Largest count, size or time that is read: sums of all jobs stay below 2⁶⁴.
+const COUNT_MAX: u64 = 1 << 48;
+
+/// Most jobs of a report; fio permits 4096.
+const JOBS_MAX: usize = 1 << 14;

@@ -1,0 +1,139 @@
+use fathom_record::Measure;
+
+use super::*;
+
+#[track_caller]
+fn value(run: &ImportedRun, direction: &str, metric: &str) -> f64 {
+    let mut measures = run.run.measures.iter();
+    let found = measures
+        .find(|one| one.group.is_empty() && one.direction == direction && one.metric == metric);
+    found
+        .unwrap_or_else(|| panic!("no {direction}.{metric}"))
+        .value
+}
+
+#[track_caller]
+fn close(got: f64, want: f64, tolerance: f64) {
+    assert!(
+        (got / want - 1.0).abs() <= tolerance,
+        "{got} instead of {want}"
+    );
+}
+
+fn has(run: &ImportedRun, metric: &str) -> bool {
+    run.run.measures.iter().any(|one| one.metric == metric)
+}
+
+#[test]
+fn json_plus_gives_all_metrics() {
+    let report = include_str!("../../tests/import/fio-json-plus.json");
+    let runs = import(report).unwrap();
+    let [run] = &runs[..] else {
+        panic!("{} runs", runs.len());
+    };
+    assert!(
+        run.notes.is_empty() && run.run.record.is_some(),
+        "{:?}",
+        run.notes
+    );
+    let fio: Value = serde_json::from_str(&documents::documents(report)[0].json).unwrap();
+    let read = &fio["jobs"][0]["read"];
+    let float = |value: &Value| value.as_f64().unwrap();
+    close(value(run, "read", "bw"), float(&read["bw_bytes"]), 1e-3);
+    close(value(run, "read", "iops"), float(&read["iops"]), 1e-3);
+    let clat = &read["clat_ns"];
+    close(value(run, "read", "clat_mean"), float(&clat["mean"]), 1e-9);
+    close(
+        value(run, "read", "clat_stddev"),
+        float(&clat["stddev"]),
+        1e-9,
+    );
+    close(value(run, "read", "clat_max"), float(&clat["max"]), 0.0);
+    // Within the bucket of fio's value, which is 1.6 % wide.
+    close(
+        value(run, "read", "clat_p99"),
+        float(&clat["percentile"]["99.000000"]),
+        0.016,
+    );
+    assert!(run.run.plan.contains("rw=randread"), "{}", run.run.plan);
+    assert!(run.begun_ms.is_some() && run.run.subject.contains("fio-3.33"));
+}
+
+#[test]
+fn json_gives_its_own_percentiles_of_single_jobs() {
+    let runs = import(include_str!("../../tests/import/fio-json.json")).unwrap();
+    let run = &runs[0];
+    assert!(run.notes[0].contains("no histograms"), "{:?}", run.notes);
+    // Both jobs write; only the first reads.
+    assert!(
+        run.run
+            .measures
+            .iter()
+            .any(|one| one.direction == "read" && one.metric == "clat_p99")
+    );
+    let of_both = |one: &&Measure| one.group.is_empty() && one.direction == "write";
+    let mut of_both = run.run.measures.iter().filter(of_both);
+    assert!(!of_both.any(|one| one.metric.contains("_p")));
+    assert!(has(run, "clat_mean") && has(run, "bw"));
+}
+
+#[test]
+fn nan_and_interim_reports_are_read() {
+    let report = |ios: u32| {
+        format!(
+            "{{\"fio version\": \"fio-3.33\", \"jobs\": [{{\"jobname\": \"a\", \"job_start\": 5,
+             \"read\": {{\"total_ios\": {ios}, \"runtime\": 1000, \"io_bytes\": 4096,
+             \"iops_mean\": -nan, \"clat_ns\": {{\"N\": {ios}, \"mean\": nan}}}}}}]}}\n"
+        )
+    };
+    let runs = import(&(report(10) + "a note\n" + &report(20))).unwrap();
+    assert_eq!(runs.len(), 1);
+    close(value(&runs[0], "read", "iops"), 20.0, 0.0);
+    assert!(runs[0].notes.iter().any(|note| note.contains("interim")));
+    // Other runs stay.
+    let other = report(30).replace("\"job_start\": 5", "\"job_start\": 6");
+    assert_eq!(import(&(report(10) + &other)).unwrap().len(), 2);
+}
+
+#[test]
+fn an_exported_run_comes_back_whole() {
+    let run = FinishedRun {
+        wall_ms: 7,
+        plan: "[a]\n".into(),
+        machine: "{\"cpu\":\"x\"}".into(),
+        subject: "{}".into(),
+        note: Some("n".into()),
+        measures: vec![Measure {
+            group: "g".into(),
+            direction: "trim",
+            metric: "iops".into(),
+            value: 0.1,
+            low: Some(0.05),
+            high: None,
+        }],
+        record: Some("{\"version\":1}".into()),
+        tags: vec![("a".into(), "b".into())],
+    };
+    let text = exported::to_value(Some("u"), Some(3), &run).to_string();
+    let runs = import(&text).unwrap();
+    let back = ImportedRun {
+        uuid: Some("u".into()),
+        begun_ms: Some(3),
+        run,
+        notes: Vec::new(),
+    };
+    assert_eq!(runs, [back]);
+}
+
+#[test]
+fn other_texts_are_refused_with_their_line() {
+    #[track_caller]
+    fn refuse(text: &str, want: &str) {
+        let error = import(text).unwrap_err().to_string();
+        assert!(error.contains(want), "{error}");
+    }
+    refuse("", "no JSON document");
+    refuse("\n{\"a\": 1}", "line 2 is neither");
+    refuse("\n\n{\"a\": }", "line 3 is not JSON");
+    refuse("{\"version\": 99, \"jobs\": []}", "version 99");
+}

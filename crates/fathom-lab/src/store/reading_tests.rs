@@ -1,0 +1,172 @@
+use super::tests::{Folder, finished};
+use super::*;
+use crate::import::import;
+
+fn filled(folder: &Folder) -> History {
+    let mut history = History::open(&folder.file("history.db")).unwrap();
+    for number in 0..5_u32 {
+        let mut ended = finished(f64::from(number));
+        ended.tags = vec![("parity".into(), (number % 2).to_string())];
+        let begun_ms = 1_700_000_000_000 + u64::from(number) * 1000;
+        history
+            .add_run(&ended, "run", begun_ms, None)
+            .unwrap()
+            .unwrap();
+    }
+    history
+}
+
+#[test]
+fn runs_are_listed_from_the_newest_and_selected() {
+    let folder = Folder::new();
+    let history = filled(&folder);
+    let ids = |selection: &RunSelection| -> Vec<i64> {
+        history
+            .list(selection)
+            .unwrap()
+            .iter()
+            .map(|row| row.id.0)
+            .collect()
+    };
+    assert_eq!(ids(&RunSelection::default()), [5, 4, 3, 2, 1]);
+    let last = RunSelection {
+        last: 2,
+        ..RunSelection::default()
+    };
+    assert_eq!(ids(&last), [5, 4]);
+    let odd = RunSelection {
+        tags: vec![("parity".into(), "1".into())],
+        measured: true,
+        ..RunSelection::default()
+    };
+    assert_eq!(ids(&odd), [4, 2]);
+    let of_lab = RunSelection {
+        lab: Some("' OR 1".into()),
+        ..RunSelection::default()
+    };
+    assert!(ids(&of_lab).is_empty());
+    let row = history.show(RunId(1)).unwrap();
+    assert_eq!(row.begun.as_deref(), Some("2023-11-14 22:13:20"));
+    assert_eq!(row.tags, r#"{"parity":"0"}"#);
+    let error = history.show(RunId(9)).unwrap_err().to_string();
+    assert_eq!(error, "history: no run 9");
+}
+
+#[test]
+fn queries_read_and_nothing_else() {
+    let folder = Folder::new();
+    let path = filled(&folder).path().to_owned();
+    let before = fs::read(&path).unwrap();
+    let history = History::open_read_only(&path).unwrap();
+    let answer = history
+        .sql("SELECT count(*) AS n, NULL, x'00ff' FROM run;")
+        .unwrap();
+    assert_eq!(answer.columns[0], "n");
+    assert_eq!(
+        serde_json::to_string(&answer.rows).unwrap(),
+        r#"[[5,null,"00ff"]]"#
+    );
+    #[track_caller]
+    fn refuse(history: &History, query: &str, want: &str) {
+        let error = history.sql(query).unwrap_err().to_string();
+        assert!(error.contains(want), "{query}: {error}");
+    }
+    refuse(&history, "DELETE FROM run", "only queries that read");
+    refuse(&history, "DROP TABLE run", "only queries that read");
+    refuse(
+        &history,
+        "PRAGMA user_version = 9",
+        "only queries that read",
+    );
+    refuse(&history, "SELECT 1; DELETE FROM run", "one statement");
+    refuse(&history, "SELEKT", "syntax error");
+    refuse(&history, "", "only queries that read");
+    let other = folder.file("other.db");
+    refuse(
+        &history,
+        &format!("VACUUM INTO '{}'", other.display()),
+        "only queries that read",
+    );
+    refuse(
+        &history,
+        &format!("ATTACH '{}' AS x", other.display()),
+        "only queries that read",
+    );
+    assert!(!other.exists());
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn exported_runs_are_imported_once() {
+    let folder = Folder::new();
+    let history = filled(&folder);
+    let mut text = String::new();
+    let write = |value: &serde_json::Value| {
+        text.push_str(&format!("{value}\n"));
+        Ok::<(), HistoryError>(())
+    };
+    history.export(&RunSelection::default(), write).unwrap();
+    let mut other = History::open(&folder.file("other.db")).unwrap();
+    let runs = import(&text).unwrap();
+    assert_eq!(runs.len(), 5);
+    for _ in 0..2 {
+        for run in &runs {
+            let _added = other.add_imported(run).unwrap();
+        }
+    }
+    let copies = other.list(&RunSelection::default()).unwrap();
+    let uuids = |rows: &[RunRow]| rows.iter().map(|row| row.uuid.clone()).collect::<Vec<_>>();
+    assert_eq!(
+        uuids(&copies),
+        uuids(&history.list(&RunSelection::default()).unwrap())
+    );
+    assert_eq!(
+        other.finished(&copies[0]).unwrap(),
+        history.finished(&history.show(RunId(5)).unwrap()).unwrap()
+    );
+}
+
+#[test]
+fn old_runs_are_pruned_with_what_nothing_else_needs() {
+    let folder = Folder::new();
+    let mut history = filled(&folder);
+    let mut prune = Prune {
+        before_ms: 1_700_000_002_000,
+        records_only: true,
+        dry_run: true,
+    };
+    assert_eq!(history.prune(&prune).unwrap(), 2);
+    assert!(history.record_of(RunId(1)).unwrap().is_some());
+    prune.dry_run = false;
+    assert_eq!(history.prune(&prune).unwrap(), 2);
+    assert!(history.record_of(RunId(1)).unwrap().is_none());
+    assert_eq!(history.measures_of_run(RunId(1)).unwrap().len(), 1);
+    prune.records_only = false;
+    assert_eq!(history.prune(&prune).unwrap(), 2);
+    assert_eq!(history.list(&RunSelection::default()).unwrap().len(), 3);
+    prune.before_ms = u64::MAX;
+    assert_eq!(history.prune(&prune).unwrap(), 3);
+    let left = "SELECT (SELECT count(*) FROM plan) + (SELECT count(*) FROM machine)
+        + (SELECT count(*) FROM measure) + (SELECT count(*) FROM tag)";
+    assert_eq!(history.sql(left).unwrap().rows, [[serde_json::json!(0)]]);
+}
+
+#[test]
+fn a_backup_is_a_history_and_replaces_nothing() {
+    let folder = Folder::new();
+    let history = filled(&folder);
+    let copy = folder.file("copy.db");
+    history.backup(&copy).unwrap();
+    let copied = History::open_read_only(&copy).unwrap();
+    let all = RunSelection::default();
+    assert_eq!(copied.list(&all).unwrap(), history.list(&all).unwrap());
+    assert!(
+        history
+            .backup(&copy)
+            .unwrap_err()
+            .to_string()
+            .contains("exists")
+    );
+    let nowhere = history.backup(&folder.file("no/folder.db"));
+    assert!(nowhere.is_err());
+}

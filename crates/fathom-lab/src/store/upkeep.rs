@@ -1,0 +1,170 @@
+//! Upkeep of the history: copies, removal of old runs, transfer to other histories.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rusqlite::params_from_iter;
+use serde_json::Value;
+
+use super::error::{HistoryError, HistoryProblem};
+use super::labs::{RunId, stored};
+use super::query::{RunRow, RunSelection};
+use super::runs::sha256;
+use super::{FinishedRun, History};
+use crate::import::{ImportedRun, exported};
+
+/// Runs to remove, or whose records to remove.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prune {
+    /// Only runs that began before this wall clock; planned ones never count.
+    pub before_ms: u64,
+    /// Removes the records and keeps runs and metrics.
+    pub records_only: bool,
+    /// Removes nothing.
+    pub dry_run: bool,
+}
+
+impl History {
+    /// Copies the whole history into a new file.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), or there is a file of that name.
+    pub fn backup(&self, to: &Path) -> Result<(), HistoryError> {
+        if to.exists() {
+            let exists = std::io::ErrorKind::AlreadyExists.into();
+            return Err(HistoryError::new(to, HistoryProblem::Folder(exists)));
+        }
+        let Some(name) = to.to_str() else {
+            let why = std::io::Error::other("not a name in UTF-8");
+            return Err(HistoryError::new(to, HistoryProblem::Folder(why)));
+        };
+        let copied = self.connection.execute("VACUUM INTO ?1", [name]);
+        copied.map(drop).map_err(|error| {
+            // There was no such file before.
+            let _partial = std::fs::remove_file(to);
+            HistoryError::at(to)(error)
+        })
+    }
+
+    /// Removes old runs, or their records, and returns how many there were. Runs of labs that are
+    /// not finished stay, and so do the seeds, plans and machines of the others.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn prune(&mut self, prune: &Prune) -> Result<u64, HistoryError> {
+        let old = "run.begun_ms < ?1 AND run.state NOT IN ('planned', 'running')
+            AND (run.lab IS NULL OR run.lab IN (SELECT id FROM lab WHERE state <> 'running'))";
+        let (count, remove) = match prune.records_only {
+            true => (
+                format!("SELECT count(*) FROM run JOIN record ON record.run = run.id WHERE {old}"),
+                format!("DELETE FROM record WHERE run IN (SELECT id FROM run WHERE {old})"),
+            ),
+            false => (
+                format!("SELECT count(*) FROM run WHERE {old}"),
+                format!("DELETE FROM run WHERE {old}"),
+            ),
+        };
+        let before = stored(prune.before_ms);
+        let counted = self.write(|transaction| {
+            let counted: i64 = transaction.query_row(&count, [before], |row| row.get(0))?;
+            if !prune.dry_run {
+                transaction.execute(&remove, [before])?;
+                transaction.execute_batch(REMOVE_UNUSED)?;
+            }
+            Ok(counted)
+        })?;
+        if !prune.dry_run && counted > 0 {
+            // Gives the space back to the file system.
+            let emptied = self.connection.execute_batch("VACUUM");
+            emptied.map_err(self.failed())?;
+        }
+        Ok(super::labs::loaded(counted))
+    }
+
+    /// Adds a run that was read from a file, and returns its number; `None` if it is there already.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn add_imported(&mut self, run: &ImportedRun) -> Result<Option<RunId>, HistoryError> {
+        let of_content = || {
+            let content = exported::to_value(None, run.begun_ms, &run.run).to_string();
+            sha256(content.as_bytes())[..UUID_DIGITS].to_owned()
+        };
+        let uuid = run.uuid.clone().unwrap_or_else(of_content);
+        let mut ended = run.run.clone();
+        if !run.notes.is_empty() {
+            let own = ended.note.into_iter();
+            ended.note = Some(own.chain(run.notes.clone()).collect::<Vec<_>>().join("; "));
+        }
+        let begun_ms = run.begun_ms.unwrap_or(0);
+        self.add_run(&ended, "import", begun_ms, Some(&uuid))
+    }
+
+    /// Passes the selected runs on as JSON documents, the oldest first, in the form that
+    /// `fathom history import` reads.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), or the first error of `write`.
+    pub fn export<E: From<HistoryError>>(
+        &self,
+        selection: &RunSelection,
+        mut write: impl FnMut(&Value) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (condition, values) = selection.condition();
+        let select = format!(
+            "SELECT run.id FROM run WHERE {condition} AND run.state = 'done' ORDER BY run.id"
+        );
+        let ids = self.rows(&select, params_from_iter(values), |row| row.get(0))?;
+        for id in ids.into_iter().map(RunId) {
+            let row = self.show(id)?;
+            let run = self.finished(&row)?;
+            write(&exported::to_value(Some(&row.uuid), row.begun_ms, &run))?;
+        }
+        Ok(())
+    }
+
+    /// Returns an ended run with everything that the history has of it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn finished(&self, row: &RunRow) -> Result<FinishedRun, HistoryError> {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        Ok(FinishedRun {
+            wall_ms: row.wall_ms.unwrap_or(0),
+            plan: text(&row.plan),
+            machine: text(&row.machine),
+            subject: text(&row.subject),
+            note: row.note.clone(),
+            measures: self.measures_of_run(row.id)?,
+            record: self.record_of(row.id)?,
+            tags: tags(row),
+        })
+    }
+}
+
+/// Returns the tags of a run; one of a lab is tagged with its place there, too.
+fn tags(row: &RunRow) -> Vec<(String, String)> {
+    let own: BTreeMap<String, String> = serde_json::from_str(&row.tags).unwrap_or_default();
+    let of_lab = [
+        ("lab", &row.lab),
+        ("variant", &row.variant),
+        ("axes", &row.axes),
+    ];
+    let of_lab = of_lab
+        .into_iter()
+        .filter(|(key, _)| !own.contains_key(*key));
+    let of_lab = of_lab.filter_map(|(key, value)| Some((key.to_owned(), value.clone()?)));
+    let of_lab: Vec<_> = of_lab.collect();
+    own.into_iter().chain(of_lab).collect()
+}
+
+/// Removes labs without runs that are over, and texts that nothing refers to.
+const REMOVE_UNUSED: &str = "
+DELETE FROM lab WHERE state <> 'running' AND id NOT IN (SELECT lab FROM run WHERE lab IS NOT NULL);
+DELETE FROM plan WHERE id NOT IN (SELECT plan FROM run WHERE plan IS NOT NULL)
+    AND fingerprint NOT IN (SELECT file_sha256 FROM lab);
+DELETE FROM machine WHERE id NOT IN (SELECT machine FROM run WHERE machine IS NOT NULL);
+";
+
+/// Digits of a run's identity.
+const UUID_DIGITS: usize = 32;
