@@ -24,7 +24,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 ///
 /// `new` allocates 32 KiB; recording never allocates, and costs a shift, a mask and an increment.
 /// Pages that no value falls into stay untouched. HdrHistogram's adjustable precision was rejected:
-/// /// fio's buckets must be reproduced exactly for `json+` and the histogram logs.
+/// fio's buckets must be reproduced exactly for `json+` and the histogram logs.
 #[derive(Clone)]
 pub struct Histogram {
     counts: Box<[u64; TABLE_LENGTH]>,
@@ -85,6 +85,13 @@ impl Histogram {
                 self.counts[index as usize & (TABLE_LENGTH - 1)] += 1;
             }
         }
+    }
+
+    /// Records `count` values in bucket `index`, below `BUCKETS`; saturates, because a damaged file
+    /// may have any counts.
+    pub(crate) fn add_to_bucket(&mut self, index: usize, count: u64) {
+        let slot = &mut self.counts[index];
+        *slot = slot.saturating_add(count);
     }
 
     /// Adds the values of `other`.
@@ -199,11 +206,19 @@ impl Histogram {
         index & (TABLE_LENGTH - 1)
     }
 
-    /// Returns the share of the values in the bucket of `bound` that are below `bound`, if they are
-    /// spread evenly.
-    pub(crate) fn share_below(bound: u64) -> f64 {
-        let index = Self::index_of(bound);
-        (bound - Self::lower_bound(index)) as f64 / Self::bucket_width(index) as f64
+    /// Returns the bucket of a value, and the share of the bucket that is below it.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "saturates"
+    )]
+    pub(crate) fn place_of(value: f64) -> (usize, f64) {
+        let index = Self::index_of(value as u64);
+        let above = value - Self::lower_bound(index) as f64;
+        (
+            index,
+            (above / Self::bucket_width(index) as f64).clamp(0.0, 1.0),
+        )
     }
 
     /// Returns the midpoint of bucket `index`, rounded down, which represents its values.
@@ -271,8 +286,7 @@ impl<'de> Visitor<'de> for Pairs {
             if index >= Histogram::BUCKETS {
                 return Err(A::Error::custom(format!("no bucket {index}")));
             }
-            let slot = &mut histogram.counts[index];
-            *slot = slot.saturating_add(count);
+            histogram.add_to_bucket(index, count);
         }
         Ok(histogram)
     }

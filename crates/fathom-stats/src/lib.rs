@@ -15,6 +15,7 @@ mod rank_sum;
 mod ranks;
 mod ratio;
 mod samples;
+mod series;
 mod signed_rank;
 mod steady;
 mod student;
@@ -22,6 +23,7 @@ mod summary;
 mod timeline;
 mod verdict;
 mod windows;
+mod within_run;
 
 // Public items, listed once.
 pub use comparisons::{SIGNIFICANT, holm, repeats_to_prove};
@@ -43,3 +45,4 @@ pub use summary::Summary;
 pub use timeline::{Addition, Timeline};
 pub use verdict::{Improves, Verdict};
 pub use windows::{Window, Windows};
+pub use within_run::{Interval, NoInterval, WithinRun};

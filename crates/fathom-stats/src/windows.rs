@@ -39,7 +39,7 @@ impl Windows {
         let mut all = Histogram::new();
         for &(index, count) in self.windows.iter().flat_map(|window| &window.bins) {
             if index < Histogram::BUCKETS {
-                all.record_n(Histogram::midpoint(index), count);
+                all.add_to_bucket(index, count);
             }
         }
         all
@@ -124,24 +124,27 @@ impl Window {
         }
     }
 
-    /// Returns the number of latencies below `bound`, of which a bucket that contains it counts in
-    /// proportion, as in [`Histogram::count_below`].
+    /// Returns the number of recorded latencies.
     #[must_use]
-    pub fn count_below(&self, bound: u64) -> f64 {
-        let cut = Histogram::index_of(bound);
-        let mut below = 0;
+    pub fn latencies(&self) -> u64 {
+        let counts = self.bins.iter().map(|&(_, count)| count);
+        counts.fold(0, u64::saturating_add)
+    }
+
+    /// Returns the number of latencies below `bound_ns`, of which a bucket that contains it counts
+    /// in proportion.
+    #[must_use]
+    pub fn latencies_below(&self, bound_ns: f64) -> f64 {
+        let cut = Histogram::place_of(bound_ns);
+        let mut below = 0.0;
         for &(index, count) in &self.bins {
-            if index >= cut {
-                let part = if index == cut {
-                    Histogram::share_below(bound)
-                } else {
-                    0.0
-                };
-                return below as f64 + count as f64 * part;
+            if index >= cut.0 {
+                let part = if index == cut.0 { cut.1 } else { 0.0 };
+                return below + count as f64 * part;
             }
-            below += count;
+            below += count as f64;
         }
-        below as f64
+        below
     }
 }
 

@@ -1,5 +1,7 @@
 //! Timeline against a naive version that keeps every op.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use fathom_stats::{Addition, Histogram, Timeline, Window, Windows};
 use proptest::prelude::*;
 
