@@ -1,12 +1,15 @@
 //! Micro-benchmarks of Fathom's own data structures against plain implementations.
 //!
 //! Each repeat runs all variants in turn, so that interference by other load affects all of them.
-//! Ratios are computed per repeat; the median over repeats is printed.
+//! Ratios are of pairs, one per repeat: the estimate of Hodges and Lehmann with the interval of the
+//! signed-rank test, as in all comparisons of the house.
 
 mod generation_map;
 mod span;
 mod tags;
 mod task_list;
+
+use fathom_stats::RatioInterval;
 
 use crate::median::median;
 use crate::table::{Cell, Column, Experiment, Table};
@@ -65,14 +68,26 @@ fn rows(variants: &[Variant<'_>], beside: usize, threads: u32, repeats: u32) -> 
             Cell::Rate(high),
         ];
         for other in &rates[..beside] {
-            let ratios = own.iter().zip(other).map(|(own, other)| own / other);
-            let [low, ratio, high] = median(&ratios.collect::<Vec<f64>>());
+            let [low, ratio, high] = ratio(own, other);
             row.extend([ratio, low, high].map(Cell::Ratio));
         }
         row.push(Cell::Tenths(waited));
         row
     };
     variants.iter().zip(&rates).zip(waits).map(row).collect()
+}
+
+/// Returns the ratio of two variants, with the ends of its interval before and after. Fewer repeats
+/// than an interval takes have the median and the range of their ratios.
+fn ratio(own: &[f64], other: &[f64]) -> [f64; 3] {
+    let pairs: Vec<(f64, f64)> = own.iter().copied().zip(other.iter().copied()).collect();
+    match RatioInterval::of_pairs(&pairs) {
+        Some(ratio) => [ratio.low, ratio.middle, ratio.high],
+        None => {
+            let ratios = pairs.iter().map(|(own, other)| own / other);
+            median(&ratios.collect::<Vec<f64>>())
+        }
+    }
 }
 
 /// Names of a table's columns.
@@ -100,7 +115,8 @@ impl ColumnNames<'_> {
         for baseline in self.baselines {
             let group = format!("ratio to {}", baseline.replace('_', " "));
             columns.extend(
-                ends.into_iter()
+                ["middle", "low", "high"]
+                    .into_iter()
                     .zip(["", "_low", "_high"])
                     .map(|(name, end)| {
                         let column = Column::figure(format!("ratio_to_{baseline}{end}"), name);
@@ -165,8 +181,20 @@ mod tests {
         let variants: [Variant<'_>; 2] = [("one", &one), ("other", &other)];
         let rows = rows(&variants, 1, 3, 5);
         assert_eq!(rows[0][5], Cell::Ratio(1.0));
-        assert_eq!(rows[1][5], Cell::Ratio(1.5));
+        let Cell::Ratio(middle) = rows[1][5] else {
+            panic!("{:?} is no ratio", rows[1][5]);
+        };
+        assert!((middle - 1.5).abs() < 1e-12, "{middle}");
         assert_eq!(rows[1].last(), Some(&Cell::Tenths(7.0)));
+    }
+
+    #[test]
+    fn ratios_are_those_of_pairs() {
+        // Geometric means of any two: the eighth of 15 is that of 2 and 3.
+        let ratios = ratio(&[2.0, 3.0, 5.0, 9.0, 1.2], &[1.0, 1.0, 2.0, 3.0, 1.0]);
+        assert!((ratios[1] - 6.0_f64.sqrt()).abs() < 1e-12, "{ratios:?}");
+        assert_eq!(ratio(&[2.0, 4.0, 6.0], &[2.0; 3]), [1.0, 2.0, 3.0]);
+        assert_eq!(ratio(&[0.0; 6], &[2.0; 6]), [0.0; 3]);
     }
 
     #[test]
