@@ -85,7 +85,7 @@ pub fn aio_submit(
 
 fn table(rows: Vec<Vec<Cell>>, notes: Vec<String>) -> Table {
     Table {
-        experiment: EXPERIMENT,
+        head: EXPERIMENT.into(),
         columns: columns(),
         rows,
         notes,

@@ -57,7 +57,7 @@ fn table(seeks: &SeekCounts, mib_s: f64) -> Table {
         ]);
     }
     Table {
-        experiment: EXPERIMENT,
+        head: EXPERIMENT.into(),
         columns: columns(),
         notes: vec![
             format!("modelled, virtual time: 110 s after a ramp of 10 s, {mib_s:.1} MiB/s"),

@@ -38,7 +38,7 @@ pub fn hdd_single() -> Table {
     }
     let (mean, worst) = mean_and_worst(&errors).unwrap_or_default();
     Table {
-        experiment: EXPERIMENT,
+        head: EXPERIMENT.into(),
         columns: columns(),
         notes: vec![
             "modelled, virtual time: 110 s after a ramp of 10 s".into(),

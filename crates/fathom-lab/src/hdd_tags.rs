@@ -114,7 +114,7 @@ pub fn hdd_tags(config: &HddTags) -> Table {
         );
     }
     Table {
-        experiment: EXPERIMENT,
+        head: EXPERIMENT.into(),
         columns: columns(&config.policies),
         panels: panels(config, &table_rows),
         rows: table_rows,

@@ -200,7 +200,7 @@ fn table(config: &IoPacing, measured: &[Vec<Outcome>], line_us: f64, notes: Vec<
         })
         .collect();
     Table {
-        experiment: EXPERIMENT,
+        head: EXPERIMENT.into(),
         panels: plot::panels(config, &columns, &rows),
         columns,
         rows,

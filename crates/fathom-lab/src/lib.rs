@@ -59,5 +59,5 @@ pub use store::{
     BUSY_TIMEOUT, History, HistoryError, HistoryProblem, LabId, LabRow, LabRun, LabStart,
     PlannedRun, Prune, RunId, RunRow, RunSelection, RunState, SqlAnswer, VerdictRow, default_path,
 };
-pub use table::{Cell, Column, Experiment, Table};
+pub use table::{Cell, Column, Experiment, Table, TableHead};
 pub use uring_irq::{UringIrq, uring_irq};

@@ -143,7 +143,7 @@ fn table(
     let columns = columns.columns();
     notes.extend(sharing_notes(&rows, THREADS, columns.len() - 1));
     Table {
-        experiment,
+        head: experiment.into(),
         columns,
         rows,
         notes,
@@ -208,7 +208,7 @@ mod tests {
             assert_eq!(table.rows.len(), 8);
             crate::table::check::check_table(&Table {
                 // The benchmark task-list has no plot, unlike its table.
-                experiment: tags::EXPERIMENT,
+                head: tags::EXPERIMENT.into(),
                 ..table
             });
         }

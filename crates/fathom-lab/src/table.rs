@@ -27,6 +27,30 @@ pub struct Experiment {
     pub has_plot: bool,
 }
 
+/// Name and description of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableHead {
+    /// Name.
+    pub name: String,
+    /// Measured quantity and conditions.
+    pub about: String,
+    /// Source of the published figures; empty if there are none.
+    pub origin: String,
+    /// The table can be drawn.
+    pub has_plot: bool,
+}
+
+impl From<Experiment> for TableHead {
+    fn from(experiment: Experiment) -> Self {
+        Self {
+            name: experiment.name.into(),
+            about: experiment.about.into(),
+            origin: experiment.origin.into(),
+            has_plot: experiment.has_plot,
+        }
+    }
+}
+
 /// Value in a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
@@ -54,8 +78,8 @@ pub enum Cell {
 /// Result of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// The experiment.
-    pub experiment: Experiment,
+    /// Name and description.
+    pub head: TableHead,
     /// Columns.
     pub columns: Vec<Column>,
     /// Rows of one cell per column.
@@ -96,7 +120,7 @@ impl Table {
     #[must_use]
     pub fn svg(&self) -> String {
         Plot {
-            title: self.experiment.about.into(),
+            title: self.head.about.clone(),
             panels: self.panels.clone(),
         }
         .svg()

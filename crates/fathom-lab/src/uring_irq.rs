@@ -98,7 +98,7 @@ fn table(points: &[PeakPoint], notes: Vec<String>) -> Table {
         rows.extend(same.map(Published::row));
     }
     Table {
-        experiment: EXPERIMENT,
+        head: EXPERIMENT.into(),
         columns: columns(),
         panels: panels(&rows),
         rows,

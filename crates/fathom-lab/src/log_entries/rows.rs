@@ -39,7 +39,7 @@ pub(super) fn table(measured: &[Vec<Value>; PROGRAMS], notes: Vec<String>) -> Ta
         }
     }
     Table {
-        experiment: EXPERIMENT,
+        head: EXPERIMENT.into(),
         columns: columns(),
         panels: panels(&rows),
         rows,

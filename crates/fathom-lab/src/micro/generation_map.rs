@@ -21,7 +21,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 #[must_use]
 pub fn generation_map(config: &Micro<'_>) -> Table {
     let mut table = Table {
-        experiment: EXPERIMENT,
+        head: EXPERIMENT.into(),
         columns: ColumnNames {
             rate: "blocks",
             counted: "blocks",

@@ -14,8 +14,8 @@ pub(crate) fn check_table(table: &Table) {
         let long = text.lines().find(|line| line.chars().count() > columns);
         assert_eq!(long, None, "{columns}: {text}");
     }
-    assert_eq!(table.experiment.has_plot, !table.panels.is_empty());
-    if table.experiment.has_plot {
+    assert_eq!(table.head.has_plot, !table.panels.is_empty());
+    if table.head.has_plot {
         check_plot(table);
     }
 }

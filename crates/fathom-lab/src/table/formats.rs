@@ -13,9 +13,9 @@ pub(super) fn json(table: &Table) -> String {
         Value::Object(cells.collect::<Map<_, _>>())
     };
     let value = json!({
-        "table": table.experiment.name,
-        "about": table.experiment.about,
-        "published": table.experiment.origin,
+        "table": table.head.name,
+        "about": table.head.about,
+        "published": table.head.origin,
         "notes": table.notes,
         "rows": table.rows.iter().map(row).collect::<Vec<_>>(),
     });
@@ -63,7 +63,7 @@ pub(super) fn markdown(table: &Table) -> String {
     let ends = shown
         .iter()
         .map(|(at, _)| if is_number(*at) { "--:" } else { "---" });
-    let mut text = format!("{}\n\n", table.experiment.about);
+    let mut text = format!("{}\n\n", table.head.about);
     text.push_str(&markdown_line(&heads.collect::<Vec<_>>()));
     text.push_str(&format!("|{}|\n", ends.collect::<Vec<_>>().join("|")));
     for row in &table.rows {
@@ -74,10 +74,10 @@ pub(super) fn markdown(table: &Table) -> String {
     for note in &table.notes {
         text.push_str(&format!("- {}\n", escaped(note)));
     }
-    text.push_str(&format!(
-        "- published: {}\n",
-        escaped(table.experiment.origin)
-    ));
+    if !table.head.origin.is_empty() {
+        let origin = escaped(&table.head.origin);
+        text.push_str(&format!("- published: {origin}\n"));
+    }
     text
 }
 

@@ -11,10 +11,10 @@ fn table() -> Table {
         key.into_iter().chain(figures.map(Cell::Count)).collect()
     };
     Table {
-        experiment: Experiment {
-            name: "reads",
-            about: "reads, \"by\" depth",
-            origin: "nowhere",
+        head: TableHead {
+            name: "reads".into(),
+            about: "reads, \"by\" depth".into(),
+            origin: "nowhere".into(),
             has_plot: false,
         },
         columns: vec![

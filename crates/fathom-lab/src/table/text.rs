@@ -18,8 +18,12 @@ pub(super) fn text(table: &Table, width: usize) -> String {
     let layout = Layout::of(table);
     let mut text = String::new();
     let conditions = layout.conditions();
-    let published = format!("published: {}", table.experiment.origin);
-    let head = std::iter::once(table.experiment.about);
+    let origin = &table.head.origin;
+    let published = match origin.is_empty() {
+        true => String::new(),
+        false => format!("published: {origin}"),
+    };
+    let head = std::iter::once(table.head.about.as_str());
     let head = head.chain(table.notes.iter().map(String::as_str));
     for line in head.chain([published.as_str(), conditions.as_str()]) {
         text.push_str(&wrapped(line, width));
