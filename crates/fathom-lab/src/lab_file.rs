@@ -115,4 +115,4 @@ const LAB_FILE: FileKind = FileKind {
 };
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

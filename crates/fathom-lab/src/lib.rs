@@ -14,6 +14,7 @@ mod hdd_tags;
 mod import;
 mod io_pacing;
 mod judge;
+mod lab;
 mod lab_file;
 mod lab_plan;
 mod log_entries;
@@ -43,6 +44,13 @@ pub use hdd_tags::{HddTags, hdd_tags};
 pub use import::{ImportError, ImportedRun, import};
 pub use io_pacing::{Condition, Devices, IoPacing, Pacing, PacingTest, Period, Slow, io_pacing};
 pub use judge::{JudgeRule, Judgement, Values, is_narrow, judge};
+pub use lab::{
+    CellState, Disturbance, EarlierRun, Executor, Journal, JournalError, LabEvent, LabFailure,
+    LabOutcome, LabResults, Modelled, NoJournal, Observed, Repeat, RunDone, RunFailure, RunOutcome,
+    RunStep, lab_table, observed, run_lab,
+};
+#[cfg(feature = "history")]
+pub use lab::{StoredLab, StoredLabError};
 pub use lab_plan::{
     Curve, JobText, Judge, JudgedMetric, LabAxis, LabCell, LabPlan, LabVariant, Limit,
     MachineSource, Precondition, Published, PublishedColumn, PublishedFigure, Ready, Repeats,

@@ -71,6 +71,8 @@ pub enum Cell {
     Tenths(f64),
     /// Ratio, printed with three decimals.
     Ratio(f64),
+    /// Number for programs, in full; printed with six decimals.
+    Exact(f64),
     /// Not measured.
     Missing,
 }
@@ -133,7 +135,10 @@ impl Cell {
     pub(crate) const fn number(&self) -> Option<f64> {
         match self {
             Self::Count(number) => Some(*number as f64),
-            Self::Rate(number) | Self::Tenths(number) | Self::Ratio(number) => Some(*number),
+            Self::Rate(number)
+            | Self::Tenths(number)
+            | Self::Ratio(number)
+            | Self::Exact(number) => Some(*number),
             Self::Text(_) | Self::Named { .. } | Self::Missing => None,
         }
     }
@@ -146,6 +151,7 @@ impl Cell {
             Self::Rate(number) => format!("{number:.0}"),
             Self::Tenths(number) => format!("{number:.1}"),
             Self::Ratio(number) => format!("{number:.3}"),
+            Self::Exact(number) => format!("{number:.6}"),
             Self::Missing => "-".into(),
         }
     }
@@ -158,6 +164,7 @@ impl Cell {
             Self::Rate(number) => json!(number.round()),
             Self::Tenths(number) => json!((number * 10.0).round() / 10.0),
             Self::Ratio(number) => json!((number * 1e3).round() / 1e3),
+            Self::Exact(number) => json!(number),
             Self::Missing => Value::Null,
         }
     }

@@ -100,6 +100,42 @@ impl MetricName {
         })
     }
 
+    /// Returns the name with the unit in which people read it, unless it has one: bandwidths in
+    /// MiB/s, times in µs.
+    #[must_use]
+    pub fn in_usual_unit(mut self) -> Self {
+        self.unit = self.unit.or_else(|| {
+            let mut units = self.row.units.iter().copied();
+            units.find(|unit| USUAL.contains(&unit.suffix))
+        });
+        self
+    }
+
+    /// Returns the name with the unit of another name of the same value.
+    #[must_use]
+    pub const fn in_unit_of(mut self, other: &Self) -> Self {
+        self.unit = other.unit;
+        self
+    }
+
+    /// Returns the name without the suffix of a unit, as stored.
+    #[must_use]
+    pub fn stored_name(&self) -> String {
+        let name = Self {
+            unit: None,
+            ..self.clone()
+        };
+        name.to_string()
+    }
+
+    /// Returns whether two names stand for the same stored value.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.metric == other.metric
+            && self.direction == other.direction
+            && self.group == other.group
+    }
+
     /// Returns the symbol of the unit: `MiB/s`.
     #[must_use]
     pub fn unit(&self) -> &'static str {
@@ -188,6 +224,9 @@ const BANDWIDTHS: &[Unit] = &[
     unit("_gbps", "Gbit/s", 125e6),
 ];
 
+/// Suffixes of the units that people read.
+const USUAL: [&str; 2] = ["_mib_s", "_us"];
+
 const TIMES: &[Unit] = &[unit("_us", "µs", 1e3), unit("_ms", "ms", 1e6)];
 
 /// Metrics of a direction. The latencies are defined in `docs/MEASURING.md`.
@@ -247,6 +286,11 @@ mod tests {
         check("sync.lat_max", "lat_max", None, "ns");
         let name = MetricName::parse("write.bw_mib_s").unwrap();
         assert_eq!(name.in_unit(3_145_728.0), 3.0);
+        let usual = |text: &str| MetricName::parse(text).unwrap().in_usual_unit().to_string();
+        assert_eq!(usual("write.bw"), "write.bw_mib_s");
+        assert_eq!(usual("write.bw_gbps"), "write.bw_gbps");
+        assert_eq!(usual("read.clat_p99"), "read.clat_p99_us");
+        assert_eq!(usual("read.iops"), "read.iops");
     }
 
     #[track_caller]

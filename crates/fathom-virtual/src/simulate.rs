@@ -120,6 +120,26 @@ pub fn simulate_on(
     Ok((record, logs))
 }
 
+/// Runs a plan as [`simulate_on`] does, without events and logs, for callers that run many.
+///
+/// # Errors
+/// As [`simulate_on`].
+pub fn simulate_quietly(
+    plan: &Plan,
+    machine: &MachineModel,
+    stops: &dyn Fn() -> u32,
+) -> Result<Record, RunError> {
+    let mut session = Session {
+        tell: &mut |_| {},
+        stops,
+        progress: None,
+        report_every: None,
+        reports_asked: &|| 0,
+        jobs_fail_alone: false,
+    };
+    simulate_on(plan, machine, &Settings::default(), &mut session).map(|(record, _logs)| record)
+}
+
 /// Runs the jobs and returns their record, their logs and the storages.
 fn finish<S: ModelledStorage>(
     plan: &Plan,

@@ -10,13 +10,13 @@ use fathom_job::Environment;
 use crate::{LabPlan, Subject, order};
 
 /// Environment of files that are texts; others are those of the disk.
-pub(super) struct Files {
+pub(crate) struct Files {
     registry: Registry,
     texts: BTreeMap<String, String>,
 }
 
 impl Files {
-    pub(super) fn new(texts: &[(&str, &str)]) -> Self {
+    pub(crate) fn new(texts: &[(&str, &str)]) -> Self {
         let texts = texts
             .iter()
             .map(|(name, text)| ((*name).into(), (*text).into()));

@@ -1,0 +1,35 @@
+//! Execution of a lab: its runs in rounds, the values of its metrics, the verdicts.
+//!
+//! ```text
+//! LabPlan ─► rounds ─► executor ─► results ─► verdicts ─► table
+//!              │                      ▲
+//!              └──────► journal ──────┘
+//!                       (from which it goes on)
+//! ```
+//!
+//! A *repeat* of a cell is each variant once, back to back, in an order drawn anew; a *round* is
+//! one repeat of every cell. An error repeats the repeat; a cell that fails again and again is
+//! given up, and the rest goes on.
+
+mod executor;
+mod journal;
+mod modelled;
+mod observed;
+mod report;
+mod results;
+mod rounds;
+#[cfg(feature = "history")]
+mod stored;
+
+#[cfg(test)]
+mod tests;
+
+pub use executor::{Executor, Repeat, RunDone, RunFailure, RunOutcome, RunStep};
+pub use journal::{EarlierRun, Journal, JournalError, NoJournal};
+pub use modelled::Modelled;
+pub use observed::{Observed, observed};
+pub use report::lab_table;
+pub use results::{CellState, Disturbance, LabResults};
+pub use rounds::{LabEvent, LabFailure, LabOutcome, run_lab};
+#[cfg(feature = "history")]
+pub use stored::{StoredLab, StoredLabError};

@@ -1,0 +1,110 @@
+//! Seam between a lab and the place where its progress is kept.
+
+use std::fmt;
+
+use super::executor::RunDone;
+use crate::judge::Judgement;
+use crate::order::Slot;
+
+/// Progress of a lab, from which it goes on after an interruption.
+///
+/// A round's order is kept before its first run, each run when it ends. What is left of a repeat
+/// that was cut is not used: its runs would no longer be back to back.
+pub trait Journal {
+    /// Returns the runs of complete repeats that are kept, in their order.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    fn earlier(&mut self) -> Result<Vec<EarlierRun>, JournalError>;
+
+    /// Keeps the order of runs to come.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn plan(&mut self, slots: &[Slot]) -> Result<(), JournalError>;
+
+    /// Keeps that a run begins.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn begin(&mut self, slot: &Slot) -> Result<(), JournalError>;
+
+    /// Keeps the result of a run.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn finish(&mut self, slot: &Slot, done: &RunDone) -> Result<(), JournalError>;
+
+    /// Keeps that a run failed.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn fail(&mut self, slot: &Slot, why: &str) -> Result<(), JournalError>;
+
+    /// Marks the runs of a repeat as cut.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn cut(&mut self, cell: usize, repeat: u32) -> Result<(), JournalError>;
+
+    /// Keeps the verdicts; with `is_complete`, the lab has ended.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    fn judge(&mut self, judgements: &[Judgement], is_complete: bool) -> Result<(), JournalError>;
+}
+
+/// Run that a journal has from before.
+#[derive(Clone, Debug)]
+pub struct EarlierRun {
+    /// Its place in the order.
+    pub slot: Slot,
+    /// Its result.
+    pub done: RunDone,
+}
+
+/// Failure of a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalError(pub String);
+
+impl fmt::Display for JournalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for JournalError {}
+
+/// Journal that keeps nothing: after an interruption the lab begins anew.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoJournal;
+
+impl Journal for NoJournal {
+    fn earlier(&mut self) -> Result<Vec<EarlierRun>, JournalError> {
+        Ok(Vec::new())
+    }
+
+    fn plan(&mut self, _slots: &[Slot]) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    fn begin(&mut self, _slot: &Slot) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    fn finish(&mut self, _slot: &Slot, _done: &RunDone) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    fn fail(&mut self, _slot: &Slot, _why: &str) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    fn cut(&mut self, _cell: usize, _repeat: u32) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    fn judge(&mut self, _judgements: &[Judgement], _is_complete: bool) -> Result<(), JournalError> {
+        Ok(())
+    }
+}

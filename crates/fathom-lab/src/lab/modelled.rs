@@ -1,0 +1,235 @@
+//! Runs in virtual time, in this process, one a core at once.
+//!
+//! Results are handed on in the drawn order, whichever run ends first: the bytes of the table are
+//! the same with any number of cores.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{OnceLock, mpsc};
+
+use fathom_core::{EngineInfo, Nanos};
+use fathom_job::{Dialect, Environment, Invocation, Plan, parse};
+use fathom_record::Record;
+use fathom_virtual::{MachineModel, simulate_quietly};
+
+use super::executor::{Executor, Repeat, RunDone, RunFailure, RunOutcome, RunStep};
+use crate::lab_plan::{LabPlan, RunText};
+use crate::order::{Slot, order};
+
+/// Executor of runs in virtual time.
+pub struct Modelled<'a> {
+    /// Experiment.
+    plan: &'a LabPlan,
+    /// Files and engines that jobs may name.
+    environment: &'a (dyn Environment + Sync),
+    /// Number of stop requests so far.
+    stops: &'a (dyn Fn() -> u32 + Sync),
+    /// Number of runs at once.
+    threads: usize,
+    /// Distance between the starts of runs on the experiment's time line, for the noise of the
+    /// machine; found with the first run.
+    spacing: OnceLock<Nanos>,
+}
+
+impl Executor for Modelled<'_> {
+    fn execute(&mut self, repeats: &[Repeat], watch: &mut dyn FnMut(&Slot, RunStep)) {
+        let slots: Vec<Slot> = repeats.iter().flat_map(|one| one.slots.clone()).collect();
+        let next = AtomicUsize::new(0);
+        let (tell, told) = mpsc::channel();
+        std::thread::scope(|scope| {
+            for _ in 0..self.threads.clamp(1, slots.len().max(1)) {
+                let (this, slots, next, tell) = (&*self, &slots, &next, tell.clone());
+                scope.spawn(move || {
+                    // Relaxed: an index into what was there before the thread.
+                    while let Some(slot) = slots.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        if tell.send((slot, this.run(slot))).is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+            drop(tell);
+            in_order(&slots, &told, watch);
+        });
+    }
+}
+
+/// Hands outcomes on in the order of the slots.
+fn in_order(
+    slots: &[Slot],
+    told: &mpsc::Receiver<(&Slot, RunOutcome)>,
+    watch: &mut dyn FnMut(&Slot, RunStep),
+) {
+    let side = |slot: &Slot| (slot.cell, slot.variant);
+    let mut early = BTreeMap::new();
+    let mut failed = None;
+    for slot in slots {
+        while !early.contains_key(&side(slot)) {
+            let Ok((other, outcome)) = told.recv() else {
+                return;
+            };
+            early.insert(side(other), outcome);
+        }
+        let Some(outcome) = early.remove(&side(slot)) else {
+            return;
+        };
+        if failed == Some(slot.cell) {
+            continue;
+        }
+        let is_end = matches!(outcome, Err(RunFailure::Interrupted));
+        if outcome.is_err() {
+            failed = Some(slot.cell);
+        }
+        watch(slot, RunStep::Ended(outcome));
+        if is_end {
+            return;
+        }
+    }
+}
+
+impl<'a> Modelled<'a> {
+    /// Creates an executor for `threads` runs at once.
+    #[must_use]
+    pub const fn new(
+        plan: &'a LabPlan,
+        environment: &'a (dyn Environment + Sync),
+        stops: &'a (dyn Fn() -> u32 + Sync),
+        threads: usize,
+    ) -> Self {
+        Self {
+            plan,
+            environment,
+            stops,
+            threads,
+            spacing: OnceLock::new(),
+        }
+    }
+
+    fn run(&self, slot: &Slot) -> RunOutcome {
+        if (self.stops)() > 0 {
+            return Err(RunFailure::Interrupted);
+        }
+        let record = self.simulate(slot).map_err(RunFailure::Hopeless)?;
+        if (self.stops)() > 0 {
+            return Err(RunFailure::Interrupted);
+        }
+        Ok(RunDone {
+            record,
+            wall_ms: 0,
+            disturbance: None,
+        })
+    }
+
+    /// Runs a job on its machine, as the time line of the experiment has it there.
+    fn simulate(&self, slot: &Slot) -> Result<Record, String> {
+        let text = self.plan.run_of(slot.cell, slot.variant, slot.seed);
+        let (plan, machine) = self.read(&text)?;
+        let per_round = (self.plan.cells.len() * self.plan.variants.len()) as u64;
+        let number = u64::from(slot.repeat) * per_round + slot.place as u64;
+        let machine = match machine.noise() {
+            None => machine,
+            Some(_) => machine.at(Nanos::new(self.spacing().get() * number), number),
+        };
+        let ran = simulate_quietly(&plan, &machine, self.stops);
+        ran.map_err(|error| error.to_string())
+    }
+
+    /// Returns the distance between runs: the duration of the first one. Not that of each run: runs
+    /// that end at the same time on several cores would have to wait for each other.
+    fn spacing(&self) -> Nanos {
+        *self.spacing.get_or_init(|| {
+            let first = order(self.plan, 0)[0];
+            let text = self.plan.run_of(first.cell, first.variant, first.seed);
+            let (plan, machine) = match self.read(&text) {
+                Ok(read) => read,
+                // The run itself says so.
+                Err(_) => return Nanos::ZERO,
+            };
+            let ran = simulate_quietly(&plan, &machine, self.stops);
+            let ran_ms = ran.map_or(0, |record| record.elapsed_ms);
+            Nanos::new(ran_ms * 1_000_000 + pause(&text))
+        })
+    }
+
+    /// Reads the texts of a run.
+    fn read(&self, text: &RunText) -> Result<(Plan, MachineModel), String> {
+        let (Some(job), Some(machine)) = (&text.job, &text.machine) else {
+            return Err("only jobs run in virtual time".into());
+        };
+        let model = MachineModel::parse(&machine.path, &machine.text);
+        let model = model.map_err(|error| error.to_string())?;
+        Ok((self.parse(job)?, model))
+    }
+
+    fn parse(&self, job: &str) -> Result<Plan, String> {
+        let environment = WithJob {
+            inner: self.environment,
+            job,
+        };
+        match parse(&[JOB_FILE.to_owned()], Dialect::Fathom, &environment) {
+            Ok(Invocation::Run { plan, .. }) => Ok(plan),
+            Ok(_) => Err("the job asks for something else than a run".into()),
+            Err(refusal) => {
+                let errors = refusal.diagnostics.iter().map(ToString::to_string);
+                Err(errors.collect::<Vec<_>>().join("\n"))
+            }
+        }
+    }
+}
+
+/// Returns the pause before each run, ns.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "not negative; far below 584 years, and saturates"
+)]
+fn pause(text: &RunText) -> u64 {
+    (text.run.pause * 1e9) as u64
+}
+
+/// Environment in which the file of a run is its text.
+struct WithJob<'a> {
+    inner: &'a dyn Environment,
+    job: &'a str,
+}
+
+impl Environment for WithJob<'_> {
+    fn engines(&self) -> &[&'static EngineInfo] {
+        self.inner.engines()
+    }
+
+    fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
+        match path {
+            JOB_FILE => Ok(self.job.into()),
+            _ => self.inner.read_file(path),
+        }
+    }
+
+    fn is_same_file(&self, a: &str, b: &str) -> bool {
+        self.inner.is_same_file(a, b)
+    }
+
+    fn read_stdin(&self) -> io::Result<Vec<u8>> {
+        self.inner.read_stdin()
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.inner.variable(name)
+    }
+
+    fn cpus(&self) -> u32 {
+        self.inner.cpus()
+    }
+
+    fn page_size(&self) -> u64 {
+        self.inner.page_size()
+    }
+
+    fn memory_mib(&self) -> u64 {
+        self.inner.memory_mib()
+    }
+}
+
+/// Name of a run's job file in messages.
+const JOB_FILE: &str = "the run's job";

@@ -1,0 +1,51 @@
+//! Metrics that a lab reads off each of its runs.
+
+use fathom_record::{MetricName, MetricNameError};
+
+use crate::judge::JudgeRule;
+use crate::lab_plan::LabPlan;
+
+/// Metric that is read off each run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observed {
+    /// Name, with the unit in which it is shown.
+    pub name: MetricName,
+    /// Rule by which it is judged; `None` if it is only shown.
+    pub rule: Option<JudgeRule>,
+}
+
+/// Lists the metrics of a lab: the judged ones, in the order of the file, then those that are shown
+/// or beside which published figures stand, each once.
+///
+/// # Errors
+/// A name that is none.
+pub fn observed(plan: &LabPlan) -> Result<Vec<Observed>, MetricNameError> {
+    let mut all: Vec<Observed> = Vec::new();
+    for judged in &plan.judge.metrics {
+        let name = MetricName::parse(&judged.metric)?;
+        let rule = JudgeRule {
+            improves: name.row.improves,
+            tolerance: judged.tolerance,
+        };
+        all.push(Observed {
+            name,
+            rule: Some(rule),
+        });
+    }
+    let published = plan.published.iter().flat_map(|one| &one.columns);
+    for metric in published
+        .map(|column| &column.metric)
+        .chain(&plan.judge.show)
+    {
+        let name = MetricName::parse(metric)?;
+        match all.iter_mut().find(|known| known.name.is_same(&name)) {
+            // Ours stand in the unit of the published ones.
+            Some(known) => known.name = known.name.clone().in_unit_of(&name),
+            None => all.push(Observed { name, rule: None }),
+        }
+    }
+    for one in &mut all {
+        one.name = one.name.clone().in_usual_unit();
+    }
+    Ok(all)
+}

@@ -1,0 +1,269 @@
+//! Table of a lab: a row per cell, a verdict per cell and judged metric.
+
+mod notes;
+
+use fathom_record::MetricName;
+use fathom_stats::median;
+
+use super::observed::Observed;
+use super::rounds::LabOutcome;
+use crate::judge::Judgement;
+use crate::lab_plan::{LabPlan, Published};
+use crate::published::error_percent;
+use crate::table::{Cell, Column, Table, TableHead};
+
+/// Returns the table of a lab.
+#[must_use]
+pub fn lab_table(plan: &LabPlan, outcome: &LabOutcome) -> Table {
+    let report = Report { plan, outcome };
+    let mut columns: Vec<Column> = plan
+        .axes
+        .iter()
+        .map(|axis| Column::key(axis.name.clone(), &axis.name))
+        .collect();
+    columns.push(Column::figure("repeats", "repeats"));
+    let mut rows: Vec<Vec<Cell>> = (0..plan.cells.len()).map(|cell| report.key(cell)).collect();
+    for metric in 0..outcome.results.metrics.len() {
+        for (column, of_cell) in report.metric(metric) {
+            columns.push(column);
+            for (cell, row) in rows.iter_mut().enumerate() {
+                row.push(of_cell(cell));
+            }
+        }
+    }
+    let origins = plan.published.iter().map(|one| one.origin.as_str());
+    Table {
+        head: TableHead {
+            name: plan.name.clone(),
+            about: report.about(),
+            origin: origins.collect::<Vec<_>>().join("; "),
+            has_plot: false,
+        },
+        columns,
+        rows,
+        notes: notes::notes(&report),
+        panels: Vec::new(),
+    }
+}
+
+/// A lab and its outcome.
+struct Report<'a> {
+    plan: &'a LabPlan,
+    outcome: &'a LabOutcome,
+}
+
+/// Column, and its value by cell.
+type Filled<'a> = (Column, Box<dyn Fn(usize) -> Cell + 'a>);
+
+impl<'a> Report<'a> {
+    fn about(&self) -> String {
+        let names: Vec<&str> = self
+            .plan
+            .variants
+            .iter()
+            .map(|one| one.name.as_str())
+            .collect();
+        match names.as_slice() {
+            [_] => self.plan.name.clone(),
+            names => format!("{}: {}", self.plan.name, names.join(", ")),
+        }
+    }
+
+    /// Returns the cells of a row that say which it is, and its repeats.
+    fn key(&self, cell: usize) -> Vec<Cell> {
+        let values = self.plan.cells[cell].values.iter().zip(&self.plan.axes);
+        let values = values.map(|(value, axis)| number_or_text(&axis.values[*value]));
+        let repeats = self.outcome.results.cells[cell].repeats;
+        values.chain([Cell::Count(repeats.into())]).collect()
+    }
+
+    /// Returns the columns of a metric: the variants, published figures beside them, the
+    /// comparisons.
+    fn metric(&'a self, metric: usize) -> Vec<Filled<'a>> {
+        let observed = &self.outcome.results.metrics[metric];
+        let mut columns = Vec::new();
+        for (variant, named) in self.plan.variants.iter().enumerate() {
+            columns.push(self.values(metric, variant, &named.name));
+            if observed.name.row.is_percentile {
+                columns.push(self.merged(metric, variant, &named.name));
+            }
+            for published in &self.plan.published {
+                for (at, column) in published.columns.iter().enumerate() {
+                    let name = MetricName::parse(&column.metric);
+                    let is_this = name.is_ok_and(|name| name.is_same(&observed.name));
+                    if is_this && column.variant == variant {
+                        columns.extend(self.published(metric, variant, (published, at)));
+                    }
+                }
+            }
+        }
+        for (variant, named) in self.plan.variants.iter().enumerate() {
+            if observed.rule.is_some() && variant != self.plan.judge.baseline {
+                columns.extend(self.comparison(metric, variant, &named.name));
+            }
+        }
+        columns
+    }
+
+    fn values(&'a self, metric: usize, variant: usize, name: &str) -> Filled<'a> {
+        let observed = &self.outcome.results.metrics[metric];
+        let column = figure(observed, &key(name, observed), name);
+        let value = move |cell| {
+            let value = self.median(cell, variant, metric);
+            value.map_or(Cell::Missing, |value| shown(observed, value))
+        };
+        (column, Box::new(value))
+    }
+
+    /// Returns the median of a metric's values in its unit.
+    fn median(&self, cell: usize, variant: usize, metric: usize) -> Option<f64> {
+        let results = &self.outcome.results;
+        let values = results.values.of(cell, variant, metric);
+        let mut values: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
+        values.sort_by(f64::total_cmp);
+        let name = &results.metrics[metric].name;
+        (!values.is_empty()).then(|| name.in_unit(median(&values)))
+    }
+
+    /// Returns the column of a percentile of all repeats' ops together.
+    fn merged(&'a self, metric: usize, variant: usize, name: &str) -> Filled<'a> {
+        let observed = &self.outcome.results.metrics[metric];
+        let key = format!("{}_of_all_ops", key(name, observed));
+        let column = figure(observed, &key, &format!("{name}, all ops"));
+        let value = move |cell| {
+            let value = self.outcome.results.merged(cell, variant, metric);
+            let value = value.map(|value| observed.name.in_unit(value));
+            value.map_or(Cell::Missing, |value| shown(observed, value))
+        };
+        (column, Box::new(value))
+    }
+
+    /// Returns the published figures and the error of ours against them.
+    fn published(
+        &'a self,
+        metric: usize,
+        variant: usize,
+        (published, at): (&'a Published, usize),
+    ) -> [Filled<'a>; 2] {
+        let observed = &self.outcome.results.metrics[metric];
+        let key = key(&self.plan.variants[variant].name, observed);
+        let figures = figure(observed, &format!("{key}_published"), "published");
+        let errors = figure(observed, &format!("{key}_error_percent"), "error, %");
+        let known = move |cell| published_figure(published, at, cell);
+        let error = move |cell| {
+            let error = error_percent(self.median(cell, variant, metric)?, known(cell)?);
+            Some(Cell::Tenths(error))
+        };
+        let known = move |cell| known(cell).map_or(Cell::Missing, |known| shown(observed, known));
+        [
+            (figures, Box::new(known)),
+            (
+                errors,
+                Box::new(move |cell| error(cell).unwrap_or(Cell::Missing)),
+            ),
+        ]
+    }
+
+    /// Returns the comparison of a variant with the baseline: for people one column, for programs
+    /// one per number.
+    fn comparison(&'a self, metric: usize, variant: usize, name: &str) -> Vec<Filled<'a>> {
+        let observed = &self.outcome.results.metrics[metric];
+        let key = key(name, observed);
+        let baseline = &self.plan.variants[self.plan.judge.baseline].name;
+        let of = move |cell| self.judgement(cell, variant, metric);
+        let heading = format!("{name} against {baseline}");
+        let mut columns: Vec<Filled<'a>> = vec![(
+            figure(observed, &format!("{key}_change"), &heading),
+            Box::new(move |cell| of(cell).map_or(Cell::Missing, |one| Cell::Text(change(one)))),
+        )];
+        for (name, number) in NUMBERS {
+            let column = Column::hidden(format!("{key}_{name}"));
+            let value = move |cell| of(cell).and_then(number).map_or(Cell::Missing, Cell::Exact);
+            columns.push((column, Box::new(value)));
+        }
+        let column = Column::hidden(format!("{key}_verdict"));
+        let verdict = move |cell| {
+            let verdict = of(cell).map(|one| one.verdict.word());
+            verdict.map_or(Cell::Missing, |word| Cell::Text(word.into()))
+        };
+        columns.push((column, Box::new(verdict)));
+        columns
+    }
+
+    fn judgement(&self, cell: usize, variant: usize, metric: usize) -> Option<&'a Judgement> {
+        let mut all = self.outcome.judgements.iter();
+        all.find(|one| (one.cell, one.variant, one.metric) == (cell, variant, metric))
+    }
+}
+
+/// Numbers of a comparison, for programs.
+const NUMBERS: [(&str, fn(&Judgement) -> Option<f64>); 5] = [
+    ("ratio", |one| one.ratio.map(|ratio| ratio.middle)),
+    ("ratio_low", |one| one.ratio.map(|ratio| ratio.low)),
+    ("ratio_high", |one| one.ratio.map(|ratio| ratio.high)),
+    ("p_holm", |one| Some(one.p_adjusted)),
+    ("repeats_to_settle", |one| one.settled_by.map(f64::from)),
+];
+
+/// Returns the figure that a published column has for a cell.
+fn published_figure(published: &Published, column: usize, cell: usize) -> Option<f64> {
+    let mut figures = published.figures.iter();
+    let figure = figures.find(|one| (one.cell, one.column) == (cell, column));
+    figure.map(|figure| figure.value)
+}
+
+/// Formats a comparison: `+3.1 % [+2.0, +4.2] better`.
+fn change(judgement: &Judgement) -> String {
+    let word = judgement.verdict.word();
+    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+    match &judgement.ratio {
+        None => word.into(),
+        Some(ratio) => format!(
+            "{:+.1} % [{:+.1}, {:+.1}] {word}",
+            percent(ratio.middle),
+            percent(ratio.low),
+            percent(ratio.high)
+        ),
+    }
+}
+
+fn figure(observed: &Observed, key: &str, heading: &str) -> Column {
+    Column::figure(key, heading).in_group(label(observed))
+}
+
+/// Returns the metric with its unit, for headings and notes: `write.bw, MiB/s`.
+fn label(observed: &Observed) -> String {
+    let name = &observed.name;
+    let group = if name.group.is_empty() {
+        String::new()
+    } else {
+        format!("{}/", name.group)
+    };
+    format!("{group}{}.{}, {}", name.direction, name.metric, name.unit())
+}
+
+/// Returns the key of a variant's values: `fair_write_bw_mib_s`.
+fn key(variant: &str, observed: &Observed) -> String {
+    let metric = observed.name.to_string().replace(['.', '/'], "_");
+    let unit = match observed.name.unit() {
+        "ns" => "_ns",
+        "B/s" => "_bytes_s",
+        _ => "",
+    };
+    format!("{variant}_{metric}{unit}")
+}
+
+/// Returns a value as a cell: rates without decimals, anything else with one.
+fn shown(observed: &Observed, value: f64) -> Cell {
+    match observed.name.unit() {
+        "1/s" | "B/s" | "ns" => Cell::Rate(value),
+        _ => Cell::Tenths(value),
+    }
+}
+
+fn number_or_text(value: &str) -> Cell {
+    match value.parse() {
+        Ok(number) => Cell::Count(number),
+        Err(_) => Cell::Text(value.into()),
+    }
+}

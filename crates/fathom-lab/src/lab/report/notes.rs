@@ -1,0 +1,198 @@
+//! Notes of a lab's table: conditions, failures, and what is not settled.
+
+use fathom_stats::Verdict;
+
+use super::{Report, label, published_figure};
+use crate::judge::Judgement;
+use crate::lab_plan::Stop;
+use crate::published::{error_percent, mean_and_worst};
+use fathom_record::MetricName;
+
+/// Returns the notes.
+pub(super) fn notes(report: &Report<'_>) -> Vec<String> {
+    let mut notes = vec![conditions(report)];
+    notes.extend(judged(report));
+    if report.plan.a_a {
+        notes.push("A/A: every variant is the baseline; any change is a false alarm".into());
+    }
+    notes.extend(errors(report));
+    notes.extend(failures(report));
+    notes.extend(disturbances(report));
+    notes.extend(unsettled(report));
+    if report.outcome.is_interrupted {
+        notes.push("interrupted: some runs are missing; the same command continues".into());
+    }
+    notes
+}
+
+fn conditions(report: &Report<'_>) -> String {
+    let plan = report.plan;
+    let place = match &plan.machine {
+        Some(machine) => format!("modelled on {}, in virtual time", machine.path),
+        None => "measured on this machine".into(),
+    };
+    format!(
+        "{place}; order and offsets drawn with seed {}; medians of the repeats",
+        plan.seed
+    )
+}
+
+fn judged(report: &Report<'_>) -> Option<String> {
+    let plan = report.plan;
+    if plan.variants.len() < 2 || plan.judge.metrics.is_empty() {
+        return None;
+    }
+    let metrics = plan.judge.metrics.iter().map(|metric| {
+        let percent = metric.tolerance * 100.0;
+        format!("{} ± {percent} %", metric.metric)
+    });
+    let metrics = metrics.collect::<Vec<_>>().join(", ");
+    let repeats = &plan.judge.repeats;
+    let repeats = match repeats.stop {
+        Stop::Never => repeats.max.to_string(),
+        Stop::Narrow => format!("{} to {}, until narrow", repeats.min, repeats.max),
+    };
+    let comparisons = plan.comparisons();
+    let s = if comparisons == 1 { "" } else { "s" };
+    Some(format!(
+        "judged: {metrics}, by {repeats} repeats; verdicts allow for {comparisons} comparison{s}"
+    ))
+}
+
+/// Returns a note per published column with the errors of ours against it.
+fn errors(report: &Report<'_>) -> Vec<String> {
+    let results = &report.outcome.results;
+    let mut notes = Vec::new();
+    for published in &report.plan.published {
+        for (at, column) in published.columns.iter().enumerate() {
+            let Ok(name) = MetricName::parse(&column.metric) else {
+                continue;
+            };
+            let metric = results
+                .metrics
+                .iter()
+                .position(|one| one.name.is_same(&name));
+            let error = |cell: usize| {
+                let ours = report.median(cell, column.variant, metric?)?;
+                Some(error_percent(ours, published_figure(published, at, cell)?))
+            };
+            let errors: Vec<f64> = (0..results.cells.len()).filter_map(error).collect();
+            if let Some((mean, worst)) = mean_and_worst(&errors) {
+                let variant = &report.plan.variants[column.variant].name;
+                notes.push(format!(
+                    "{variant} {}: error against {} published figures: mean {mean:.1} %, worst \
+                     {worst:.1} %",
+                    column.metric,
+                    errors.len()
+                ));
+            }
+        }
+    }
+    notes
+}
+
+fn failures(report: &Report<'_>) -> Vec<String> {
+    let results = &report.outcome.results;
+    let mut notes: Vec<String> = results
+        .cells
+        .iter()
+        .enumerate()
+        .filter_map(|(cell, state)| {
+            let why = state.failure.as_deref()?;
+            let first = why.lines().next().unwrap_or_default();
+            Some(format!("failed: {}: {first}", cell_name(report, cell)))
+        })
+        .collect();
+    shorten(&mut notes);
+    if results.retried > 0 {
+        notes.push(format!(
+            "{} repeats were done again after an error",
+            results.retried
+        ));
+    }
+    notes
+}
+
+fn disturbances(report: &Report<'_>) -> Vec<String> {
+    let disturbed = &report.outcome.results.disturbed;
+    let one = |run: &crate::lab::Disturbance| {
+        format!(
+            "disturbed: {}, {}, repeat {}: {}",
+            cell_name(report, run.cell),
+            report.plan.variants[run.variant].name,
+            run.repeat + 1,
+            run.what
+        )
+    };
+    let mut notes: Vec<String> = disturbed.iter().map(one).collect();
+    shorten(&mut notes);
+    if !disturbed.is_empty() {
+        notes.push(format!(
+            "{} runs were disturbed; they count",
+            disturbed.len()
+        ));
+    }
+    notes
+}
+
+/// Returns what is unclear, with the repeats that would settle it, and what is unstable.
+fn unsettled(report: &Report<'_>) -> Vec<String> {
+    let of = |one: &Judgement| {
+        let metric = label(&report.outcome.results.metrics[one.metric]);
+        let metric = metric.split(',').next().unwrap_or_default().to_owned();
+        let variant = &report.plan.variants[one.variant].name;
+        format!("{}, {variant}, {metric}", cell_name(report, one.cell))
+    };
+    let mut notes = Vec::new();
+    for one in &report.outcome.judgements {
+        if one.verdict == Verdict::Unclear {
+            notes.push(match one.settled_by {
+                Some(repeats) => format!(
+                    "unclear: {}: about {repeats} repeats would settle it, if the estimate stays",
+                    of(one)
+                ),
+                None => format!(
+                    "unclear: {}: the estimate is at the tolerance's edge, or values are missing",
+                    of(one)
+                ),
+            });
+        }
+    }
+    shorten(&mut notes);
+    let unstable = report
+        .outcome
+        .judgements
+        .iter()
+        .filter(|one| one.is_unstable);
+    let mut wide: Vec<String> = unstable
+        .map(|one| {
+            format!(
+                "unstable: {}: its interval is 5 times as wide as the median cell's",
+                of(one)
+            )
+        })
+        .collect();
+    shorten(&mut wide);
+    notes.append(&mut wide);
+    notes
+}
+
+fn cell_name(report: &Report<'_>, cell: usize) -> String {
+    match report.plan.cells[cell].label.as_str() {
+        "" => "the cell".into(),
+        label => label.into(),
+    }
+}
+
+/// Leaves the first notes, and says how many there were.
+fn shorten(notes: &mut Vec<String>) {
+    if notes.len() > NOTES_MAX {
+        let more = notes.len() - NOTES_MAX;
+        notes.truncate(NOTES_MAX);
+        let kind = notes[0].split(':').next().unwrap_or_default().to_owned();
+        notes.push(format!("{kind}: and {more} more"));
+    }
+}
+
+/// Most notes of a kind.
+const NOTES_MAX: usize = 8;

@@ -1,0 +1,348 @@
+//! Rounds of a lab: which runs are next, which are done again, and when a cell has enough.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use fathom_record::MetricNameError;
+
+use super::executor::RunFailure;
+use super::executor::{Executor, Repeat, RunDone, RunOutcome, RunStep};
+use super::journal::{Journal, JournalError};
+use super::observed::observed;
+use super::results::LabResults;
+use crate::judge::Judgement;
+use crate::lab_plan::{LabPlan, Stop};
+use crate::order::{Slot, order};
+
+/// Result of a lab.
+#[derive(Clone, Debug)]
+pub struct LabOutcome {
+    /// Values of the runs.
+    pub results: LabResults,
+    /// Verdicts.
+    pub judgements: Vec<Judgement>,
+    /// The user interrupted it: runs are left.
+    pub is_interrupted: bool,
+}
+
+/// Event of a lab, for its user.
+#[derive(Clone, Copy, Debug)]
+pub enum LabEvent<'a> {
+    /// Runs of complete repeats were found: the lab goes on.
+    GoesOn {
+        /// Number of runs.
+        runs: usize,
+    },
+    /// A round begins.
+    Round {
+        /// Number of the round, from 1.
+        number: u32,
+        /// Cells that get a repeat in it.
+        cells: usize,
+    },
+    /// A run ended.
+    Ended {
+        /// The run.
+        slot: &'a Slot,
+        /// Disturbance, if there was one.
+        disturbance: Option<&'a str>,
+    },
+    /// A run failed; its repeat is done again.
+    Retry {
+        /// The run.
+        slot: &'a Slot,
+        /// Error.
+        why: &'a str,
+    },
+    /// A cell is given up.
+    Failed {
+        /// The run that failed last.
+        slot: &'a Slot,
+        /// Error.
+        why: &'a str,
+    },
+}
+
+/// Reason why a lab cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LabFailure {
+    /// A metric's name is none.
+    Metric(MetricNameError),
+    /// Its progress cannot be kept.
+    Journal(JournalError),
+}
+
+/// Runs what is missing of a lab, and judges.
+///
+/// # Errors
+/// A metric's name is none, or the journal fails. Failed runs are no error: they are in the
+/// results.
+pub fn run_lab(
+    plan: &LabPlan,
+    executor: &mut dyn Executor,
+    journal: &mut dyn Journal,
+    tell: &mut dyn FnMut(LabEvent<'_>),
+) -> Result<LabOutcome, LabFailure> {
+    let metrics = observed(plan).map_err(LabFailure::Metric)?;
+    let mut lab = Lab {
+        plan,
+        results: LabResults::new(plan, metrics),
+        done: BTreeSet::new(),
+        earlier: BTreeMap::new(),
+        journal,
+        tell,
+    };
+    lab.read_earlier()?;
+    let is_interrupted = lab.rounds(executor)?;
+    let judgements = lab.results.judgements();
+    lab.journal.judge(&judgements, !is_interrupted)?;
+    Ok(LabOutcome {
+        results: lab.results,
+        judgements,
+        is_interrupted,
+    })
+}
+
+/// A lab while it runs.
+struct Lab<'a> {
+    plan: &'a LabPlan,
+    results: LabResults,
+    /// Complete repeats: cell and number.
+    done: BTreeSet<(usize, u32)>,
+    /// Complete repeats of an earlier process, by number and cell.
+    earlier: BTreeMap<(u32, usize), Vec<(Slot, RunDone)>>,
+    journal: &'a mut dyn Journal,
+    tell: &'a mut dyn FnMut(LabEvent<'_>),
+}
+
+/// End of a repeat that is not complete.
+enum Broken {
+    Interrupted,
+    Failed {
+        slot: Slot,
+        why: String,
+        is_final: bool,
+    },
+}
+
+impl Lab<'_> {
+    /// Reads the complete repeats of an earlier process.
+    fn read_earlier(&mut self) -> Result<(), LabFailure> {
+        let runs = self.journal.earlier()?;
+        if runs.is_empty() {
+            return Ok(());
+        }
+        (self.tell)(LabEvent::GoesOn { runs: runs.len() });
+        for run in runs {
+            let repeat = (run.slot.repeat, run.slot.cell);
+            let runs = self.earlier.entry(repeat).or_default();
+            runs.push((run.slot, run.done));
+        }
+        Ok(())
+    }
+
+    /// Adds what an earlier process did of a round. Not all rounds at once: a cell stops by the
+    /// repeats that it had at the time, or the lab would end otherwise than without interruption.
+    fn take_earlier(&mut self, round: u32) {
+        let later = self.earlier.split_off(&(round + 1, 0));
+        for runs in std::mem::replace(&mut self.earlier, later).into_values() {
+            self.complete(&runs);
+        }
+    }
+
+    /// Runs all rounds and returns whether the user interrupted them.
+    fn rounds(&mut self, executor: &mut dyn Executor) -> Result<bool, LabFailure> {
+        let repeats = self.plan.judge.repeats;
+        for round in 0..repeats.max {
+            if repeats.stop == Stop::Narrow && is_look(round, repeats.min) {
+                self.results.stop_narrow_cells();
+            }
+            self.take_earlier(round);
+            let waiting = self.repeats_of(round);
+            if waiting.is_empty() {
+                continue;
+            }
+            (self.tell)(LabEvent::Round {
+                number: round + 1,
+                cells: waiting.len(),
+            });
+            if self.round(executor, waiting)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns the repeats of a round that are left to do.
+    fn repeats_of(&self, round: u32) -> Vec<Repeat> {
+        let mut repeats: Vec<Repeat> = Vec::new();
+        for slot in order(self.plan, round) {
+            let cell = &self.results.cells[slot.cell];
+            if cell.is_narrow || cell.failure.is_some() || self.done.contains(&(slot.cell, round)) {
+                continue;
+            }
+            match repeats.last_mut() {
+                Some(last) if last.slots[0].cell == slot.cell => last.slots.push(slot),
+                _ => repeats.push(Repeat { slots: vec![slot] }),
+            }
+        }
+        repeats
+    }
+
+    /// Runs the repeats of a round, those with errors again at its end. Returns whether the user
+    /// interrupted it.
+    fn round(
+        &mut self,
+        executor: &mut dyn Executor,
+        mut waiting: Vec<Repeat>,
+    ) -> Result<bool, LabFailure> {
+        for attempt in 0..=RETRIES {
+            let slots: Vec<Slot> = waiting.iter().flat_map(|one| one.slots.clone()).collect();
+            self.journal.plan(&slots)?;
+            let broken = self.attempt(executor, &waiting)?;
+            let mut again = Vec::new();
+            for repeat in waiting {
+                let cell = repeat.slots[0].cell;
+                match broken.get(&cell) {
+                    None => {}
+                    Some(Broken::Interrupted) => return Ok(true),
+                    Some(Broken::Failed {
+                        slot,
+                        why,
+                        is_final,
+                    }) => {
+                        if *is_final || attempt == RETRIES {
+                            (self.tell)(LabEvent::Failed { slot, why });
+                            self.results.cells[cell].failure = Some(why.clone());
+                        } else {
+                            (self.tell)(LabEvent::Retry { slot, why });
+                            self.results.retried += 1;
+                            again.push(repeat);
+                        }
+                    }
+                }
+            }
+            if again.is_empty() {
+                break;
+            }
+            waiting = again;
+        }
+        Ok(false)
+    }
+
+    /// Runs repeats once, and returns those that are not complete, by cell.
+    fn attempt(
+        &mut self,
+        executor: &mut dyn Executor,
+        repeats: &[Repeat],
+    ) -> Result<BTreeMap<usize, Broken>, LabFailure> {
+        let mut broken = BTreeMap::new();
+        let mut runs = Vec::new();
+        let mut kept = Ok(());
+        let variants = self.plan.variants.len();
+        executor.execute(repeats, &mut |slot, step| {
+            if kept.is_err() {
+                return;
+            }
+            let outcome = match step {
+                RunStep::Begins => {
+                    kept = self.journal.begin(slot).map_err(Into::into);
+                    return;
+                }
+                RunStep::Ended(outcome) => outcome,
+            };
+            match self.ended(slot, outcome) {
+                Ok(Ok(done)) => {
+                    runs.push((*slot, done));
+                    if runs.len() == variants {
+                        self.complete(&runs);
+                        runs.clear();
+                    }
+                }
+                Ok(Err(why)) => {
+                    runs.clear();
+                    broken.insert(slot.cell, why);
+                    kept = self.journal.cut(slot.cell, slot.repeat).map_err(Into::into);
+                }
+                Err(error) => kept = Err(error),
+            }
+        });
+        kept?;
+        // After an interruption nothing is reported of the rest.
+        let is_interrupted = broken
+            .values()
+            .any(|why| matches!(why, Broken::Interrupted));
+        if is_interrupted {
+            for repeat in repeats {
+                let slot = &repeat.slots[0];
+                if !self.done.contains(&(slot.cell, slot.repeat)) {
+                    broken.insert(slot.cell, Broken::Interrupted);
+                }
+            }
+        }
+        Ok(broken)
+    }
+
+    /// Keeps the end of a run; returns its result, or the reason why its repeat is broken.
+    fn ended(
+        &mut self,
+        slot: &Slot,
+        outcome: RunOutcome,
+    ) -> Result<Result<RunDone, Broken>, LabFailure> {
+        let failed = |why: String, is_final| Broken::Failed {
+            slot: *slot,
+            why,
+            is_final,
+        };
+        let why = match outcome {
+            Ok(done) => match self.results.missing(&done.record) {
+                None => {
+                    self.journal.finish(slot, &done)?;
+                    let disturbance = done.disturbance.as_deref();
+                    (self.tell)(LabEvent::Ended { slot, disturbance });
+                    return Ok(Ok(done));
+                }
+                Some(why) => failed(why, true),
+            },
+            Err(RunFailure::Interrupted) => return Ok(Err(Broken::Interrupted)),
+            Err(RunFailure::Failed(why)) => failed(why, false),
+            Err(RunFailure::Hopeless(why)) => failed(why, true),
+        };
+        if let Broken::Failed { why, .. } = &why {
+            self.journal.fail(slot, why)?;
+        }
+        Ok(Err(why))
+    }
+
+    fn complete(&mut self, runs: &[(Slot, RunDone)]) {
+        if let Some((slot, _)) = runs.first() {
+            self.done.insert((slot.cell, slot.repeat));
+            self.results.add(runs);
+        }
+    }
+}
+
+/// Returns whether a cell may stop before this round: from `min` rounds on, every second one.
+const fn is_look(round: u32, min: u32) -> bool {
+    round >= min && (round - min).is_multiple_of(2)
+}
+
+impl From<JournalError> for LabFailure {
+    fn from(error: JournalError) -> Self {
+        Self::Journal(error)
+    }
+}
+
+impl fmt::Display for LabFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Metric(error) => f.write_str(&error.message),
+            Self::Journal(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for LabFailure {}
+
+/// Times that a repeat is done again after an error.
+const RETRIES: u32 = 2;

@@ -1,0 +1,267 @@
+//! Journal in the history of runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fathom_record::Record;
+use fathom_sys::clock;
+
+use super::executor::RunDone;
+use super::journal::{EarlierRun, Journal, JournalError};
+use super::observed::observed;
+use crate::finished::FinishedRun;
+use crate::judge::Judgement;
+use crate::lab_plan::{LabPlan, Subject};
+use crate::order::Slot;
+use crate::store::{
+    History, HistoryError, LabId, LabRow, LabRun, LabStart, PlannedRun, RunId, RunState, VerdictRow,
+};
+
+/// Progress of a lab, in the history.
+#[derive(Debug)]
+pub struct StoredLab<'a> {
+    history: History,
+    plan: &'a LabPlan,
+    lab: LabId,
+    /// Name and version of the program that runs the jobs.
+    program: String,
+    /// Runs of the latest attempt at each repeat, by cell, repeat and variant.
+    runs: BTreeMap<(usize, u32, usize), RunId>,
+}
+
+/// Reason why a lab cannot be begun or resumed.
+#[derive(Debug)]
+pub enum StoredLabError {
+    /// The history fails.
+    History(HistoryError),
+    /// The lab file was changed since the unfinished lab of that name began.
+    Changed {
+        /// Its text then, with the arguments.
+        earlier: String,
+        /// Its text now.
+        now: String,
+    },
+}
+
+impl<'a> StoredLab<'a> {
+    /// Begins a lab or finds an unfinished or finished one of the same text. With `fresh` it always
+    /// begins.
+    ///
+    /// # Errors
+    /// The history fails, or the file was changed.
+    pub fn begin(
+        mut history: History,
+        plan: &'a LabPlan,
+        program: &str,
+        fresh: bool,
+    ) -> Result<Self, StoredLabError> {
+        let text = text(plan);
+        let cells: Vec<String> = (0..plan.cells.len()).map(|cell| axes(plan, cell)).collect();
+        let row = LabRow {
+            name: &plan.name,
+            file: &plan.file,
+            text: &text,
+            seed: plan.seed,
+            cells: &cells,
+            now_ms: clock::wall_ms(),
+        };
+        let start = history.begin_lab(&row, fresh);
+        match start.map_err(StoredLabError::History)? {
+            LabStart::Begun(lab) | LabStart::Resumed(lab) => Ok(Self {
+                history,
+                plan,
+                lab,
+                program: program.to_owned(),
+                runs: BTreeMap::new(),
+            }),
+            LabStart::Changed { text: earlier, .. } => {
+                Err(StoredLabError::Changed { earlier, now: text })
+            }
+        }
+    }
+
+    /// Returns the history.
+    #[must_use]
+    pub const fn history(&self) -> &History {
+        &self.history
+    }
+
+    fn run(&self, slot: &Slot) -> Result<RunId, JournalError> {
+        let run = self.runs.get(&(slot.cell, slot.repeat, slot.variant));
+        run.copied()
+            .ok_or_else(|| JournalError("a run that is not planned ended".into()))
+    }
+
+    fn variant(&self, name: &str) -> Option<usize> {
+        self.plan.variants.iter().position(|one| one.name == name)
+    }
+
+    /// Reads a run of a complete repeat.
+    fn earlier_run(&self, run: &LabRun, variant: usize) -> Result<EarlierRun, JournalError> {
+        let record = self.history.record_of(run.id)?;
+        let missing = || JournalError(format!("run {} has no record", run.id.0));
+        let record = Record::from_json(&record.ok_or_else(missing)?);
+        let record = record.map_err(|error| JournalError(error.to_string()))?;
+        Ok(EarlierRun {
+            slot: Slot {
+                cell: run.planned.cell as usize,
+                repeat: run.planned.repeat,
+                variant,
+                place: run.planned.place as usize,
+                seed: run.planned.seed,
+            },
+            done: RunDone {
+                record,
+                wall_ms: run.wall_ms.unwrap_or_default(),
+                disturbance: run.note.clone(),
+            },
+        })
+    }
+}
+
+impl Journal for StoredLab<'_> {
+    fn earlier(&mut self) -> Result<Vec<EarlierRun>, JournalError> {
+        let runs = self.history.runs_of(self.lab)?;
+        let mut repeats: BTreeMap<(u32, u32), Vec<&LabRun>> = BTreeMap::new();
+        for run in runs.iter().filter(|run| run.planned.role == MEASURE) {
+            let repeat = (run.planned.repeat, run.planned.cell);
+            repeats.entry(repeat).or_default().push(run);
+        }
+        let (mut earlier, mut cut) = (Vec::new(), Vec::new());
+        for runs in repeats.into_values() {
+            let done = runs.iter().filter(|run| run.state == RunState::Done);
+            let done = done.filter_map(|run| Some((*run, self.variant(&run.planned.variant)?)));
+            let done: Vec<(&LabRun, usize)> = done.collect();
+            let variants: BTreeSet<usize> = done.iter().map(|(_, variant)| *variant).collect();
+            if variants.len() == self.plan.variants.len() && done.len() == variants.len() {
+                for (run, variant) in done {
+                    earlier.push(self.earlier_run(run, variant)?);
+                }
+            } else {
+                let is_open = |run: &&&LabRun| {
+                    matches!(
+                        run.state,
+                        RunState::Planned | RunState::Running | RunState::Done
+                    )
+                };
+                cut.extend(runs.iter().filter(is_open).map(|run| run.id));
+            }
+        }
+        self.history.cut_runs(&cut)?;
+        Ok(earlier)
+    }
+
+    fn plan(&mut self, slots: &[Slot]) -> Result<(), JournalError> {
+        let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+        let planned: Vec<PlannedRun> = slots
+            .iter()
+            .map(|slot| PlannedRun {
+                cell: number(slot.cell),
+                variant: self.plan.variants[slot.variant].name.clone(),
+                repeat: slot.repeat,
+                place: number(slot.place),
+                role: MEASURE.into(),
+                seed: slot.seed,
+            })
+            .collect();
+        let ids = self.history.plan_runs(self.lab, &planned)?;
+        for (slot, id) in slots.iter().zip(ids) {
+            self.runs.insert((slot.cell, slot.repeat, slot.variant), id);
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, slot: &Slot) -> Result<(), JournalError> {
+        let run = self.run(slot)?;
+        Ok(self.history.begin_run(run, clock::wall_ms())?)
+    }
+
+    fn finish(&mut self, slot: &Slot, done: &RunDone) -> Result<(), JournalError> {
+        let run = self.run(slot)?;
+        let text = self.plan.run_of(slot.cell, slot.variant, slot.seed);
+        let model = text.machine.as_ref().map(|machine| machine.text.as_str());
+        let mut finished = FinishedRun::of_record(&done.record, &self.program, model);
+        finished.wall_ms = done.wall_ms;
+        finished.note.clone_from(&done.disturbance);
+        Ok(self.history.finish_run(run, &finished)?)
+    }
+
+    fn fail(&mut self, slot: &Slot, why: &str) -> Result<(), JournalError> {
+        let run = self.run(slot)?;
+        Ok(self.history.fail_run(run, why, 0)?)
+    }
+
+    fn cut(&mut self, cell: usize, repeat: u32) -> Result<(), JournalError> {
+        let of_repeat = (cell, repeat, 0)..=(cell, repeat, usize::MAX);
+        let cut: Vec<RunId> = self.runs.range(of_repeat).map(|(_, run)| *run).collect();
+        let states = self.history.runs_of(self.lab)?;
+        // Those that failed say why.
+        let failed: BTreeSet<RunId> = states
+            .iter()
+            .filter(|run| run.state == RunState::Failed)
+            .map(|run| run.id)
+            .collect();
+        let cut: Vec<RunId> = cut
+            .into_iter()
+            .filter(|run| !failed.contains(run))
+            .collect();
+        Ok(self.history.cut_runs(&cut)?)
+    }
+
+    fn judge(&mut self, judgements: &[Judgement], is_complete: bool) -> Result<(), JournalError> {
+        let metrics = observed(self.plan).map_err(|error| JournalError(error.message))?;
+        let rows: Vec<VerdictRow> = judgements
+            .iter()
+            .map(|one| VerdictRow {
+                cell: u32::try_from(one.cell).unwrap_or(u32::MAX),
+                variant: self.plan.variants[one.variant].name.clone(),
+                metric: metrics[one.metric].name.stored_name(),
+                estimate: one.ratio.map(|ratio| ratio.middle),
+                low: one.ratio.map(|ratio| ratio.low),
+                high: one.ratio.map(|ratio| ratio.high),
+                p: Some(one.p),
+                p_holm: Some(one.p_adjusted),
+                repeats: u32::try_from(one.repeats).unwrap_or(u32::MAX),
+                word: one.verdict.word().into(),
+            })
+            .collect();
+        self.history.put_verdicts(self.lab, &rows)?;
+        if is_complete {
+            self.history.end_lab(self.lab, clock::wall_ms())?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns everything that decides on the runs of a lab.
+fn text(plan: &LabPlan) -> String {
+    let mut text = plan.text.clone();
+    for (name, value) in &plan.arguments {
+        text.push_str(&format!("\n# {name}={value}"));
+    }
+    if let Some(machine) = &plan.machine {
+        text.push_str(&format!("\n# machine: {}\n{}", machine.path, machine.text));
+    }
+    if let Subject::Job(job) = &plan.subject
+        && job.file != plan.file
+    {
+        text.push_str(&format!("\n# job: {}\n{}", job.file, job.text));
+    }
+    text
+}
+
+/// Returns the values of a cell's axes as JSON.
+fn axes(plan: &LabPlan, cell: usize) -> String {
+    let values = plan.cells[cell].values.iter().zip(&plan.axes);
+    let values =
+        values.map(|(value, axis)| (axis.name.clone(), axis.values[*value].clone().into()));
+    serde_json::Value::Object(values.collect()).to_string()
+}
+
+impl From<HistoryError> for JournalError {
+    fn from(error: HistoryError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Role of the runs that are compared.
+const MEASURE: &str = "measure";

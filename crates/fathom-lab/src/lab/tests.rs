@@ -1,0 +1,251 @@
+//! Labs in virtual time, and with executors that fail as told.
+
+use fathom_record::{DirectionRecord, JobRecord, Record};
+use fathom_stats::Verdict;
+
+use super::*;
+use crate::lab_file::tests::Files;
+use crate::lab_plan::LabPlan;
+use crate::order::Slot;
+
+const LAB: &str = r#"
+[lab]
+name = "t"
+machine = "m.toml"
+seed = 7
+[job]
+rw = "randread"
+bs = "4k"
+filename = "/dev/sdx"
+runtime = "100ms"
+time_based = true
+[axes]
+iodepth = [1, 2]
+[variants]
+fast = { machine = { "device.constant.latency_us" = 100 } }
+slow = { machine = { "device.constant.latency_us" = 110 } }
+[judge]
+baseline = "fast"
+metrics = { "read.iops" = "2%" }
+repeats = { min = 8, max = 12, stop = "narrow" }
+"#;
+
+const MACHINE: &str = r#"
+[[device]]
+names = ["/dev/sdx"]
+model = "constant"
+capacity_gib = 1
+[device.constant]
+latency_us = 100
+[noise]
+seed = 3
+between_runs_percent = 1.0
+"#;
+
+#[track_caller]
+fn plan(text: &str) -> LabPlan {
+    let files = Files::new(&[("m.toml", MACHINE)]);
+    LabPlan::parse("t.toml", text, &[], &files).unwrap_or_else(|problems| panic!("{problems:#?}"))
+}
+
+#[track_caller]
+fn simulated(plan: &LabPlan, threads: usize) -> LabOutcome {
+    let files = Files::new(&[]);
+    let mut executor = Modelled::new(plan, &files, &|| 0, threads);
+    run_lab(plan, &mut executor, &mut NoJournal, &mut |_| {}).unwrap()
+}
+
+#[test]
+fn a_slower_machine_is_worse_with_any_number_of_cores() {
+    let plan = plan(LAB);
+    let outcome = simulated(&plan, 1);
+    assert!(!outcome.is_interrupted);
+    let verdicts: Vec<Verdict> = outcome.judgements.iter().map(|one| one.verdict).collect();
+    assert_eq!(verdicts, [Verdict::Worse; 2]);
+    let ratio = outcome.judgements[0].ratio.unwrap().middle;
+    assert!((ratio - 100.0 / 110.0).abs() < 0.02, "{ratio}");
+    let table = lab_table(&plan, &outcome);
+    crate::table::check::check_table(&table);
+    let same = lab_table(&plan, &simulated(&plan, 3));
+    assert_eq!(table.json(), same.json());
+    assert!(table.text(120).contains("worse"), "{}", table.text(120));
+}
+
+#[test]
+fn the_same_machine_is_no_change() {
+    let plan = plan(LAB).all_baseline();
+    let outcome = simulated(&plan, 2);
+    let is_claim = |one: &crate::Judgement| matches!(one.verdict, Verdict::Better | Verdict::Worse);
+    assert!(
+        !outcome.judgements.iter().any(is_claim),
+        "{:?}",
+        outcome.judgements
+    );
+}
+
+/// Executor whose runs end as a function says.
+struct Told<F>(F);
+
+impl<F: FnMut(&Slot) -> RunOutcome> Executor for Told<F> {
+    fn execute(&mut self, repeats: &[Repeat], watch: &mut dyn FnMut(&Slot, RunStep)) {
+        for repeat in repeats {
+            for slot in &repeat.slots {
+                watch(slot, RunStep::Begins);
+                let outcome = (self.0)(slot);
+                let (is_error, is_end) = (
+                    outcome.is_err(),
+                    matches!(outcome, Err(RunFailure::Interrupted)),
+                );
+                watch(slot, RunStep::Ended(outcome));
+                if is_end {
+                    return;
+                }
+                if is_error {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Returns a run with these reads in a second.
+fn reads(count: u64) -> RunOutcome {
+    let mut job = JobRecord::default();
+    job.directions.read = DirectionRecord {
+        ios: count,
+        runtime_ms: 1000,
+        ..DirectionRecord::default()
+    };
+    Ok(RunDone {
+        record: Record {
+            jobs: vec![job],
+            ..Record::default()
+        },
+        wall_ms: 0,
+        disturbance: None,
+    })
+}
+
+/// Journal that notes what it is told.
+#[derive(Default)]
+struct Notes {
+    earlier: Vec<EarlierRun>,
+    lines: Vec<String>,
+}
+
+impl Journal for Notes {
+    fn earlier(&mut self) -> Result<Vec<EarlierRun>, JournalError> {
+        Ok(self.earlier.clone())
+    }
+
+    fn plan(&mut self, slots: &[Slot]) -> Result<(), JournalError> {
+        self.lines.push(format!("plan {}", slots.len()));
+        Ok(())
+    }
+
+    fn begin(&mut self, _slot: &Slot) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    fn finish(&mut self, slot: &Slot, done: &RunDone) -> Result<(), JournalError> {
+        self.earlier.push(EarlierRun {
+            slot: *slot,
+            done: done.clone(),
+        });
+        Ok(())
+    }
+
+    fn fail(&mut self, _slot: &Slot, why: &str) -> Result<(), JournalError> {
+        self.lines.push(format!("fail {why}"));
+        Ok(())
+    }
+
+    fn cut(&mut self, cell: usize, repeat: u32) -> Result<(), JournalError> {
+        self.earlier
+            .retain(|run| (run.slot.cell, run.slot.repeat) != (cell, repeat));
+        self.lines.push(format!("cut {cell} {repeat}"));
+        Ok(())
+    }
+
+    fn judge(
+        &mut self,
+        _judgements: &[crate::Judgement],
+        is_complete: bool,
+    ) -> Result<(), JournalError> {
+        self.lines.push(format!("complete {is_complete}"));
+        Ok(())
+    }
+}
+
+#[test]
+fn errors_repeat_the_repeat_then_end_the_cell() {
+    let plan = plan(LAB);
+    let (mut first_failures, mut runs) = (1, 0);
+    let mut executor = Told(|slot: &Slot| {
+        runs += 1;
+        match slot.cell {
+            1 if slot.variant == 1 => Err(RunFailure::Failed("no medium".into())),
+            _ if first_failures > 0 => {
+                first_failures -= 1;
+                Err(RunFailure::Failed("once".into()))
+            }
+            _ => reads(1000),
+        }
+    });
+    let mut notes = Notes::default();
+    let outcome = run_lab(&plan, &mut executor, &mut notes, &mut |_| {}).unwrap();
+    let cells = &outcome.results.cells;
+    assert_eq!(cells[0].failure, None);
+    // Equal values are narrow as soon as anybody looks.
+    assert_eq!((cells[0].repeats, cells[0].is_narrow), (8, true));
+    assert_eq!(cells[1].failure.as_deref(), Some("no medium"));
+    assert_eq!(cells[1].repeats, 0);
+    assert_eq!(
+        notes
+            .lines
+            .iter()
+            .filter(|line| *line == "fail no medium")
+            .count(),
+        3
+    );
+    assert_eq!(notes.lines.last().unwrap(), "complete true");
+    assert_eq!(outcome.judgements[1].verdict, Verdict::Unclear);
+}
+
+#[test]
+fn an_interrupted_lab_goes_on_and_ends_as_if_it_had_not_been() {
+    let plan = plan(LAB);
+    // Different values, so that cells differ in when they stop.
+    let value = |slot: &Slot| {
+        let wiggle = (slot.seed % 97) * (1 + slot.cell as u64) + 31 * slot.variant as u64;
+        reads(1000 + wiggle * u64::from(slot.repeat % 5))
+    };
+    let whole = run_lab(&plan, &mut Told(value), &mut NoJournal, &mut |_| {}).unwrap();
+    let runs = whole.results.cells.iter().map(|cell| cell.repeats * 2);
+    for stop_after in 0..runs.sum() {
+        let mut notes = Notes::default();
+        let mut left = stop_after;
+        let mut executor = Told(|slot: &Slot| {
+            if left == 0 {
+                return Err(RunFailure::Interrupted);
+            }
+            left -= 1;
+            value(slot)
+        });
+        let cut = run_lab(&plan, &mut executor, &mut notes, &mut |_| {}).unwrap();
+        assert!(cut.is_interrupted);
+        assert_eq!(notes.lines.last().unwrap(), "complete false");
+        let again = run_lab(&plan, &mut Told(value), &mut notes, &mut |_| {}).unwrap();
+        assert_eq!(again.judgements, whole.judgements, "{stop_after}");
+        assert_eq!(again.results.cells, whole.results.cells, "{stop_after}");
+    }
+}
+
+#[test]
+fn a_run_without_a_judged_metric_fails_its_cell() {
+    let plan = plan(&LAB.replace("\"read.iops\"", "\"read.clat_p99\""));
+    let mut executor = Told(|_: &Slot| reads(1000));
+    let outcome = run_lab(&plan, &mut executor, &mut NoJournal, &mut |_| {}).unwrap();
+    let why = outcome.results.cells[0].failure.as_deref().unwrap();
+    assert!(why.contains("no `read.clat_p99"), "{why}");
+}
