@@ -29,6 +29,7 @@ mod parquet;
 mod parquet;
 mod parse;
 mod plan;
+mod priority;
 mod record_format;
 mod row;
 mod sizing;
@@ -57,6 +58,7 @@ use self::notes::{finish_notes, remove_stale_notes};
 use self::open::{LogDestination, OpenLog, open_all};
 use self::output::Sink;
 use self::plan::LogPlan;
+use self::priority::WriterPriority;
 use self::record_format::RecordFormat;
 use self::sizing::Sizing;
 pub use self::tap::{TappedOp, TappedOps};
@@ -293,10 +295,16 @@ fn start(
         if let Some(cpus) = cpus {
             let _ignored = fathom_sys::thread::set_allowed_cpus(&cpus);
         }
+        let mut priority = WriterPriority::lowered();
         loop {
             // Acquire, and before the queue is read: batches sent before the end are still found.
             let is_last_pass = is_over.load(Ordering::Acquire);
+            if is_last_pass {
+                // No job is left to be delayed.
+                priority.restore();
+            }
             while let Some(batch) = channel.take() {
+                priority.adapt(channel.waiting(), channel.chunks());
                 writer.batch(&batch);
                 channel.give_back(batch);
             }

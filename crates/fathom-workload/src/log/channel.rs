@@ -69,6 +69,18 @@ impl LogChannel {
         self.full.pop()
     }
 
+    /// Returns the number of batches to take.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.full.len()
+    }
+
+    /// Returns the number of chunks that there are.
+    #[must_use]
+    pub fn chunks(&self) -> usize {
+        self.empty.capacity()
+    }
+
     /// Returns the memory of a batch to the jobs.
     pub fn give_back(&self, batch: Batch) {
         let (entries, _) = batch.chunk;
