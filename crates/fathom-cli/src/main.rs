@@ -10,6 +10,8 @@ mod environment;
 mod exit;
 mod external_requests;
 mod failure;
+mod history_keep;
+mod keep;
 mod latency_profile;
 mod layout_bar;
 mod lint;

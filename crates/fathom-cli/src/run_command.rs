@@ -18,6 +18,7 @@ use crate::environment::Process;
 use crate::exit::ProgramEnd;
 use crate::external_requests::{ReportRequests, Trigger};
 use crate::failure::NoReport;
+use crate::keep::Keeper;
 use crate::latency_profile;
 use crate::log;
 use crate::output::{self, Data, StandardStream};
@@ -159,6 +160,7 @@ fn run_and_report(
     report.debug(&settings.debug.announcement(dialect.program()));
     report.notes(notes);
     let machine = simulate::machine(settings)?;
+    let keeper = Keeper::open(settings, dialect).map_err(NoReport::NotReported)?;
     let interrupts = Interrupts::install()
         .map_err(|error| NoReport::NotReported(anyhow::Error::new(error).context("signals")))?;
     let stop = Stop::when(move || interrupts.count() > 0);
@@ -180,7 +182,9 @@ fn run_and_report(
             jobs_fail_alone: dialect == Dialect::Fio,
         };
         match &machine {
-            Some(machine) => fathom_virtual::simulate_on(plan, machine, settings, &mut session),
+            Some(machine) => {
+                fathom_virtual::simulate_on(plan, &machine.model, settings, &mut session)
+            }
             None => fathom_run::run(plan, settings, &engines::registry(), &mut session)
                 .map(|record| (record, LogFiles::new())),
         }
@@ -205,7 +209,12 @@ fn run_and_report(
     }
     report.print_record(&record);
     simulate::write(&logs, &stop).map_err(NoReport::NotReported)?;
-    latency_profile::save(plan, settings, machine.as_ref(), &record, &stop)?;
+    let model = machine.as_ref().map(|machine| &machine.model);
+    latency_profile::save(plan, settings, model, &record, &stop)?;
+    let text = machine.as_ref().map(|machine| machine.text.as_str());
+    keeper
+        .keep(&record, settings, text, &stop)
+        .map_err(NoReport::NotReported)?;
     Ok(ended(&record, interrupts.count() > 0))
 }
 

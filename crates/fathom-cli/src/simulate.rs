@@ -11,19 +11,28 @@ use fathom_virtual::{LogFiles, MachineModel};
 use crate::environment::Process;
 use crate::failure::NoReport;
 
+/// Machine of a simulation, and the text of its file.
+pub(crate) struct SimulatedMachine {
+    /// The machine.
+    pub(crate) model: MachineModel,
+    /// Text of the file.
+    pub(crate) text: String,
+}
+
 /// Reads the machine file of the settings, if there is one.
-pub(crate) fn machine(settings: &Settings) -> Result<Option<MachineModel>, NoReport> {
+pub(crate) fn machine(settings: &Settings) -> Result<Option<SimulatedMachine>, NoReport> {
     settings.machine.as_deref().map(read).transpose()
 }
 
-fn read(file: &str) -> Result<MachineModel, NoReport> {
+fn read(file: &str) -> Result<SimulatedMachine, NoReport> {
     let bytes = Process::new().read_file(file);
     let bytes = bytes.map_err(|error| unreadable(file, &error.to_string()))?;
     if bytes.len() as u64 > JOB_FILE_BYTES_MAX {
         return Err(unreadable(file, "the file is too long"));
     }
     let text = String::from_utf8(bytes).map_err(|_| unreadable(file, "not UTF-8 text"))?;
-    MachineModel::parse(file, &text).map_err(NoReport::Refused)
+    let model = MachineModel::parse(file, &text).map_err(NoReport::Refused)?;
+    Ok(SimulatedMachine { model, text })
 }
 
 fn unreadable(file: &str, why: &str) -> NoReport {

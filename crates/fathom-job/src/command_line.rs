@@ -1,5 +1,7 @@
 //! Parser of command lines: switches, job options, jobs started by `--name`, and job files.
 
+mod outputs;
+
 use fathom_core::OutputFormat;
 
 use crate::build::Builder;
@@ -273,13 +275,19 @@ impl Reader<'_> {
                 settings.summary = switch_values::show("--summary", given, findings)?
             }
             // Not an abbreviation that a script of fio's could mean.
-            Action::Trace if self.dialect == Dialect::Fio => {
-                let why = "`--trace` is an option of Fathom, not of fio";
+            Action::Trace | Action::SaveRecord | Action::History | Action::Tag
+                if self.dialect == Dialect::Fio =>
+            {
+                let name = switch.name;
+                let why = format!("`--{name}` is an option of Fathom, not of fio");
                 let problem = Problem::new("not-in-fio", 0..spot.range.len(), why);
-                return Err(problem.fix("run it as `fathom run --trace`"));
+                return Err(problem.fix(format!("run it as `fathom run --{name}`")));
             }
             Action::Trace => settings.trace = true,
             Action::SaveDistribution => settings.save_distribution = text.map(str::to_owned),
+            Action::SaveRecord => settings.record = text.map(str::to_owned),
+            Action::History => settings.history = true,
+            Action::Tag => settings.tags.push(switch_values::tag(given)?),
             Action::Refused(instead) => return Err(refused(switch, spot, instead)),
             Action::Ignored => {}
         }
@@ -366,49 +374,6 @@ impl Reader<'_> {
                 "`--trace` reads the kernel's events, of which `--machine` has none".to_owned(),
                 "remove one of them",
             );
-        }
-    }
-
-    /// Refuses outputs that would replace an input or each other: job files, machine file, report,
-    /// saved latencies.
-    fn keep_job_files(&mut self) {
-        let plain = |path: &str| path.trim_start_matches("./").to_owned();
-        let environment = self.builder.environment;
-        let settings = &self.builder.settings;
-        let output = settings.output.as_deref().map(plain);
-        let saved = settings.save_distribution.as_deref().map(plain);
-        let machine = settings.machine.as_deref().map(plain);
-        if let Some(saved) = &saved {
-            let other = [("report (`--output`)", &output), ("machine file", &machine)];
-            if let Some((what, _)) = other.iter().find(|(_, path)| {
-                let path = path.as_deref();
-                path.is_some_and(|path| environment.is_same_file(path, saved))
-            }) {
-                let why = format!("`--save-distribution` would replace the {what} `{saved}`");
-                let fix = "use another file";
-                self.builder
-                    .reporter
-                    .error_without_place("saved-is-taken", why, fix);
-            }
-        }
-        for (option, path) in [("--output", output), ("--save-distribution", saved)] {
-            let path = path.as_deref();
-            let same =
-                |spot: &&Spot| path.is_some_and(|path| environment.is_same_file(path, spot.text()));
-            let same = self
-                .files
-                .iter()
-                .filter(|spot| spot.text() != "-")
-                .find(same);
-            if let Some(spot) = same.cloned() {
-                let why = format!("`{option}` would replace the job file `{}`", spot.text());
-                let problem = Problem::new("output-is-input", 0..spot.range.len(), why);
-                if option == "--output" {
-                    self.builder.settings.output = None;
-                }
-                let problem = problem.fix("use another output file");
-                self.builder.reporter.error(&spot, problem);
-            }
         }
     }
 

@@ -141,6 +141,12 @@ pub struct Settings {
     pub trace: bool,
     /// `--save-distribution`: machine file to write with the latencies of this run.
     pub save_distribution: Option<String>,
+    /// `--record`: file to write with the record of this run.
+    pub record: Option<String>,
+    /// `--history`: keep the run in the history.
+    pub history: bool,
+    /// `--tag`: labels of the run in the history.
+    pub tags: Vec<(String, String)>,
 }
 
 /// Condition to show a part of the output.

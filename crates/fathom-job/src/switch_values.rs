@@ -142,6 +142,18 @@ pub(crate) fn section(text: &str) -> Result<String, Problem> {
     Ok(text.to_owned())
 }
 
+/// `--tag`.
+pub(crate) fn tag(text: &str) -> Result<(String, String), Problem> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => {
+            let why = "a tag is a key and a value";
+            let problem = Problem::new("bad-tag", 0..text.len(), why);
+            Err(problem.fix("write `--tag KEY=VALUE`"))
+        }
+    }
+}
+
 /// fio's limit.
 const STATUS_MIN: Nanos = Nanos::from_millis(1);
 /// fio's limit.

@@ -61,6 +61,9 @@ pub(crate) enum Action {
     Summary,
     Trace,
     SaveDistribution,
+    SaveRecord,
+    History,
+    Tag,
     /// Not supported; with the alternative.
     Refused(&'static str),
     /// Accepted and ignored, as in fio.
@@ -131,6 +134,9 @@ pub(crate) const SWITCHES: &[Switch] = &[
     switch("summary", NO_LETTER, Optional("when"), Summary, SUMMARY),
     switch("trace", NO_LETTER, None, Trace, "Split latencies by the kernel's block events (root)"),
     switch("save-distribution", NO_LETTER, Required("file"), SaveDistribution, SAVED),
+    switch("record", NO_LETTER, Required("file"), SaveRecord, "Write the record as JSON"),
+    switch("history", NO_LETTER, None, History, "Keep the run in the history of this machine"),
+    switch("tag", NO_LETTER, Required("key=value"), Tag, "Label the run in the history"),
     switch("server-internal", 'N', Required("arg"), Refused(WINDOWS), "Internal; Windows only"),
 ];
 
