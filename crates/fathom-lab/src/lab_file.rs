@@ -16,13 +16,17 @@
 //! metrics = { "write.bw" = "2%" }
 //! ```
 
+mod ask;
 mod axes;
 mod jobs;
 mod judge;
+mod loads;
 mod machine;
+mod metrics;
 mod names;
 mod published;
 mod reader;
+mod run;
 mod settings;
 mod subject;
 mod variants;
@@ -66,43 +70,64 @@ fn read(reader: &Reader<'_>, top: &Fields<'_>, text: &str) -> Option<LabPlan> {
     let lab = top.table("lab", false);
     let head = lab.as_ref().map(|lab| head(reader, lab));
     let subject = subject::read(reader, top);
+    let run = run::read(reader, top);
+    let services = run::services(reader, top);
     let axes = axes::read(reader, top, subject.as_ref());
     let variants = variants::read(reader, top, subject.as_ref());
-    let judge = judge::read(reader, top, &variants);
+    let judge = judge::read(reader, top, &variants, &services);
+    let precondition = loads::precondition(reader, top);
+    let warm_up = loads::warm_up(reader, top, subject.as_ref());
     let cells = axes::cells(reader, top, &axes);
     let mut plan = LabPlan {
-        cells: cells?,
+        file: reader.file.to_owned(),
+        text: text.to_owned(),
+        arguments: reader.arguments.to_vec(),
+        subject: subject.unwrap_or_default(),
         axes: axes.into_iter().map(|axis| axis.shown).collect(),
+        cells: cells.unwrap_or_default(),
         variants,
         judge,
-        subject: subject?,
-        ..head??
+        run,
+        services,
+        precondition,
+        warm_up,
+        ..head.flatten().unwrap_or_default()
     };
-    text.clone_into(&mut plan.text);
-    reader.file.clone_into(&mut plan.file);
-    plan.arguments = reader.arguments.to_vec();
+    plan.rounds = loads::rounds(reader, top, &plan);
+    plan.curve = loads::curve(reader, top, &plan);
+    plan.search = loads::search(reader, top, &plan);
     plan.published = published::read(reader, top, &plan);
-    if reader.is_sound() {
-        settings::refuse_set_twice(reader, &plan);
-        machine::check(reader, &plan);
-        jobs::check(reader, &plan);
-    }
-    if reader.is_sound() {
-        variants::refuse_equal(reader, &plan);
-        judge::check(reader, top, &plan);
-    }
+    check(reader, top, &plan);
     Some(plan)
+}
+
+/// Tries the runs as far as they are known.
+fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &LabPlan) {
+    if plan.cells.is_empty() || reader.is_incomplete() {
+        return;
+    }
+    settings::refuse_set_twice(reader, plan);
+    run::check_settings(reader, plan);
+    machine::check(reader, plan);
+    jobs::check(reader, plan);
+    judge::check(reader, top, plan);
+    if reader.is_sound() {
+        variants::refuse_equal(reader, plan);
+    }
 }
 
 /// Reads `[lab]`.
 fn head(reader: &Reader<'_>, lab: &Fields<'_>) -> Option<LabPlan> {
     let name = names::read(reader, lab, "name");
     let seed = lab.whole("seed", 0..=u64::MAX >> 1, Some(1));
+    ask::check(reader, lab);
+    let writes = ask::writes(reader, lab);
     let machine = machine::read(reader, lab);
     lab.finish();
     Some(LabPlan {
         name: name?,
         seed,
+        writes,
         machine,
         ..LabPlan::default()
     })

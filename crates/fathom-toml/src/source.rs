@@ -26,8 +26,7 @@ pub struct Source<'a> {
     file: &'a str,
     text: &'a str,
     kind: FileKind,
-    /// With the offset of each, for their order.
-    problems: RefCell<Vec<(usize, TomlProblem)>>,
+    problems: RefCell<Vec<TomlProblem>>,
 }
 
 /// A problem of a file.
@@ -101,12 +100,12 @@ impl<'a> Source<'a> {
             message: why.into(),
             hint: hint.into(),
         };
-        self.problems.borrow_mut().push((at.start, problem));
+        self.problems.borrow_mut().push(problem);
     }
 
-    /// Notes a problem whose place is known, perhaps in another file: it stands behind the others.
+    /// Notes a problem whose place is known, perhaps in another file.
     pub fn push(&self, problem: TomlProblem) {
-        self.problems.borrow_mut().push((usize::MAX, problem));
+        self.problems.borrow_mut().push(problem);
     }
 
     /// Returns whether no problem was noted so far.
@@ -130,11 +129,14 @@ impl<'a> Source<'a> {
         self.kind
     }
 
-    /// Returns all problems, from top to bottom.
+    /// Returns all problems, from top to bottom; those of other files last.
     #[must_use]
     pub fn into_problems(self) -> Vec<TomlProblem> {
         let mut problems = self.problems.into_inner();
-        problems.sort_by_key(|(at, _)| *at);
-        problems.into_iter().map(|(_, problem)| problem).collect()
+        problems.sort_by_key(|problem| {
+            let origin = &problem.origin;
+            (origin.file != self.file, origin.line, origin.column)
+        });
+        problems
     }
 }

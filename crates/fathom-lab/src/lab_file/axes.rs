@@ -175,7 +175,7 @@ pub(super) fn cells(reader: &Reader<'_>, top: &Fields<'_>, axes: &[Axis]) -> Opt
     let sizes = axes.iter().map(|axis| axis.settings.len());
     let count = sizes.fold(1_usize, usize::saturating_mul);
     if count > CELLS_MAX {
-        let span = top.table("axes", true).map_or(0..0, |axes| axes.span());
+        let span = top.value("axes").map_or(0..0, |axes| axes.span());
         let why = format!("the axes have {count} cells, and the limit is {CELLS_MAX}");
         reader.refuse(
             &span,

@@ -53,7 +53,7 @@ fn problems(reader: &Reader<'_>, job: &JobText, settings: &[&Setting]) -> Vec<To
     let settings = settings.iter().copied();
     let of_job = settings.filter(|setting| setting.target == Target::Job);
     let settings: Vec<&Setting> = job.settings.iter().chain(of_job).collect();
-    let file = job_with(job, &settings, 1);
+    let file = job_with(job, &settings, None);
     let environment = WithJob {
         other: reader.environment,
         file: &job.file,

@@ -6,18 +6,24 @@ use fathom_job::closest;
 use fathom_stats::repeats_to_prove;
 use fathom_toml::Fields;
 
+use super::metrics;
 use super::reader::Reader;
-use crate::lab_plan::{Judge, JudgedMetric, LabPlan, LabVariant, Repeats, Stop};
+use crate::lab_plan::{Judge, JudgedMetric, LabPlan, LabVariant, Repeats, Service, Stop};
 
 /// Reads the table; without it nothing is judged, and each cell runs once.
-pub(super) fn read(reader: &Reader<'_>, top: &Fields<'_>, variants: &[LabVariant]) -> Judge {
+pub(super) fn read(
+    reader: &Reader<'_>,
+    top: &Fields<'_>,
+    variants: &[LabVariant],
+    services: &[Service],
+) -> Judge {
     let Some(fields) = top.table("judge", variants.len() < 2) else {
         return Judge::default();
     };
     let judge = Judge {
         baseline: baseline(reader, &fields, variants),
         metrics: metrics(reader, &fields),
-        show: show(reader, &fields),
+        show: show(reader, &fields, services),
         repeats: repeats(reader, &fields),
     };
     fields.finish();
@@ -58,7 +64,7 @@ fn metrics(reader: &Reader<'_>, fields: &Fields<'_>) -> Vec<JudgedMetric> {
     let Some(table) = fields.table("metrics", true) else {
         return Vec::new();
     };
-    let mut metrics = Vec::new();
+    let mut judged = Vec::new();
     for entry in table.entries() {
         let share = entry.value.scalar().and_then(|text| share_of(&text));
         let Some(tolerance) = share else {
@@ -74,24 +80,35 @@ fn metrics(reader: &Reader<'_>, fields: &Fields<'_>) -> Vec<JudgedMetric> {
             let hint = "name the change that is too small to matter, as `\"2%\"`";
             reader.refuse(&entry.value.span(), why, hint);
         }
-        metrics.push(JudgedMetric {
-            metric: entry.key.to_owned(),
+        let Some(metric) = metrics::read(reader, entry.key, &entry.key_span) else {
+            continue;
+        };
+        if metric.row.is_percentile && tolerance > 0.0 && tolerance < BUCKET {
+            let why = format!(
+                "the tolerance of `{metric}` is below a bucket of the histogram, 1.6 %: smaller \
+                 changes of a percentile are not measured"
+            );
+            reader.refuse(&entry.value.span(), why, "write `\"2%\"` or more");
+        }
+        judged.push(JudgedMetric {
+            metric: metric.to_string(),
             tolerance,
         });
     }
-    metrics
+    judged
 }
 
-fn show(reader: &Reader<'_>, fields: &Fields<'_>) -> Vec<String> {
-    let _ = reader;
+/// Reads `show = ["read.clat_p99"]`.
+fn show(reader: &Reader<'_>, fields: &Fields<'_>, services: &[Service]) -> Vec<String> {
     if !fields.has("show") {
         return Vec::new();
     }
-    fields
-        .texts("show")
-        .into_iter()
-        .map(|(name, _)| name.to_owned())
-        .collect()
+    let names = fields.texts("show").into_iter();
+    let checked = names.map(|(name, span)| {
+        metrics::check_shown(reader, services, name, &span);
+        name.to_owned()
+    });
+    checked.collect()
 }
 
 /// Reads `repeats = { min = 12, max = 40, stop = "narrow" }`.
@@ -125,7 +142,11 @@ pub(super) fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &LabPlan) {
     if comparisons == 0 || min >= needed {
         return;
     }
-    let span = top.table("judge", true).map_or(0..0, |judge| judge.span());
+    let judge = top.value("judge");
+    let repeats = judge
+        .as_ref()
+        .and_then(|judge| judge.fields("judge")?.value("repeats"));
+    let span = repeats.or(judge).map_or(0..0, |value| value.span());
     let why = format!(
         "{min} repeats prove nothing: with {comparisons} comparisons no difference could reach \
          p = 0.05"
@@ -152,5 +173,7 @@ const MIN: u32 = 12;
 const MAX: u32 = 40;
 /// Largest number of repeats: the exact test counts ranks of at most so many.
 const REPEATS_MAX: u32 = 1000;
+/// Width of a bucket: 64 of them double a value.
+const BUCKET: f64 = 1.0 / 64.0;
 /// Largest share: a hundred times as much.
 const SHARE_MAX: f64 = 100.0;

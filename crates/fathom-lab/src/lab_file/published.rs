@@ -7,6 +7,7 @@ use fathom_job::closest;
 use fathom_toml::Fields;
 
 use super::judge::index_of;
+use super::metrics;
 use super::reader::Reader;
 use crate::lab_plan::{LabCell, LabPlan, Published, PublishedColumn, PublishedFigure};
 
@@ -126,6 +127,9 @@ fn columns(
             Some((name, span)) => index_of(reader, &plan.variants, name, &span),
             None => Some(0),
         };
+        if let Some((metric, span)) = &metric {
+            metrics::check_shown(reader, &plan.services, metric, span);
+        }
         if let (Some((metric, _)), Some(variant), Some((column, span))) = (metric, variant, column)
         {
             let column = PublishedColumn {

@@ -1,9 +1,10 @@
 //! Context of reading a lab file: its folder, the values of `ask`, and the problems found.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
+use std::collections::HashMap;
 use std::ops::Range;
 
-use fathom_job::Environment;
+use fathom_job::{Environment, Reference};
 use fathom_toml::{Source, TomlProblemKind, Value};
 
 /// Context of reading a lab file.
@@ -14,11 +15,13 @@ pub(super) struct Reader<'a> {
     pub(super) environment: &'a dyn Environment,
     /// Values of `ask`.
     pub(super) arguments: &'a [(String, String)],
-    refused: Cell<bool>,
+    incomplete: Cell<bool>,
+    /// Names of options by their aliases.
+    aliases: OnceCell<HashMap<&'static str, &'static str>>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) const fn new(
+    pub(super) fn new(
         source: &'a Source<'a>,
         file: &'a str,
         environment: &'a dyn Environment,
@@ -29,7 +32,8 @@ impl<'a> Reader<'a> {
             file,
             environment,
             arguments,
-            refused: Cell::new(false),
+            incomplete: Cell::new(false),
+            aliases: OnceCell::new(),
         }
     }
 
@@ -40,14 +44,37 @@ impl<'a> Reader<'a> {
         why: impl Into<String>,
         hint: impl Into<String>,
     ) {
-        self.refused.set(true);
         self.source
             .problem(span, TomlProblemKind::MakesNoSense, why, hint);
     }
 
     /// Returns whether nothing was refused so far.
     pub(super) fn is_sound(&self) -> bool {
-        !self.refused.get() && self.source.is_sound()
+        self.source.is_sound()
+    }
+
+    /// Notes that a value or a file is missing, without which the runs cannot be tried.
+    pub(super) fn set_incomplete(&self) {
+        self.incomplete.set(true);
+    }
+
+    /// Returns whether a value or a file is missing.
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.incomplete.get()
+    }
+
+    /// Returns the name of an option: of `blocksize` it is `bs`.
+    pub(super) fn option<'b>(&self, name: &'b str) -> &'b str {
+        let aliases = self.aliases.get_or_init(|| {
+            let reference = Reference::new(self.environment.engines());
+            let options = reference.options();
+            let named = options.flat_map(|option| {
+                let aliases = option.names.iter().skip(1);
+                aliases.map(|alias| (*alias, option.names[0]))
+            });
+            named.collect()
+        });
+        aliases.get(name).copied().unwrap_or(name)
     }
 
     /// Returns the path of a file that the lab file names, which is relative to its folder.
@@ -65,6 +92,7 @@ impl<'a> Reader<'a> {
             Ok(Err(_)) => format!("cannot read {path}: it is not UTF-8 text"),
             Err(error) => format!("cannot read {path}: {error}"),
         };
+        self.set_incomplete();
         self.refuse(span, problem, "name it relative to the lab file");
         None
     }

@@ -151,6 +151,10 @@ pub(super) fn setting(
             return None;
         }
     }
+    let key = match target {
+        Target::Job => reader.option(key),
+        _ => key,
+    };
     Some(Setting {
         target: target.clone(),
         key: key.to_owned(),

@@ -1,4 +1,6 @@
-//! Lab files that are read, and ones that are refused.
+//! Lab files that are read, and the runs that they describe.
+
+mod refusals;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -81,11 +83,9 @@ fn hdd_tags_is_read() {
     assert_eq!(names, ["plain", "fair"]);
     let text = plan.run_of(7, 1, 9);
     let job = text.job.unwrap();
-    assert!(
-        job.contains("\nrandseed=9\n") && job.contains("\nnumjobs=128\n"),
-        "{job}"
-    );
-    assert!(job.contains("\noffset_increment=824m\n"), "{job}");
+    for line in ["randseed=9", "numjobs=128", "offset_increment=824m"] {
+        assert!(job.lines().any(|known| known == line), "{line}: {job}");
+    }
     assert!(text.machine.unwrap().text.contains("policy = \"fair\""));
     let published = &plan.published[0];
     assert_eq!(published.figure(9, 0, "write.bw_mib_s"), Some(31.8));
@@ -105,4 +105,74 @@ fn orders_are_drawn_and_repeat() {
     }
     let alone = order(&plan.all_baseline(), 0);
     assert!(alone.chunks(2).all(|pair| pair[0].seed != pair[1].seed));
+}
+
+const SMALL: &str = r#"[lab]
+name = "small"
+[job]
+ioengine = "null"
+size = "1m"
+rw = "read"
+"#;
+
+/// Parses a small lab file with these lines behind it, and returns its problems as lines.
+fn problems(text: &str) -> Vec<String> {
+    problems_of(&format!("{SMALL}{text}"), &[])
+}
+
+fn problems_of(text: &str, arguments: &[(String, String)]) -> Vec<String> {
+    let files = [
+        (
+            "f/m.toml",
+            r#"[[device]]
+names = ["*"]
+model = "constant"
+capacity_gib = 1
+[device.constant]
+latency_us = 100
+"#,
+        ),
+        (
+            "f/p.csv",
+            r#"# a list
+iodepth,plain_mib_s
+1,2
+9,8
+"#,
+        ),
+        (
+            "f/a.fio",
+            r#"[a]
+ioengine=null
+rw=read
+size=1m
+iodept=4
+"#,
+        ),
+    ];
+    let found = LabPlan::parse("f/lab.toml", text, arguments, &Files::new(&files));
+    let found = found.err().unwrap_or_default().into_iter();
+    found
+        .map(|one| {
+            let place = format!(
+                "{}:{}:{}",
+                one.origin.file, one.origin.line, one.origin.column
+            );
+            format!("{place}: {} | {}", one.message, one.hint)
+        })
+        .collect()
+}
+
+#[track_caller]
+fn check(text: &str, want: &[&str]) {
+    assert_eq!(problems(text), want, "{text}");
+}
+
+#[test]
+fn a_small_file_has_one_cell_and_no_judgement() {
+    check("", &[]);
+    let plan = LabPlan::parse("l.toml", SMALL, &[], &Files::new(&[])).unwrap();
+    assert_eq!((plan.cells.len(), plan.variants.len()), (1, 1));
+    assert_eq!(plan.comparisons(), 0);
+    assert_eq!(order(&plan, 3).len(), 1);
 }

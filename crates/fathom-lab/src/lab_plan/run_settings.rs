@@ -1,5 +1,6 @@
 //! Execution of each run, and its changes by cells and variants.
 
+use fathom_core::Nanos;
 use fathom_job::closest;
 
 /// Execution of each run.
@@ -11,12 +12,12 @@ pub struct RunSettings {
     pub cpus: Option<String>,
     /// Environment variables.
     pub env: Vec<(String, String)>,
-    /// Pause before each run, in seconds.
-    pub pause: f64,
+    /// Pause before each run.
+    pub pause: Nanos,
     /// Drops the page cache before each run.
     pub drop_caches: bool,
-    /// Duration after which a run counts as hung, in seconds.
-    pub timeout: Option<f64>,
+    /// Duration after which a run counts as hung.
+    pub timeout: Option<Nanos>,
     /// IOPS limit of the device by a control group.
     pub throttle_iops: Option<u64>,
     /// Commands before each run.
@@ -41,7 +42,7 @@ impl RunSettings {
         match key {
             "program" => self.program = Some(value.to_owned()),
             "cpus" => self.cpus = Some(value.to_owned()),
-            "pause" => self.pause = seconds(key, value)?,
+            "pause" => self.pause = duration(key, value)?,
             "drop_caches" => {
                 self.drop_caches = match value {
                     "true" => true,
@@ -49,7 +50,7 @@ impl RunSettings {
                     _ => return Err(bad(key, "`true` or `false`")),
                 }
             }
-            "timeout" => self.timeout = Some(seconds(key, value)?),
+            "timeout" => self.timeout = Some(duration(key, value)?),
             "throttle_iops" => {
                 let iops = value.parse().ok().filter(|iops| *iops > 0);
                 let iops = iops.ok_or_else(|| bad(key, "a whole number from 1"))?;
@@ -73,27 +74,36 @@ impl RunSettings {
     }
 }
 
-/// Returns a duration in seconds, written as a number or with a unit: `500ms`, `2s`, `5m`, `1h`.
-pub(crate) fn seconds_of(text: &str) -> Option<f64> {
+/// Returns a duration, written as seconds or with a unit: `500ms`, `2s`, `5m`, `1h`.
+pub(crate) fn duration_of(text: &str) -> Option<Nanos> {
     let text = text.trim();
     let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
     let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
-    let number: f64 = number.parse().ok()?;
-    let factor = match unit.trim() {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        "d" => 86_400.0,
+    let unit_ns: u64 = match unit.trim() {
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "" | "s" => SECOND_NS,
+        "m" | "min" => 60 * SECOND_NS,
+        "h" => 3600 * SECOND_NS,
+        "d" => 86_400 * SECOND_NS,
         _ => return None,
     };
-    let seconds = number * factor;
-    (seconds.is_finite() && seconds <= SECONDS_MAX).then_some(seconds)
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let whole: u64 = whole.parse().ok()?;
+    let digits = u32::try_from(fraction.len())
+        .ok()
+        .filter(|digits| *digits <= 9)?;
+    let fraction: u64 = fraction.parse().ok()?;
+    // Cannot overflow: below 10⁹ times below 10¹⁴.
+    let part = u128::from(fraction) * u128::from(unit_ns) / 10_u128.pow(digits);
+    let ns = whole
+        .checked_mul(unit_ns)?
+        .checked_add(u64::try_from(part).ok()?)?;
+    (ns <= DURATION_MAX.get()).then_some(Nanos::new(ns))
 }
 
-fn seconds(key: &str, value: &str) -> Result<f64, Unsettable> {
-    seconds_of(value).ok_or_else(|| bad(key, "a duration in seconds or with a unit, as `500ms`"))
+fn duration(key: &str, value: &str) -> Result<Nanos, Unsettable> {
+    duration_of(value).ok_or_else(|| bad(key, "a duration in seconds or with a unit, as `500ms`"))
 }
 
 fn bad(key: &str, wanted: &str) -> Unsettable {
@@ -127,8 +137,10 @@ const KEYS: [&str; 9] = [
     "after",
 ];
 
+const SECOND_NS: u64 = 1_000_000_000;
+
 /// Longest duration: 30 days.
-const SECONDS_MAX: f64 = 30.0 * 86_400.0;
+const DURATION_MAX: Nanos = Nanos::from_secs(30 * 86_400);
 
 #[cfg(test)]
 mod tests {
@@ -136,19 +148,21 @@ mod tests {
 
     #[test]
     fn durations_have_units() {
-        for (text, want) in [
-            ("0.5", Some(0.5)),
-            ("500ms", Some(0.5)),
-            ("2 s", Some(2.0)),
-            ("1.5m", Some(90.0)),
-            ("1h", Some(3600.0)),
+        for (text, want_ms) in [
+            ("0.5", Some(500)),
+            ("500ms", Some(500)),
+            ("2 s", Some(2_000)),
+            ("1.5m", Some(90_000)),
+            ("1h", Some(3_600_000)),
             ("31d", None),
             ("", None),
             ("-1", None),
             ("1x", None),
             ("1.2.3", None),
+            ("0.0000000001", None),
+            ("99999999999999999999d", None),
         ] {
-            assert_eq!(seconds_of(text), want, "{text}");
+            assert_eq!(duration_of(text), want_ms.map(Nanos::from_millis), "{text}");
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use fathom_virtual::{MachineChange, MachineModel};
+
 use super::{JobText, LabPlan, MachineSource, RunSettings, Service, Setting, Subject, Target};
 
 /// Everything that one run executes.
@@ -43,15 +45,20 @@ impl LabPlan {
             peak: Vec::new(),
             machine: self.machine.as_ref().map(|machine| MachineSource {
                 path: machine.path.clone(),
-                text: super::machine_with(machine, of(Target::Machine)),
+                text: machine_with(machine, of(Target::Machine)),
             }),
             run: self.run.clone(),
             services: self.services.clone(),
         };
+        let ramp = self.warm_up.map(|warm_up| {
+            let microseconds = warm_up.get() / 1_000;
+            Setting::of_job("ramp_time", &format!("{microseconds}us"))
+        });
         match &self.subject {
             Subject::Job(job) => {
-                let options: Vec<&Setting> = job.settings.iter().chain(of(Target::Job)).collect();
-                text.job = Some(job_with(job, &options, seed).text);
+                let settings = ramp.iter().chain(&job.settings).chain(of(Target::Job));
+                let settings: Vec<&Setting> = settings.collect();
+                text.job = Some(job_with(job, &settings, Some(seed)).text);
             }
             Subject::Peak(arguments) => {
                 for setting in arguments.iter().chain(of(Target::Peak)) {
@@ -67,6 +74,7 @@ impl LabPlan {
             for setting in of(Target::Service(service.name.clone())) {
                 replace(&mut service.arguments, &setting.key, &setting.value);
             }
+            *service = service.with_arguments();
         }
         text
     }
@@ -104,14 +112,11 @@ impl JobFile {
         self.lines.push(origin);
     }
 
-    fn push_settings(&mut self, settings: &[&Setting], seed: u64) {
-        self.push(
-            &format!("randseed={seed}"),
-            LineOrigin::Setting {
-                key: 0..0,
-                value: 0..0,
-            },
-        );
+    fn push_settings(&mut self, settings: &[&Setting], seed: Option<u64>) {
+        if let Some(seed) = seed {
+            let setting = Setting::of_job("randseed", &seed.to_string());
+            self.push(&format!("randseed={seed}"), setting.origin());
+        }
         for (at, setting) in settings.iter().enumerate() {
             let is_replaced = |later: &&Setting| later.key == setting.key;
             if !settings[at + 1..].iter().any(is_replaced) {
@@ -124,7 +129,7 @@ impl JobFile {
 
 /// Returns a job file in which every job has these options: they stand at the end of its section,
 /// where they replace earlier ones.
-pub(crate) fn job_with(job: &JobText, settings: &[&Setting], seed: u64) -> JobFile {
+pub(crate) fn job_with(job: &JobText, settings: &[&Setting], seed: Option<u64>) -> JobFile {
     // An option replaces an earlier one, but for `filename`, which adds to it.
     let names_files = settings.iter().any(|setting| setting.key == FILENAME);
     let mut file = JobFile {
@@ -161,6 +166,25 @@ fn replace(arguments: &mut Vec<(String, String)>, key: &str, value: &str) {
 /// The one option that adds to its earlier value.
 const FILENAME: &str = "filename";
 
+/// Returns the text of a machine file with these settings.
+///
+/// # Panics
+/// If the machine cannot have them: the reader of the lab file refuses such settings.
+fn machine_with<'a>(machine: &MachineSource, of: impl Iterator<Item = &'a Setting>) -> String {
+    let changes: Vec<_> = of
+        .map(|setting| MachineChange {
+            key: setting.key.clone(),
+            literal: setting.literal.clone(),
+            origin: fathom_job::Origin::default(),
+        })
+        .collect();
+    if changes.is_empty() {
+        return machine.text.clone();
+    }
+    let changed = MachineModel::changed_text(&machine.path, &machine.text, &changes);
+    changed.expect("the reader of the lab file tried each change")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,17 +196,10 @@ mod tests {
             text: text.into(),
             settings: Vec::new(),
         };
-        let setting = |(key, value): &(&str, &str)| Setting {
-            target: Target::Job,
-            key: (*key).into(),
-            value: (*value).into(),
-            literal: String::new(),
-            span: 0..0,
-            key_span: 0..0,
-        };
+        let setting = |(key, value): &(&str, &str)| Setting::of_job(key, value);
         let settings: Vec<Setting> = options.iter().map(setting).collect();
         let settings: Vec<&Setting> = settings.iter().collect();
-        assert_eq!(job_with(&job, &settings, 7).text, want);
+        assert_eq!(job_with(&job, &settings, Some(7)).text, want);
     }
 
     #[test]

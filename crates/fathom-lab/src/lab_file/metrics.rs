@@ -1,0 +1,138 @@
+//! Names of metrics, and conditions on them.
+
+use std::ops::Range;
+
+use fathom_job::closest;
+use fathom_record::{METRICS, MetricName};
+
+use super::judge::share_of;
+use super::reader::Reader;
+use crate::lab_plan::{Limit, SearchCondition, Service};
+
+/// Returns the metric of this name; notes one that does not exist.
+pub(super) fn read(reader: &Reader<'_>, name: &str, span: &Range<usize>) -> Option<MetricName> {
+    match MetricName::parse(name) {
+        Ok(metric) => Some(metric),
+        Err(error) => {
+            let hint = match near(name, &error.candidates) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if error.candidates.is_empty() => "see docs/LAB.md".to_owned(),
+                None => format!("one of: {}", error.candidates.join(", ")),
+            };
+            reader.refuse(span, error.message, hint);
+            None
+        }
+    }
+}
+
+/// Returns the name that was meant, of the part that is unknown.
+fn near(name: &str, candidates: &[&'static str]) -> Option<String> {
+    let rest = name.rsplit_once('/').map_or(name, |(_, rest)| rest);
+    let Some((direction, metric)) = rest.split_once('.') else {
+        let known = METRICS.iter().map(|metric| metric.name);
+        return closest(rest, known).map(|metric| format!("read.{metric}"));
+    };
+    if let Some(near) = closest(direction, candidates.iter().copied()) {
+        return Some(format!("{near}.{metric}"));
+    }
+    closest(metric, candidates.iter().copied()).map(|near| format!("{direction}.{near}"))
+}
+
+/// Checks a metric that is only shown: also a number of a service, as in `target.buffers`.
+pub(super) fn check_shown(
+    reader: &Reader<'_>,
+    services: &[Service],
+    name: &str,
+    span: &Range<usize>,
+) {
+    let of_service = |service: &Service| {
+        let rest = name.strip_prefix(service.name.as_str());
+        service.stats.is_some() && rest.is_some_and(|rest| rest.starts_with('.'))
+    };
+    if !services.iter().any(of_service) {
+        read(reader, name, span);
+    }
+}
+
+/// Returns a condition such as `read.resp_p99 <= 1ms` or `read.iops >= 99% of asked`.
+pub(super) fn condition(
+    reader: &Reader<'_>,
+    text: &str,
+    span: &Range<usize>,
+) -> Option<SearchCondition> {
+    let sides = text.split_once("<=").map(|sides| (sides, true));
+    let sides = sides.or_else(|| text.split_once(">=").map(|sides| (sides, false)));
+    let Some(((metric, limit), at_most)) = sides else {
+        let why = format!("`{text}` is no condition: it has neither `<=` nor `>=`");
+        reader.refuse(span, why, "write it as in `read.resp_p99 <= 1ms`");
+        return None;
+    };
+    let metric = read(reader, metric.trim(), span)?;
+    let Some(limit) = limit_of(limit.trim(), &metric) else {
+        let why = format!("`{}` is no limit of `{metric}`", limit.trim());
+        let hint = match metric.row.unit {
+            "ns" => "write a duration, as `1ms`, or a share, as `99% of asked`",
+            _ => "write a number, or a share, as `99% of asked`",
+        };
+        reader.refuse(span, why, hint);
+        return None;
+    };
+    Some(SearchCondition {
+        text: text.trim().to_owned(),
+        metric: metric.to_string(),
+        at_most,
+        limit,
+    })
+}
+
+/// Returns a limit in the unit in which the metric is stored.
+fn limit_of(text: &str, metric: &MetricName) -> Option<Limit> {
+    if let Some(share) = text.strip_suffix("of asked") {
+        return share_of(share).map(Limit::OfAsked);
+    }
+    let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
+    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
+    let number: f64 = number.parse().ok()?;
+    let factor = match (metric.row.unit, unit.trim()) {
+        ("ns", "us" | "µs") => 1e3,
+        ("ns", "ms") => 1e6,
+        ("ns", "s") => 1e9,
+        (_, "") => 1.0 / metric.in_unit(1.0),
+        ("ns", "ns") => 1.0,
+        ("ns", _) => return None,
+        (_, "k") => 1e3,
+        (_, "m") => 1e6,
+        (_, "g") => 1e9,
+        _ => return None,
+    };
+    let value = number * factor;
+    value.is_finite().then_some(Limit::Value(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_have_units() {
+        let limit = |text, metric| limit_of(text, &MetricName::parse(metric).unwrap());
+        assert_eq!(limit("1ms", "read.resp_p99"), Some(Limit::Value(1e6)));
+        assert_eq!(limit("20 us", "read.resp_p99"), Some(Limit::Value(2e4)));
+        assert_eq!(limit("10k", "read.iops"), Some(Limit::Value(1e4)));
+        assert_eq!(
+            limit("99% of asked", "read.iops"),
+            Some(Limit::OfAsked(0.99))
+        );
+        assert_eq!(limit("1ms", "read.iops"), None);
+        assert_eq!(limit("5k", "read.resp_p99"), None);
+        assert_eq!(limit("", "read.iops"), None);
+    }
+
+    #[test]
+    fn the_unknown_part_is_mended() {
+        let mended = |name| near(name, &MetricName::parse(name).unwrap_err().candidates);
+        assert_eq!(mended("write.bww").as_deref(), Some("write.bw"));
+        assert_eq!(mended("wrote.bw").as_deref(), Some("write.bw"));
+        assert_eq!(mended("iops").as_deref(), Some("read.iops"));
+    }
+}

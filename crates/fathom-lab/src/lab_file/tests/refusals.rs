@@ -1,0 +1,243 @@
+//! Lab files that are refused: place, reason and remedy.
+
+use super::{Files, check, problems, problems_of};
+use crate::LabPlan;
+
+#[test]
+fn problems_are_found_all_at_once() {
+    check(
+        r#"[axes]
+bs = ["4k", "4q"]
+iodept = [1, 2]
+[variants]
+a = {}
+b = { job = { rw = "wriet" } }
+[judge]
+baseline = "c"
+metrics = { "write.bww" = "2%", "read.iops" = 0 }
+reapeats = 1
+[run]
+cpu = "0"
+"#,
+        &[
+            "f/lab.toml:8:13: `q` is not a unit | use k, m, g, t or p (powers of 1024 with \
+             kb_base=1024), or no unit",
+            "f/lab.toml:9:1: unknown option `iodept` | did you mean `iodepth`?",
+            "f/lab.toml:12:20: `wriet` is not a value of `rw` | did you mean `write`? available: \
+             read, write, trim, rw, readwrite, randread, randwrite, randtrim, randrw, \
+             trimwrite, randtrimwrite",
+            "f/lab.toml:14:12: there is no variant `c` | variants here: a, b",
+            "f/lab.toml:15:13: `write.bww`: no metric `bww` | did you mean `write.bw`?",
+            "f/lab.toml:15:47: the tolerance of `read.iops` is 0: nothing could ever be the same \
+             | name the change that is too small to matter, as `\"2%\"`",
+            "f/lab.toml:16:1: unknown key `reapeats` in `judge` | did you mean `repeats`?",
+            "f/lab.toml:18:1: unknown key `cpu` in `run` | did you mean `cpus`?",
+        ],
+    );
+}
+
+#[test]
+fn lists_cells_and_variants_are_checked() {
+    check(
+        r#"[[axes.together]]
+bs = ["4k", "8k"]
+iodepth = [1, 2, 4]
+"#,
+        &[
+            "f/lab.toml:9:11: `bs` has 2 values and `iodepth` has 3: lists that advance together \
+           have the same length | give both the same number of values",
+        ],
+    );
+    let long: Vec<String> = (1..=400).map(|depth| depth.to_string()).collect();
+    let long = long.join(", ");
+    check(
+        &format!(
+            r#"[axes]
+iodepth = [{long}]
+rate_iops = [{long}]
+"#
+        ),
+        &[
+            "f/lab.toml:7:1: the axes have 160000 cells, and the limit is 100000 | shorten the \
+           axes, or let lists advance together",
+        ],
+    );
+    check(
+        r#"[axes]
+blocksize = ["4k"]
+[variants]
+a = {}
+b = { bs = "8k" }
+[judge]
+baseline = "a"
+"#,
+        &["f/lab.toml:11:12: `bs` is set by an axis and by the variant `b` | keep one of them"],
+    );
+    check(
+        r#"[variants]
+a = {}
+b = { rw = "read" }
+[judge]
+baseline = "a"
+"#,
+        &[
+            "f/lab.toml:9:1: variant `b` runs the same as `a`: it changes nothing | change a \
+             value, or remove it; `--a-a` compares runs that are the same",
+        ],
+    );
+    check(
+        r#"[variants]
+a = {}
+b = { machine = { "device.queue.policy" = "fair" } }
+[judge]
+baseline = "a"
+"#,
+        &[
+            "f/lab.toml:9:43: a machine is changed, and `[lab]` names no machine file | add \
+           `machine = \"MACHINE.toml\"` to `[lab]`",
+        ],
+    );
+}
+
+#[test]
+fn repeats_that_prove_nothing_are_refused() {
+    check(
+        r#"[axes]
+iodepth = [1, 2, 4, 8]
+[variants]
+a = {}
+b = { bs = "8k" }
+[judge]
+baseline = "a"
+metrics = { "read.iops" = "2%", "read.clat_p99" = "1%" }
+repeats = { min = 7 }
+"#,
+        &[
+            "f/lab.toml:14:51: the tolerance of `read.clat_p99` is below a bucket of the \
+             histogram, 1.6 %: smaller changes of a percentile are not measured | write `\"2%\"` \
+             or more",
+            "f/lab.toml:15:11: 7 repeats prove nothing: with 8 comparisons no difference could \
+             reach p = 0.05 | set `repeats = { min = 9 }`, or compare less",
+        ],
+    );
+}
+
+#[test]
+fn published_files_have_the_columns() {
+    check(
+        r#"[axes]
+iodepth = [1, 2]
+[[published]]
+file = "p.csv"
+keys = { iodpth = "iodepth" }
+columns = [{ metric = "read.bw", column = "plain_mib" }]
+[[published]]
+file = "q.csv"
+columns = []
+"#,
+        &[
+            "f/lab.toml:11:19: there is no axis `iodpth` | did you mean `iodepth`?",
+            "f/lab.toml:12:43: f/p.csv has no column `plain_mib` | did you mean `plain_mib_s`?",
+            "f/lab.toml:14:8: cannot read f/q.csv: No such file or directory (os error 2) | name \
+             it relative to the lab file",
+            "f/lab.toml:15:11: `columns` must be tables: `[[published.columns]]` | see docs/LAB.md",
+        ],
+    );
+}
+
+#[test]
+fn values_to_ask_for_are_named() {
+    let text = r#"[lab]
+name = "a"
+ask = { DEV = "a drive, only read" }
+writes = ["${DEV}"]
+[job]
+ioengine = "null"
+filename = "${DEV}"
+size = "1m"
+"#;
+    let missing = "f/lab.toml:3:9: `DEV` is missing: a drive, only read | give it behind the file, \
+                   as `fathom lab f/lab.toml DEV=VALUE`";
+    assert_eq!(problems_of(text, &[]), [missing]);
+    let argument = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let arguments = [argument("DEV", "/dev/x")];
+    let plan = LabPlan::parse("l.toml", text, &arguments, &Files::new(&[])).unwrap();
+    assert_eq!(plan.writes, ["/dev/x"]);
+    let job = plan.run_of(0, 0, 1).job.unwrap();
+    assert!(job.contains("filename=/dev/x\n"), "{job}");
+    let found = problems_of(
+        text,
+        &[argument("DEV", "/dev/x"), argument("DVE", "/dev/y")],
+    );
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("`DVE=` was given"), "{found:?}");
+}
+
+#[test]
+fn names_are_text_and_control_characters_are_none() {
+    for name in ["</script><script>", "'; drop table run", "ä b"] {
+        check(
+            &format!("[variants]\n\"{name}\" = {{ bs = \"8k\" }}\n"),
+            &[],
+        );
+    }
+    let found = problems(
+        r#"[variants]
+"a\u001b[2J" = { bs = "8k" }
+"#,
+    );
+    assert!(
+        found[0].contains("a name contains the control character '\\u{1b}'"),
+        "{found:?}"
+    );
+    let long = "x".repeat(10_000);
+    let found = problems(&format!("[variants]\n{long} = {{ bs = \"8k\" }}\n"));
+    assert!(
+        found[0].contains("a name is 10000 characters long, and the limit is 100"),
+        "{found:?}"
+    );
+    let found = problems(
+        r#"[variants]
+a = { bs = "8k\nfilename=/dev/sda" }
+"#,
+    );
+    assert!(
+        found[0].contains("a value contains the control character"),
+        "{found:?}"
+    );
+    let found = problems(
+        r#"[variants]
+a = { "bs=8k\nfilename" = 1 }
+"#,
+    );
+    assert!(found[0].contains("is no option"), "{found:?}");
+}
+
+#[test]
+fn problems_of_a_job_file_have_its_place() {
+    let text = r#"[lab]
+name = "a"
+[job]
+file = "a.fio"
+[axes]
+iodepth = [1, 2]
+"#;
+    assert_eq!(
+        problems_of(text, &[]),
+        ["f/a.fio:5:1: unknown option `iodept` | did you mean `iodepth`?"]
+    );
+}
+#[test]
+fn bad_options_have_the_place_of_key_or_value() {
+    check(
+        r#"[axes]
+bs = ["4k", "4q"]
+iodept = [1, 2]
+"#,
+        &[
+            "f/lab.toml:8:13: `q` is not a unit | use k, m, g, t or p (powers of 1024 with \
+             kb_base=1024), or no unit",
+            "f/lab.toml:9:1: unknown option `iodept` | did you mean `iodepth`?",
+        ],
+    );
+}
