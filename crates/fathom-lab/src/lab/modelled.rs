@@ -148,7 +148,7 @@ impl<'a> Modelled<'a> {
             };
             let ran = simulate_quietly(&plan, &machine, self.stops);
             let ran_ms = ran.map_or(0, |record| record.elapsed_ms);
-            Nanos::new(ran_ms * 1_000_000 + pause(&text))
+            Nanos::new(ran_ms * 1_000_000 + text.run.pause.get())
         })
     }
 
@@ -176,16 +176,6 @@ impl<'a> Modelled<'a> {
             }
         }
     }
-}
-
-/// Returns the pause before each run, ns.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "not negative; far below 584 years, and saturates"
-)]
-fn pause(text: &RunText) -> u64 {
-    (text.run.pause * 1e9) as u64
 }
 
 /// Environment in which the file of a run is its text.
