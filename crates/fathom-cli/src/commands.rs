@@ -8,6 +8,7 @@ use fathom_job::Dialect;
 
 use crate::completions::{self, CompletionsArguments};
 use crate::exit::ProgramEnd;
+use crate::history::{self, HistoryArguments};
 use crate::lint;
 use crate::log::{self, LogArguments};
 use crate::manual::{self, ManArguments};
@@ -73,6 +74,8 @@ enum FathomCommand {
     Trace(TraceArguments),
     /// Convert I/O logs
     Log(LogArguments),
+    /// List, query, import and export the runs that are kept on this machine
+    History(HistoryArguments),
     /// Serve block devices over NVMe/TCP
     Target(Box<TargetArguments>),
     /// Micro-benchmark the completion list, the tag set and the generation map
@@ -142,6 +145,7 @@ fn execute(command: FathomCommand, words: &[OsString]) -> ProgramEnd {
         FathomCommand::Table(arguments) => table::run(&arguments),
         FathomCommand::Trace(arguments) => trace::run(&arguments),
         FathomCommand::Log(arguments) => log::run(&arguments),
+        FathomCommand::History(arguments) => history::run(&arguments),
         FathomCommand::Target(arguments) => target::run(&arguments),
         FathomCommand::Micro(arguments) => micro::run(&arguments),
         FathomCommand::Completions(arguments) => completions::run(&arguments),

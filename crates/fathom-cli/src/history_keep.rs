@@ -1,7 +1,7 @@
 //! A run of `fathom run` in the history.
 
 #[cfg(feature = "history")]
-pub(crate) use kept::HistoryKeeper;
+pub(crate) use kept::{HistoryKeeper, with_its_hint};
 #[cfg(not(feature = "history"))]
 pub(crate) use missing::HistoryKeeper;
 

@@ -10,7 +10,10 @@ mod environment;
 mod exit;
 mod external_requests;
 mod failure;
+mod history;
 mod history_keep;
+#[cfg(feature = "history")]
+mod history_text;
 mod keep;
 mod latency_profile;
 mod layout_bar;
@@ -25,6 +28,7 @@ mod peak_against;
 mod peak_arguments;
 mod report;
 mod run_command;
+mod saved_runs;
 mod self_test;
 mod simulate;
 mod status;

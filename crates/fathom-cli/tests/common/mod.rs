@@ -71,6 +71,10 @@ impl Folder {
             .current_dir(&self.0)
             .stdin(Stdio::null());
         command.env_remove("RUST_BACKTRACE");
+        // No test adds to the history of its user.
+        command
+            .env_remove("FATHOM_HISTORY")
+            .env("XDG_DATA_HOME", self.0.join("data"));
         command
     }
 }

@@ -20,6 +20,8 @@ pub enum HistoryProblem {
     NoPlace,
     /// There is no history.
     Missing,
+    /// There is a file already where a copy is to be.
+    Exists,
     /// The file or its directory cannot be created or read.
     Folder(io::Error),
     /// The file is not a SQLite database.
@@ -77,7 +79,7 @@ impl HistoryError {
                 "name another file in FATHOM_HISTORY; this one was not changed"
             }
             HistoryProblem::Newer(_) => "use that version of fathom; the file was not changed",
-            HistoryProblem::Older(_) => "migrate it with `fathom history list`; a copy is kept",
+            HistoryProblem::Older(_) => "open it for writing once: it is copied, then migrated",
             HistoryProblem::ReadOnly => "make file and directory writable, or set FATHOM_HISTORY",
             HistoryProblem::Locked => "wait for the other process, and try again",
             HistoryProblem::Full => "free some space, or run `fathom history prune`",
@@ -131,6 +133,7 @@ impl fmt::Display for HistoryProblem {
         match self {
             Self::NoPlace => f.write_str("no place"),
             Self::Missing => f.write_str("there is no history"),
+            Self::Exists => f.write_str("there is such a file already"),
             Self::Folder(error) => error.fmt(f),
             Self::NotADatabase => f.write_str("not a SQLite database, or a truncated one"),
             Self::OfAnotherProgram => f.write_str("a database of another program"),
@@ -152,12 +155,5 @@ impl fmt::Display for HistoryProblem {
     }
 }
 
-impl std::error::Error for HistoryError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.problem {
-            HistoryProblem::Folder(error) => Some(error),
-            HistoryProblem::Sqlite(error) => Some(error),
-            _ => None,
-        }
-    }
-}
+// The cause is part of the message.
+impl std::error::Error for HistoryError {}

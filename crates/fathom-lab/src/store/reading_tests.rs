@@ -165,7 +165,7 @@ fn a_backup_is_a_history_and_replaces_nothing() {
             .backup(&copy)
             .unwrap_err()
             .to_string()
-            .contains("exists")
+            .contains("already")
     );
     let nowhere = history.backup(&folder.file("no/folder.db"));
     assert!(nowhere.is_err());

@@ -31,8 +31,7 @@ impl History {
     /// As [`open`](Self::open), or there is a file of that name.
     pub fn backup(&self, to: &Path) -> Result<(), HistoryError> {
         if to.exists() {
-            let exists = std::io::ErrorKind::AlreadyExists.into();
-            return Err(HistoryError::new(to, HistoryProblem::Folder(exists)));
+            return Err(HistoryError::new(to, HistoryProblem::Exists));
         }
         let Some(name) = to.to_str() else {
             let why = std::io::Error::other("not a name in UTF-8");
@@ -86,8 +85,13 @@ impl History {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn add_imported(&mut self, run: &ImportedRun) -> Result<Option<RunId>, HistoryError> {
+        // Labels are the user's, not the run's.
         let of_content = || {
-            let content = exported::to_value(None, run.begun_ms, &run.run).to_string();
+            let untagged = FinishedRun {
+                tags: Vec::new(),
+                ..run.run.clone()
+            };
+            let content = exported::to_value(None, run.begun_ms, &untagged).to_string();
             sha256(content.as_bytes())[..UUID_DIGITS].to_owned()
         };
         let uuid = run.uuid.clone().unwrap_or_else(of_content);

@@ -1,0 +1,216 @@
+//! Subcommands of `fathom history`.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use fathom_host::output_file::{OutputFile, Stop};
+use fathom_lab::{
+    History, HistoryError, HistoryProblem, ImportedRun, Prune, RunId, RunSelection, default_path,
+};
+use fathom_sys::clock;
+use serde_json::{Map, Value};
+
+use super::{HistoryArguments, HistoryCommand, ListArguments, SelectArguments};
+use crate::exit::ProgramEnd;
+use crate::history_keep::with_its_hint;
+use crate::history_text;
+use crate::output::{self, Data, StandardStream};
+use crate::saved_runs;
+
+/// Runs the subcommand.
+pub(super) fn run(arguments: &HistoryArguments) -> ProgramEnd {
+    let list = HistoryCommand::List(arguments.list.clone());
+    match execute(arguments.command.as_ref().unwrap_or(&list)) {
+        Ok(()) => ProgramEnd::Printed,
+        Err(error) => {
+            output::print(StandardStream::Error, &format!("fathom: {error:#}\n"));
+            ProgramEnd::Refused
+        }
+    }
+}
+
+fn execute(command: &HistoryCommand) -> Result<()> {
+    match command {
+        HistoryCommand::List(list) => print(&listed(list)?),
+        HistoryCommand::Show { run, json, record } => print(&shown(*run, *json, *record)?),
+        HistoryCommand::Sql { query, json } => print(&answered(query, *json)?),
+        HistoryCommand::Import { files, tags } => import(files, tags),
+        HistoryCommand::Export { output, select } => export(output.as_deref(), select),
+        HistoryCommand::Prune {
+            older_than,
+            records_only,
+            dry_run,
+        } => {
+            let age_ms = u64::from(*older_than) * 86_400_000;
+            prune(&Prune {
+                before_ms: clock::wall_ms().saturating_sub(age_ms),
+                records_only: *records_only,
+                dry_run: *dry_run,
+            })
+        }
+        HistoryCommand::Backup { file } => reader()?.backup(file).map_err(with_its_hint),
+    }
+}
+
+fn print(text: &str) -> Result<()> {
+    Data::Stdout.add(text)
+}
+
+/// Opens the history for reading; an older one is migrated first.
+fn reader() -> Result<History> {
+    let path = default_path(&|name| std::env::var_os(name)).map_err(with_its_hint)?;
+    match History::open_read_only(&path) {
+        Err(error) if matches!(error.problem(), HistoryProblem::Older(_)) => writer(),
+        opened => opened.map_err(with_its_hint),
+    }
+}
+
+fn writer() -> Result<History> {
+    let path = default_path(&|name| std::env::var_os(name)).map_err(with_its_hint)?;
+    let history = History::open(&path).map_err(with_its_hint)?;
+    for note in history.notes() {
+        output::print(StandardStream::Error, &format!("fathom: note: {note}\n"));
+    }
+    Ok(history)
+}
+
+fn selection(select: &SelectArguments, last: u32) -> RunSelection {
+    RunSelection {
+        lab: select.lab.clone(),
+        tags: select.tags.clone(),
+        last,
+        ..RunSelection::default()
+    }
+}
+
+fn listed(list: &ListArguments) -> Result<String> {
+    let history = reader()?;
+    let rows = history
+        .list(&selection(&list.select, list.last))
+        .map_err(with_its_hint)?;
+    if list.json {
+        let rows: Vec<Value> = rows.iter().map(history_text::json).collect();
+        return Ok(serde_json::to_string_pretty(&rows)? + "\n");
+    }
+    let mut measured = Vec::new();
+    for row in rows {
+        let measures = history.measures_of_run(row.id).map_err(with_its_hint)?;
+        measured.push((row, measures));
+    }
+    Ok(history_text::list(&measured))
+}
+
+fn shown(run: i64, json: bool, record: bool) -> Result<String> {
+    let history = reader()?;
+    let row = history.show(RunId(run)).map_err(with_its_hint)?;
+    if record {
+        let record = history.record_of(row.id).map_err(with_its_hint)?;
+        return Ok(record.with_context(|| format!("history: run {run} has no record"))? + "\n");
+    }
+    let measures = history.measures_of_run(row.id).map_err(with_its_hint)?;
+    if !json {
+        return Ok(history_text::show(&row, &measures));
+    }
+    let mut value = history_text::json(&row);
+    value["measures"] = measures.iter().map(history_text::measure_json).collect();
+    Ok(serde_json::to_string_pretty(&value)? + "\n")
+}
+
+fn answered(query: &str, json: bool) -> Result<String> {
+    let answer = reader()?.sql(query).map_err(with_its_hint)?;
+    if !json {
+        return Ok(history_text::answer(&answer));
+    }
+    let rows = answer.rows.into_iter().map(|row| {
+        let pairs = answer.columns.iter().cloned().zip(row);
+        Value::Object(pairs.collect::<Map<_, _>>())
+    });
+    Ok(serde_json::to_string_pretty(&rows.collect::<Vec<_>>())? + "\n")
+}
+
+fn import(files: &[std::path::PathBuf], tags: &[(String, String)]) -> Result<()> {
+    // All of them are read before the first one is added.
+    let mut runs: Vec<(String, ImportedRun)> = Vec::new();
+    for file in files {
+        runs.extend(saved_runs::read(file)?);
+    }
+    let mut history = writer()?;
+    let (mut added, mut known) = (0_u64, 0_u64);
+    for (file, mut run) in runs {
+        for note in &run.notes {
+            output::print(
+                StandardStream::Error,
+                &format!("fathom: {file}: note: {note}\n"),
+            );
+        }
+        run.run.tags.extend(tags.iter().cloned());
+        match history.add_imported(&run).map_err(with_its_hint)? {
+            Some(_) => added += 1,
+            None => known += 1,
+        }
+    }
+    let known = match known {
+        0 => String::new(),
+        known => format!("; {known} were there already"),
+    };
+    output::print(
+        StandardStream::Error,
+        &format!("fathom: {added} runs added{known}\n"),
+    );
+    Ok(())
+}
+
+fn export(to: Option<&Path>, select: &SelectArguments) -> Result<()> {
+    let history = reader()?;
+    let all = selection(select, 0);
+    let Some(path) = to else {
+        return history
+            .export(&all, |run| {
+                print(&format!("{run}\n")).map_err(ExportError::Output)
+            })
+            .map_err(ExportError::told);
+    };
+    let failed = |error: std::io::Error| {
+        ExportError::Output(anyhow::Error::new(error).context(path.display().to_string()))
+    };
+    let mut file =
+        OutputFile::create(path, &Stop::never()).with_context(|| path.display().to_string())?;
+    history
+        .export(&all, |run| writeln!(file, "{run}").map_err(failed))
+        .map_err(ExportError::told)?;
+    file.finish().with_context(|| path.display().to_string())
+}
+
+/// Failure of an export: of the history, or of the output.
+enum ExportError {
+    History(HistoryError),
+    Output(anyhow::Error),
+}
+
+impl ExportError {
+    fn told(self) -> anyhow::Error {
+        match self {
+            Self::History(error) => with_its_hint(error),
+            Self::Output(error) => error,
+        }
+    }
+}
+
+impl From<HistoryError> for ExportError {
+    fn from(error: HistoryError) -> Self {
+        Self::History(error)
+    }
+}
+
+fn prune(prune: &Prune) -> Result<()> {
+    let count = writer()?.prune(prune).map_err(with_its_hint)?;
+    let what = match (prune.records_only, prune.dry_run) {
+        (true, true) => "records of runs would be removed",
+        (true, false) => "records of runs removed",
+        (false, true) => "runs would be removed",
+        (false, false) => "runs removed",
+    };
+    output::print(StandardStream::Error, &format!("fathom: {count} {what}\n"));
+    Ok(())
+}

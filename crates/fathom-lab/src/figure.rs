@@ -1,0 +1,124 @@
+//! Figures for people, and the table in which they stand.
+
+/// Formats a value with its unit: `52.4 MiB/s`, `1.21 ms`, `12500 1/s`.
+#[must_use]
+pub fn figure(value: f64, unit: &str) -> String {
+    let steps: &[(f64, &str)] = match unit {
+        "B/s" => &[
+            (1_073_741_824.0, "GiB/s"),
+            (1_048_576.0, "MiB/s"),
+            (1024.0, "KiB/s"),
+            (0.0, "B/s"),
+        ],
+        "ns" => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (0.0, "ns")],
+        _ => return format!("{} {unit}", digits(value)),
+    };
+    let step = steps.iter().find(|(size, _)| value.abs() >= *size);
+    let (size, symbol) = *step.unwrap_or(&(0.0, unit));
+    format!("{} {symbol}", digits(value / size.max(1.0)))
+}
+
+/// Formats a ratio as a change: `+3.1 %`, or `×12.5` if it is far.
+#[must_use]
+pub fn change(ratio: f64) -> String {
+    match ratio {
+        0.1..10.0 => format!("{:+.1} %", (ratio - 1.0) * 100.0),
+        _ => format!("×{}", digits(ratio)),
+    }
+}
+
+/// Aligns rows in columns: text to the left, and to the right the columns whose heading begins with
+/// a blank. Control characters, which could rule the terminal, are written out.
+#[must_use]
+pub fn aligned(rows: &[Vec<String>]) -> String {
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| row.iter().map(|cell| printable(cell)).collect())
+        .collect();
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |at: usize| {
+        let cells = rows.iter().filter_map(|row: &Vec<String>| row.get(at));
+        cells
+            .map(|cell| cell.trim().chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let is_right = |at: usize| {
+        let heading = rows.first().and_then(|row| row.get(at));
+        heading.is_some_and(|heading| heading.starts_with(' '))
+    };
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().enumerate().map(|(at, cell)| {
+            let (cell, width) = (cell.trim(), widths[at]);
+            match is_right(at) {
+                true => format!("{cell:>width$}"),
+                false => format!("{cell:<width$}"),
+            }
+        });
+        let line = cells.collect::<Vec<_>>().join("  ");
+        format!("{}\n", line.trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+/// Writes out control characters.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for one in text.chars() {
+        match one.is_control() {
+            true => out.extend(one.escape_default()),
+            false => out.push(one),
+        }
+    }
+    out
+}
+
+/// Cuts a text that is too long for a table.
+#[must_use]
+pub fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    kept + "…"
+}
+
+/// Formats a number with three significant digits, or all of its integer part.
+fn digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        0.0 => 0,
+        100.0.. => 0,
+        10.0.. => 1,
+        1.0.. => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_three_digits_and_a_unit() {
+        assert_eq!(figure(54_945_382.4, "B/s"), "52.4 MiB/s");
+        assert_eq!(figure(12.0, "B/s"), "12.0 B/s");
+        assert_eq!(figure(1_214_000.0, "ns"), "1.21 ms");
+        assert_eq!(figure(0.0, "ns"), "0 ns");
+        assert_eq!(figure(12_500.4, "1/s"), "12500 1/s");
+        assert_eq!(change(1.031), "+3.1 %");
+        assert_eq!(change(0.97), "-3.0 %");
+        assert_eq!(change(12.5), "×12.5");
+    }
+
+    #[test]
+    fn columns_are_aligned_and_harmless() {
+        let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+        let rows = [row(["a", " n", "b"]), row(["long", "1", "x\u{1b}[2J\n"])];
+        assert_eq!(aligned(&rows), "a     n  b\nlong  1  x\\u{1b}[2J\\n\n");
+        assert_eq!(aligned(&[]), "");
+        assert_eq!(shortened("abcdef", 4), "abc…");
+    }
+}
