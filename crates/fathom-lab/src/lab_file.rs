@@ -26,6 +26,7 @@ mod metrics;
 mod names;
 mod published;
 mod reader;
+mod rehearsal;
 mod run;
 mod settings;
 mod subject;

@@ -6,8 +6,11 @@
 //!       variants ┘
 //! ```
 
+mod cost;
+mod job_plan;
 mod judging;
 mod loads;
+mod overview;
 mod run_settings;
 mod run_text;
 mod service;
@@ -16,6 +19,8 @@ use std::ops::Range;
 
 use fathom_core::Nanos;
 
+pub(crate) use cost::writes;
+pub(crate) use job_plan::job_plan;
 pub use judging::{
     Judge, JudgedMetric, Published, PublishedColumn, PublishedFigure, Repeats, Stop,
 };

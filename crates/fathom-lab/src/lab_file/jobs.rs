@@ -1,14 +1,14 @@
 //! Trial of the jobs: the job language reads what the runs will be given.
 
 use std::collections::BTreeSet;
-use std::io;
 
-use fathom_core::EngineInfo;
-use fathom_job::{Dialect, Environment, Origin, Severity, parse};
+use fathom_job::{Diagnostic, Job, Origin, Severity, file_names};
 use fathom_toml::{TomlProblem, TomlProblemKind};
 
 use super::reader::Reader;
-use crate::lab_plan::{JobFile, JobText, LabPlan, LineOrigin, Setting, Subject, Target, job_with};
+use crate::lab_plan::{
+    JobFile, JobText, LabPlan, LineOrigin, Setting, Subject, Target, job_plan, job_with, writes,
+};
 
 /// Notes everything that the job language refuses, at its place in the lab file.
 ///
@@ -21,7 +21,7 @@ pub(super) fn check(reader: &Reader<'_>, plan: &LabPlan) {
     };
     let mut told = BTreeSet::new();
     for settings in trials(plan) {
-        for problem in problems(reader, job, &settings) {
+        for problem in problems(reader, plan, job, &settings) {
             let place = (problem.origin.file.clone(), problem.origin.line);
             if told.insert((place, problem.message.clone())) {
                 reader.source.push(problem);
@@ -49,32 +49,63 @@ pub(super) fn trials(plan: &LabPlan) -> Vec<Vec<&Setting>> {
 }
 
 /// Returns the errors of the job file of one run.
-fn problems(reader: &Reader<'_>, job: &JobText, settings: &[&Setting]) -> Vec<TomlProblem> {
+fn problems(
+    reader: &Reader<'_>,
+    plan: &LabPlan,
+    job: &JobText,
+    settings: &[&Setting],
+) -> Vec<TomlProblem> {
     let settings = settings.iter().copied();
     let of_job = settings.filter(|setting| setting.target == Target::Job);
     let settings: Vec<&Setting> = job.settings.iter().chain(of_job).collect();
     let file = job_with(job, &settings, None);
-    let environment = WithJob {
-        other: reader.environment,
-        file: &job.file,
-        text: &file.text,
+    let problem = |origin: &Origin, message: String, hint: String| TomlProblem {
+        kind: TomlProblemKind::BadValue,
+        origin: origin_of(reader, job, &file, origin),
+        message,
+        hint,
     };
-    let words = [job.file.clone()];
-    let diagnostics = match parse(&words, Dialect::Fathom, &environment) {
-        Err(refused) => refused.diagnostics,
-        Ok(_) => return Vec::new(),
-    };
-    let errors = diagnostics
-        .iter()
-        .filter(|one| one.severity == Severity::Error);
-    errors
-        .map(|error| TomlProblem {
-            kind: TomlProblemKind::BadValue,
-            origin: origin_of(reader, job, &file, &error.origin),
-            message: error.message.clone(),
-            hint: error.hint.clone().unwrap_or_default(),
-        })
-        .collect()
+    let is_error = |one: &&Diagnostic| one.severity == Severity::Error;
+    match job_plan(reader.environment, &job.file, &file.text) {
+        Err(diagnostics) => {
+            let errors = diagnostics.iter().filter(is_error);
+            let told = |error: &Diagnostic| {
+                let hint = error.hint.clone().unwrap_or_default();
+                problem(&error.origin, error.message.clone(), hint)
+            };
+            errors.map(told).collect()
+        }
+        // A modelled machine has no data to lose.
+        Ok(_) if plan.machine.is_some() => Vec::new(),
+        Ok(jobs) => {
+            let forbidden = jobs.jobs.iter().flat_map(|job| forbidden(plan, job));
+            let told = |(origin, device): (Origin, String)| {
+                let why = format!("`{device}` would be written, and `writes` does not name it");
+                let hint = format!("add `writes = [\"{device}\"]` to `[lab]` if its data may go");
+                problem(&origin, why, hint)
+            };
+            forbidden.map(told).collect()
+        }
+    }
+}
+
+/// Returns the devices that a job writes without leave, each with its place.
+///
+/// Names that lead to a device by a link are found when the lab begins: reading looks at no device.
+fn forbidden(plan: &LabPlan, job: &Job) -> Vec<(Origin, String)> {
+    if !writes(job) || !job.options.moves_data() {
+        return Vec::new();
+    }
+    let names = file_names(job, 0).into_iter();
+    let is_device = |name: &String| name.starts_with("/dev/") && !is_in_memory(name);
+    let devices = names.filter(|name| is_device(name) && !plan.writes.contains(name));
+    let origin = job.place(&["filename", "rw"]);
+    devices.map(|device| (origin.clone(), device)).collect()
+}
+
+/// Returns whether a name below `/dev` is no device with data.
+fn is_in_memory(name: &str) -> bool {
+    name.starts_with("/dev/shm/") || name == "/dev/null" || name == "/dev/zero"
 }
 
 /// Returns the place of a problem of a job file in the files that the user wrote.
@@ -93,45 +124,5 @@ fn origin_of(reader: &Reader<'_>, job: &JobText, file: &JobFile, origin: &Origin
             origin.line = line;
             origin
         }
-    }
-}
-
-/// Environment in which the job file has the settings in it.
-struct WithJob<'a> {
-    other: &'a dyn Environment,
-    file: &'a str,
-    text: &'a str,
-}
-
-impl Environment for WithJob<'_> {
-    fn engines(&self) -> &[&'static EngineInfo] {
-        self.other.engines()
-    }
-
-    fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
-        match path == self.file {
-            true => Ok(self.text.as_bytes().to_vec()),
-            false => self.other.read_file(path),
-        }
-    }
-
-    fn read_stdin(&self) -> io::Result<Vec<u8>> {
-        Err(io::Error::from(io::ErrorKind::Unsupported))
-    }
-
-    fn variable(&self, name: &str) -> Option<String> {
-        self.other.variable(name)
-    }
-
-    fn cpus(&self) -> u32 {
-        self.other.cpus()
-    }
-
-    fn page_size(&self) -> u64 {
-        self.other.page_size()
-    }
-
-    fn memory_mib(&self) -> u64 {
-        self.other.memory_mib()
     }
 }

@@ -6,6 +6,7 @@ use fathom_job::closest;
 use fathom_toml::{Entry, Value};
 
 use super::reader::Reader;
+use super::subject;
 use crate::lab_plan::{LabPlan, RunSettings, Setting, Subject, Target};
 
 /// Key of a setting with its value, which may be a list of values.
@@ -153,6 +154,7 @@ pub(super) fn setting(
     }
     let key = match target {
         Target::Job => reader.option(key),
+        Target::Peak => argument(reader, key, key_span)?,
         _ => key,
     };
     Some(Setting {
@@ -188,6 +190,19 @@ pub(super) fn refuse_set_twice(reader: &Reader<'_>, plan: &LabPlan) {
             }
         }
     }
+}
+
+/// Returns the argument of `fathom peak` of this name; notes one that does not exist.
+fn argument<'a>(reader: &Reader<'_>, key: &'a str, span: &Range<usize>) -> Option<&'a str> {
+    let known = subject::peak_argument(key);
+    if known.is_none() {
+        let hint = match closest(key, subject::PEAK_ARGUMENTS) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("one of: {}", subject::PEAK_ARGUMENTS.join(", ")),
+        };
+        reader.refuse(span, format!("`fathom peak` has no `{key}`"), hint);
+    }
+    known
 }
 
 /// Returns whether a key can stand in a job file or on a command line.

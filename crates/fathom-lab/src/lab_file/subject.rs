@@ -16,7 +16,17 @@ pub(super) fn read(reader: &Reader<'_>, top: &Fields<'_>) -> Option<Subject> {
     }
     let job = job.map(|job| self::job(reader, &job));
     match peak {
-        Some(peak) => Some(Subject::Peak(options(reader, &peak, &Target::Peak))),
+        Some(peak) => {
+            let settings = options(reader, &peak, &Target::Peak);
+            if !settings
+                .iter()
+                .any(|one| one.key == "target" || one.key == "nop")
+            {
+                let hint = "add `target = \"/dev/nvme0n1\"`, or `nop = true`";
+                reader.refuse(&peak.span(), "`peak` has no `target`", hint);
+            }
+            Some(Subject::Peak(settings))
+        }
         None => job,
     }
 }
@@ -47,3 +57,33 @@ fn options(reader: &Reader<'_>, fields: &Fields<'_>, target: &Target) -> Vec<Set
         })
         .collect()
 }
+
+/// Returns the argument of `fathom peak` of this name: hyphens may be underscores.
+pub(super) fn peak_argument(name: &str) -> Option<&'static str> {
+    let name = name.replace('_', "-");
+    PEAK_ARGUMENTS.into_iter().find(|known| *known == name)
+}
+
+/// Arguments of `fathom peak` that a run can have. `sweep`, `against` and lists are left out: axes
+/// and variants are their like here.
+pub(super) const PEAK_ARGUMENTS: [&str; 19] = [
+    "target",
+    "depth",
+    "batch",
+    "submit",
+    "complete",
+    "block",
+    "threads",
+    "polled",
+    "sequential",
+    "buffered",
+    "no-fixed",
+    "no-register",
+    "no-register-ring",
+    "nop",
+    "engine",
+    "write",
+    "cpu",
+    "latency",
+    "seconds",
+];

@@ -176,3 +176,65 @@ fn a_small_file_has_one_cell_and_no_judgement() {
     assert_eq!(plan.comparisons(), 0);
     assert_eq!(order(&plan, 3).len(), 1);
 }
+
+#[test]
+fn an_overview_says_what_a_lab_does() {
+    let plan = example("hdd-tags");
+    let text = plan.overview(&Files::new(&[]));
+    for want in [
+        "runs      10 cells × 2 variants, 12 to 40 repeats: 240 to 800 runs",
+        "cell      9: numjobs=512",
+        "time      8 h 0 min to 1 d 2 h, in virtual time: far less of yours",
+        "written   nothing: the machine is modelled",
+        "compared  10; fewer than 9 repeats could prove nothing",
+    ] {
+        assert!(text.lines().any(|line| line == want), "{want}\n{text}");
+    }
+    assert!(
+        text.contains("found     9 times of 10 with 12 repeats: a change of "),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_overview_bounds_what_is_written() {
+    let text = r#"[lab]
+name = "w"
+writes = ["/dev/x"]
+[job]
+filename = "/dev/x"
+rw = "randwrite"
+size = "1m"
+numjobs = 2
+[run]
+before = "echo before"
+"#;
+    let plan = LabPlan::parse("l.toml", text, &[], &Files::new(&[])).unwrap();
+    let text = plan.overview(&Files::new(&[]));
+    assert!(
+        text.contains("written   /dev/x: at most 2 MiB in all\n"),
+        "{text}"
+    );
+    assert!(text.contains("before    echo before\n"), "{text}");
+}
+
+#[test]
+fn a_rehearsal_is_on_the_other_machine_alone() {
+    let text = format!("{SMALL}[run]\nbefore = \"rm x\"\n[variants]\na = {{ bs = \"8k\" }}\n");
+    let files = Files::new(&[]);
+    let plan = LabPlan::parse("l.toml", &text, &[], &files).unwrap();
+    let machine = crate::MachineSource {
+        path: "m.toml".into(),
+        text: "[[device]]\nnames = [\"*\"]\nmodel = \"constant\"\ncapacity_gib = \
+               1\n[device.constant]\nlatency_us = 100\n"
+            .into(),
+    };
+    let plan = plan.rehearsed_on(machine.clone(), &files).unwrap();
+    let run = plan.run_of(0, 0, 1);
+    assert_eq!(run.machine, Some(machine.clone()));
+    assert!(run.run.before.is_empty());
+    let problems = example("hdd-tags")
+        .rehearsed_on(machine, &files)
+        .unwrap_err();
+    assert!(problems[0].origin.line > 20, "{problems:?}");
+}

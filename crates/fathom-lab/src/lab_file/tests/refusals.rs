@@ -241,3 +241,33 @@ iodept = [1, 2]
         ],
     );
 }
+
+#[test]
+fn devices_are_written_with_leave_only() {
+    let text = r#"[lab]
+name = "a"
+[job]
+filename = "/dev/x"
+size = "1m"
+[axes]
+rw = ["read", "write"]
+"#;
+    let hint = "add `writes = [\"/dev/x\"]` to `[lab]` if its data may go";
+    let why = "f/lab.toml:4:12: `/dev/x` would be written, and `writes` does not name it";
+    assert_eq!(problems_of(text, &[]), [format!("{why} | {hint}")]);
+}
+
+#[test]
+fn arguments_of_peak_are_known() {
+    let text = r#"[lab]
+name = "a"
+[peak]
+target = "/dev/x"
+no_fixed = true
+dept = 4
+"#;
+    assert_eq!(
+        problems_of(text, &[]),
+        ["f/lab.toml:6:1: `fathom peak` has no `dept` | did you mean `depth`?"]
+    );
+}

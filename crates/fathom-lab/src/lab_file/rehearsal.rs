@@ -1,0 +1,43 @@
+//! Rehearsals: the experiment of a lab file on another machine.
+
+use fathom_job::Environment;
+use fathom_toml::{Source, TomlProblem};
+
+use super::reader::Reader;
+use super::{LAB_FILE, machine};
+use crate::lab_plan::{LabPlan, MachineSource, RunSettings, Subject};
+
+impl LabPlan {
+    /// Returns the same experiment on this modelled machine. Commands, services, programs and other
+    /// boots are left out: nothing of it touches this machine.
+    ///
+    /// # Errors
+    /// Changes of a variant that this machine cannot have, or a subject that needs a real one.
+    pub fn rehearsed_on(
+        mut self,
+        machine: MachineSource,
+        environment: &dyn Environment,
+    ) -> Result<Self, Vec<TomlProblem>> {
+        let (file, text) = (self.file.clone(), self.text.clone());
+        let source = Source::new(&file, &text, LAB_FILE);
+        let reader = Reader::new(&source, &file, environment, &[]);
+        if let Subject::Peak(_) = self.subject {
+            let hint = "describe the load as a `[job]`";
+            reader.refuse(&(0..0), "`fathom peak` has no modelled machine", hint);
+        }
+        self.machine = Some(machine);
+        self.services.clear();
+        self.run = RunSettings {
+            pause: self.run.pause,
+            ..RunSettings::default()
+        };
+        for variant in &mut self.variants {
+            variant.requires.clear();
+        }
+        machine::check(&reader, &self);
+        match source.into_problems() {
+            problems if problems.is_empty() => Ok(self),
+            problems => Err(problems),
+        }
+    }
+}

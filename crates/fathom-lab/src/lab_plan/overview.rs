@@ -1,0 +1,322 @@
+//! Overview of an experiment before it runs: cells, order, time, what is written, what it can find.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use fathom_core::Nanos;
+use fathom_job::Environment;
+use fathom_stats::{repeats_to_prove, smallest_effect};
+
+use super::cost::{RunCost, Written};
+use super::{LabPlan, Stop, Subject, job_plan};
+use crate::order::order;
+
+impl LabPlan {
+    /// Returns the text of `--plan`. Nothing is opened but the files that jobs name.
+    #[must_use]
+    pub fn overview(&self, environment: &dyn Environment) -> String {
+        let mut text = String::new();
+        self.write_size(&mut text);
+        self.write_cells(&mut text);
+        self.write_order(&mut text);
+        self.write_cost(&mut text, environment);
+        self.write_commands(&mut text);
+        self.write_power(&mut text);
+        text
+    }
+
+    fn write_size(&self, text: &mut String) {
+        let repeats = self.judge.repeats;
+        let runs = |repeats: u32| self.runs(repeats);
+        let counts = match repeats.min == repeats.max {
+            true => format!(
+                "{}: {}",
+                counted(repeats.min.into(), "repeat"),
+                counted(runs(repeats.max), "run")
+            ),
+            false => format!(
+                "{} to {} repeats: {} to {} runs",
+                repeats.min,
+                repeats.max,
+                runs(repeats.min),
+                runs(repeats.max)
+            ),
+        };
+        let cells = counted(self.cells.len() as u64, "cell");
+        let variants = counted(self.variants.len() as u64, "variant");
+        line(text, "lab", &self.name);
+        line(text, "runs", &format!("{cells} × {variants}, {counts}"));
+        let machine = self
+            .machine
+            .as_ref()
+            .map(|machine| format!("{}, in virtual time", machine.path));
+        line(text, "machine", machine.as_deref().unwrap_or("this one"));
+        for metric in &self.judge.metrics {
+            let baseline = &self.variants[self.judge.baseline].name;
+            let tolerance = metric.tolerance * 100.0;
+            let what = format!(
+                "{} against {baseline}, {tolerance} % is too little to matter",
+                metric.metric
+            );
+            line(text, "judged", &what);
+        }
+        for variant in &self.variants {
+            for requirement in &variant.requires {
+                let what = format!(
+                    "{}: {} {}",
+                    variant.name, requirement.fact, requirement.pattern
+                );
+                line(text, "requires", &what);
+            }
+        }
+    }
+
+    /// Returns the number of runs with so many repeats.
+    fn runs(&self, repeats: u32) -> u64 {
+        (self.cells.len() * self.variants.len()) as u64 * u64::from(repeats)
+    }
+
+    fn write_cells(&self, text: &mut String) {
+        let shown = self.cells.iter().take(SHOWN);
+        for cell in shown.filter(|cell| !cell.label.is_empty()) {
+            line(text, "cell", &format!("{}: {}", cell.number, cell.label));
+        }
+        more(text, "cell", self.cells.len());
+    }
+
+    fn write_order(&self, text: &mut String) {
+        let slots = order(self, 0);
+        let repeats: Vec<_> = slots.chunks(self.variants.len()).collect();
+        for slots in repeats.iter().take(SHOWN) {
+            let names: Vec<&str> = slots
+                .iter()
+                .map(|slot| self.variants[slot.variant].name.as_str())
+                .collect();
+            line(
+                text,
+                "order",
+                format!("cell {}: {}", slots[0].cell, names.join(", "))
+                    .trim_end_matches([':', ' ']),
+            );
+        }
+        more(text, "order", repeats.len());
+        let seed = self.seed;
+        line(
+            text,
+            "",
+            &format!("the first round; each is drawn anew, from seed {seed}"),
+        );
+    }
+
+    /// Writes time and bytes, of all runs or, where there are many, as of the first ones.
+    fn write_cost(&self, text: &mut String, environment: &dyn Environment) {
+        let Subject::Job(job) = &self.subject else {
+            return self.write_peak_cost(text);
+        };
+        let (mut time, mut open_end, mut counted_runs) = (0_u128, false, 0_u128);
+        let mut writes: BTreeMap<String, Written> = BTreeMap::new();
+        for cell in self.cells.iter().take(COUNTED) {
+            for variant in 0..self.variants.len() {
+                let file = self.run_of(cell.number, variant, 0).job.unwrap_or_default();
+                let Ok(plan) = job_plan(environment, &job.file, &file) else {
+                    continue;
+                };
+                let cost = RunCost::of(&plan);
+                time += u128::from(cost.time.get() + self.run.pause.get());
+                open_end |= cost.open_end;
+                counted_runs += 1;
+                for (name, written) in cost.writes {
+                    let known = writes.entry(name).or_insert(Written::AtMost(0));
+                    *known = known.plus(written);
+                }
+            }
+        }
+        let of_round =
+            time * (self.cells.len() * self.variants.len()) as u128 / counted_runs.max(1);
+        self.write_time(text, u64::try_from(of_round).unwrap_or(u64::MAX), open_end);
+        self.write_writes(text, &writes);
+    }
+
+    fn write_peak_cost(&self, text: &mut String) {
+        let of_run = |cell: usize, variant: usize| {
+            let arguments = self.run_of(cell, variant, 0).peak;
+            let value = |name: &str| {
+                let found = arguments.iter().find(|(key, _)| key == name);
+                found.and_then(|(_, value)| super::duration_of(value))
+            };
+            value("seconds").map_or(1_000_000_000, Nanos::get)
+        };
+        let cells = self.cells.iter().take(COUNTED);
+        let runs = cells
+            .flat_map(|cell| (0..self.variants.len()).map(move |variant| (cell.number, variant)));
+        let time = runs.map(|(cell, variant)| of_run(cell, variant) + self.run.pause.get());
+        self.write_time(text, time.sum(), false);
+    }
+
+    fn write_time(&self, text: &mut String, of_round_ns: u64, open_end: bool) {
+        let times = |repeats: u32| duration(of_round_ns.saturating_mul(repeats.into()));
+        let (least, most) = (times(self.judge.repeats.min), times(self.judge.repeats.max));
+        let mut what = match least == most {
+            true => most,
+            false => format!("{least} to {most}"),
+        };
+        if open_end {
+            what.push_str(", and as long as jobs without a runtime take");
+        }
+        if self.machine.is_some() {
+            what.push_str(", in virtual time: far less of yours");
+        }
+        line(text, "time", &what);
+    }
+
+    fn write_writes(&self, text: &mut String, writes: &BTreeMap<String, Written>) {
+        if self.machine.is_some() {
+            return line(text, "written", "nothing: the machine is modelled");
+        }
+        let repeats = u64::from(self.judge.repeats.max);
+        for (name, written) in writes {
+            let bound = match written.times(repeats) {
+                Written::AtMost(bytes) => format!("at most {} in all", size(bytes)),
+                Written::AnyAmount => "as much as it takes in the time of its runs".to_owned(),
+            };
+            line(text, "written", &format!("{name}: {bound}"));
+        }
+        if writes.is_empty() {
+            line(
+                text,
+                "written",
+                "nothing but files that are missing, once, before they are read",
+            );
+        }
+        if let Some(precondition) = &self.precondition {
+            let times = counted(precondition.times_capacity.into(), "time");
+            line(
+                text,
+                "written",
+                &format!("each device whole, {times}, before the first run"),
+            );
+        }
+    }
+
+    fn write_commands(&self, text: &mut String) {
+        if let Some(program) = &self.run.program {
+            line(text, "program", program);
+        }
+        for command in &self.run.before {
+            line(text, "before", command);
+        }
+        for command in &self.run.after {
+            line(text, "after", command);
+        }
+        for service in self.services.iter().map(super::Service::with_arguments) {
+            line(
+                text,
+                "service",
+                &format!("{}: {}", service.name, service.command),
+            );
+            if let Some(stats) = &service.stats {
+                line(text, "stats", &format!("{}: {stats}", service.name));
+            }
+        }
+    }
+
+    /// Writes the comparisons, and the changes that would be found.
+    fn write_power(&self, text: &mut String) {
+        let comparisons = self.comparisons();
+        if comparisons == 0 {
+            return line(text, "judged", "nothing: there is nothing to compare");
+        }
+        let needed = repeats_to_prove(comparisons);
+        let what = format!("{comparisons}; fewer than {needed} repeats could prove nothing");
+        line(text, "compared", &what);
+        let repeats = self.judge.repeats;
+        let mut shown = vec![repeats.min, repeats.max];
+        shown.dedup();
+        for repeats in shown {
+            if let Some(effect) = smallest_effect(repeats, comparisons) {
+                let what = format!(
+                    "9 times of 10 with {repeats} repeats: a change of {effect:.1} × the deviation \
+                     from run to run"
+                );
+                line(text, "found", &what);
+            }
+        }
+        if repeats.stop == Stop::Narrow && repeats.min < repeats.max {
+            line(
+                text,
+                "stop",
+                "a cell stops once each interval is at most half its tolerance wide to each side",
+            );
+        }
+    }
+}
+
+fn line(text: &mut String, title: &str, what: &str) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{title:<9} {}", printable(what));
+}
+
+fn more(text: &mut String, title: &str, count: usize) {
+    if count > SHOWN {
+        line(text, title, &format!("and {} more", count - SHOWN));
+    }
+}
+
+/// Replaces control characters, which a command may have.
+fn printable(text: &str) -> String {
+    let plain = |letter: char| {
+        if letter.is_control() {
+            '\u{fffd}'
+        } else {
+            letter
+        }
+    };
+    text.chars().map(plain).collect()
+}
+
+fn counted(count: u64, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        _ => format!("{count} {noun}s"),
+    }
+}
+
+/// Returns a duration in the two largest units that fit.
+fn duration(ns: u64) -> String {
+    let seconds = ns.div_ceil(1_000_000_000);
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
+/// Returns a size in the largest unit that leaves a number above 1, rounded up.
+fn size(bytes: u64) -> String {
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let found = units.into_iter().find(|(shift, _)| bytes >> shift > 0);
+    found.map_or_else(
+        || format!("{bytes} B"),
+        |(shift, unit)| format!("{} {unit}", bytes.div_ceil(1 << shift)),
+    )
+}
+
+/// Cells and repeats that are listed one by one.
+const SHOWN: usize = 20;
+/// Cells whose jobs are read for time and bytes.
+const COUNTED: usize = 500;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_and_sizes_are_short() {
+        assert_eq!(duration(90_000_000_000), "1 min 30 s");
+        assert_eq!(duration(86_400_000_000_000), "1 d 0 h");
+        assert_eq!(duration(1), "1 s");
+        assert_eq!(size(1), "1 B");
+        assert_eq!(size((1 << 30) + 1), "2 GiB");
+    }
+}
