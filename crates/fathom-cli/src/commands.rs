@@ -9,6 +9,7 @@ use fathom_job::Dialect;
 use crate::completions::{self, CompletionsArguments};
 use crate::exit::ProgramEnd;
 use crate::history::{self, HistoryArguments};
+use crate::lab::{self, LabArguments};
 use crate::lint;
 use crate::log::{self, LogArguments};
 use crate::manual::{self, ManArguments};
@@ -70,6 +71,8 @@ enum FathomCommand {
     Peak(PeakArguments),
     /// Repeat a published measurement and compare it with the published figures
     Table(Box<TableArguments>),
+    /// Run an experiment of interleaved repeats, with a verdict per cell
+    Lab(Box<LabArguments>),
     /// Trace a disk's requests and seek distances, or io_uring task work
     Trace(TraceArguments),
     /// Convert I/O logs
@@ -143,6 +146,7 @@ fn execute(command: FathomCommand, words: &[OsString]) -> ProgramEnd {
         FathomCommand::Lint { words, .. } => lint::run(&words),
         FathomCommand::Peak(arguments) => peak::run(&arguments, words),
         FathomCommand::Table(arguments) => table::run(&arguments),
+        FathomCommand::Lab(arguments) => lab::run(&arguments),
         FathomCommand::Trace(arguments) => trace::run(&arguments),
         FathomCommand::Log(arguments) => log::run(&arguments),
         FathomCommand::History(arguments) => history::run(&arguments),

@@ -15,6 +15,8 @@ mod history_keep;
 #[cfg(feature = "history")]
 mod history_text;
 mod keep;
+mod lab;
+mod lab_problems;
 mod latency_profile;
 mod layout_bar;
 mod lint;

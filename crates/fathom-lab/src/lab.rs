@@ -12,6 +12,7 @@
 //! given up, and the rest goes on.
 
 mod executor;
+mod false_alarms;
 mod journal;
 mod modelled;
 mod observed;
@@ -25,6 +26,7 @@ mod stored;
 mod tests;
 
 pub use executor::{Executor, Repeat, RunDone, RunFailure, RunOutcome, RunStep};
+pub use false_alarms::FalseAlarms;
 pub use journal::{EarlierRun, Journal, JournalError, NoJournal};
 pub use modelled::Modelled;
 pub use observed::{Observed, observed};

@@ -47,9 +47,9 @@ pub use import::{ImportError, ImportedRun, import};
 pub use io_pacing::{Condition, Devices, IoPacing, Pacing, PacingTest, Period, Slow, io_pacing};
 pub use judge::{JudgeRule, Judgement, Values, is_narrow, judge};
 pub use lab::{
-    CellState, Disturbance, EarlierRun, Executor, Journal, JournalError, LabEvent, LabFailure,
-    LabOutcome, LabResults, Modelled, NoJournal, Observed, Repeat, RunDone, RunFailure, RunOutcome,
-    RunStep, lab_table, observed, run_lab,
+    CellState, Disturbance, EarlierRun, Executor, FalseAlarms, Journal, JournalError, LabEvent,
+    LabFailure, LabOutcome, LabResults, Modelled, NoJournal, Observed, Repeat, RunDone, RunFailure,
+    RunOutcome, RunStep, lab_table, observed, run_lab,
 };
 #[cfg(feature = "history")]
 pub use lab::{StoredLab, StoredLabError};

@@ -27,6 +27,8 @@ pub struct Modelled<'a> {
     stops: &'a (dyn Fn() -> u32 + Sync),
     /// Number of runs at once.
     threads: usize,
+    /// Number of runs before this experiment.
+    runs_before: u64,
     /// Distance between the starts of runs on the experiment's time line, for the noise of the
     /// machine; found with the first run.
     spacing: OnceLock<Nanos>,
@@ -102,8 +104,16 @@ impl<'a> Modelled<'a> {
             environment,
             stops,
             threads,
+            runs_before: 0,
             spacing: OnceLock::new(),
         }
+    }
+
+    /// Places the experiment after so many runs of others on the time line of the machine's noise.
+    #[must_use]
+    pub const fn after(mut self, runs: u64) -> Self {
+        self.runs_before = runs;
+        self
     }
 
     fn run(&self, slot: &Slot) -> RunOutcome {
@@ -126,7 +136,7 @@ impl<'a> Modelled<'a> {
         let text = self.plan.run_of(slot.cell, slot.variant, slot.seed);
         let (plan, machine) = self.read(&text)?;
         let per_round = (self.plan.cells.len() * self.plan.variants.len()) as u64;
-        let number = u64::from(slot.repeat) * per_round + slot.place as u64;
+        let number = u64::from(slot.repeat) * per_round + slot.place as u64 + self.runs_before;
         let machine = match machine.noise() {
             None => machine,
             Some(_) => machine.at(Nanos::new(self.spacing().get() * number), number),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use fathom_record::MetricNameError;
+use fathom_stats::Verdict;
 
 use super::executor::RunFailure;
 use super::executor::{Executor, Repeat, RunDone, RunOutcome, RunStep};
@@ -23,6 +24,17 @@ pub struct LabOutcome {
     pub judgements: Vec<Judgement>,
     /// The user interrupted it: runs are left.
     pub is_interrupted: bool,
+}
+
+impl LabOutcome {
+    /// Returns the number of verdicts *worse*.
+    #[must_use]
+    pub fn worse(&self) -> usize {
+        let verdicts = self.judgements.iter().map(|one| one.verdict);
+        verdicts
+            .filter(|verdict| *verdict == Verdict::Worse)
+            .count()
+    }
 }
 
 /// Event of a lab, for its user.

@@ -1,12 +1,13 @@
 //! Notes of a lab's table: conditions, failures, and what is not settled.
 
+use fathom_record::MetricName;
 use fathom_stats::Verdict;
+use fathom_virtual::MachineModel;
 
 use super::{Report, label, published_figure};
 use crate::judge::Judgement;
-use crate::lab_plan::Stop;
+use crate::lab_plan::{LabPlan, Stop};
 use crate::published::{error_percent, mean_and_worst};
-use fathom_record::MetricName;
 
 /// Returns the notes.
 pub(super) fn notes(report: &Report<'_>) -> Vec<String> {
@@ -27,14 +28,28 @@ pub(super) fn notes(report: &Report<'_>) -> Vec<String> {
 
 fn conditions(report: &Report<'_>) -> String {
     let plan = report.plan;
-    let place = match &plan.machine {
-        Some(machine) => format!("modelled on {}, in virtual time", machine.path),
-        None => "measured on this machine".into(),
-    };
+    let place = plan.place();
     format!(
         "{place}; order and offsets drawn with seed {}; medians of the repeats",
         plan.seed
     )
+}
+
+impl LabPlan {
+    /// Returns the place of the runs, as a phrase.
+    pub(in crate::lab) fn place(&self) -> String {
+        let Some(machine) = &self.machine else {
+            return "measured on this machine".into();
+        };
+        let model = MachineModel::parse(&machine.path, &machine.text).ok();
+        match model.and_then(|model| model.noise()) {
+            None => format!("modelled on {}, in virtual time", machine.path),
+            Some(noise) => format!(
+                "modelled on {}, in virtual time, with noise that is assumed: {noise}",
+                machine.path
+            ),
+        }
+    }
 }
 
 fn judged(report: &Report<'_>) -> Option<String> {
@@ -49,13 +64,16 @@ fn judged(report: &Report<'_>) -> Option<String> {
     let metrics = metrics.collect::<Vec<_>>().join(", ");
     let repeats = &plan.judge.repeats;
     let repeats = match repeats.stop {
-        Stop::Never => repeats.max.to_string(),
-        Stop::Narrow => format!("{} to {}, until narrow", repeats.min, repeats.max),
+        Stop::Never => format!("{} repeats", repeats.max),
+        Stop::Narrow => format!(
+            "{} to {} repeats, until the intervals are narrow",
+            repeats.min, repeats.max
+        ),
     };
     let comparisons = plan.comparisons();
     let s = if comparisons == 1 { "" } else { "s" };
     Some(format!(
-        "judged: {metrics}, by {repeats} repeats; verdicts allow for {comparisons} comparison{s}"
+        "judged: {metrics}, {repeats}; verdicts allow for {comparisons} comparison{s}"
     ))
 }
 

@@ -1,0 +1,202 @@
+//! `fathom lab`: experiments of a lab file.
+
+use std::io::{self, IsTerminal};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use fathom_job::{Dialect, Environment, JOB_FILE_BYTES_MAX};
+use fathom_lab::{
+    FalseAlarms, Journal, LabEvent, LabOutcome, LabPlan, MachineSource, Modelled, NoJournal,
+    lab_table, run_lab,
+};
+use fathom_sys::signals::Interrupts;
+
+use crate::environment::Process;
+use crate::exit::ProgramEnd;
+use crate::lab_problems;
+use crate::micro::usable_cpus;
+use crate::output::{self, Data, StandardStream};
+use crate::table_format::TableFormat;
+
+/// Arguments of `fathom lab`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct LabArguments {
+    /// Lab file
+    file: String,
+    /// Values that the file asks for, as DEV=/dev/nvme0n1
+    #[arg(value_name = "NAME=VALUE", value_parser = named_value)]
+    values: Vec<(String, String)>,
+    /// Run on this modelled machine, in virtual time; nothing is recorded
+    #[arg(long, value_name = "MACHINE.toml")]
+    rehearse: Option<String>,
+    /// Run N experiments with the baseline in place of every variant, and count false alarms
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    a_a: Option<u32>,
+    /// Begin anew instead of continuing
+    #[arg(long)]
+    fresh: bool,
+    #[command(flatten)]
+    format: TableFormat,
+}
+
+/// Runs what is missing of an experiment and prints its table.
+pub(crate) fn run(arguments: &LabArguments) -> ProgramEnd {
+    match execute(arguments) {
+        Ok(end) => end,
+        Err(error) => {
+            output::print(StandardStream::Error, &format!("fathom: lab: {error:#}\n"));
+            ProgramEnd::Refused
+        }
+    }
+}
+
+fn execute(arguments: &LabArguments) -> Result<ProgramEnd> {
+    let environment = Process::new();
+    let text = read(&environment, &arguments.file)?;
+    let plan = LabPlan::parse(&arguments.file, &text, &arguments.values, &environment);
+    let mut plan = match plan {
+        Ok(plan) => plan,
+        Err(problems) => {
+            let diagnostics = lab_problems::diagnostics(&problems);
+            let text = output::render(&diagnostics, Dialect::Fathom);
+            output::print(StandardStream::Error, &text);
+            return Ok(ProgramEnd::Refused);
+        }
+    };
+    if let Some(path) = &arguments.rehearse {
+        plan.machine = Some(MachineSource {
+            path: path.clone(),
+            text: read(&environment, path)?,
+        });
+    }
+    let lab = Lab {
+        arguments,
+        environment,
+        interrupts: Interrupts::install().context("signals")?,
+    };
+    match arguments.a_a {
+        Some(count) => lab.false_alarms(&plan, count),
+        None => lab.experiment(&plan),
+    }
+}
+
+/// A lab and what it runs with.
+struct Lab<'a> {
+    arguments: &'a LabArguments,
+    environment: Process,
+    interrupts: Interrupts,
+}
+
+impl Lab<'_> {
+    /// Runs the experiment and prints its table.
+    fn experiment(&self, plan: &LabPlan) -> Result<ProgramEnd> {
+        let outcome = self.outcome(plan, 0, &mut NoJournal)?;
+        let table = lab_table(plan, &outcome);
+        Data::Stdout.add(&self.arguments.format.render(&table))?;
+        Ok(end(&outcome))
+    }
+
+    fn outcome(
+        &self,
+        plan: &LabPlan,
+        runs_before: u64,
+        journal: &mut dyn Journal,
+    ) -> Result<LabOutcome> {
+        if plan.machine.is_none() {
+            bail!("{}: only modelled machines can be measured yet", plan.file);
+        }
+        let stops = || self.interrupts.count();
+        let threads = usize::try_from(usable_cpus()).unwrap_or(1);
+        let mut executor =
+            Modelled::new(plan, &self.environment, &stops, threads).after(runs_before);
+        let is_watched = io::stderr().is_terminal() && self.arguments.a_a.is_none();
+        let mut tell = |event: LabEvent<'_>| {
+            if let Some(line) = line(plan, &event, is_watched) {
+                output::print(StandardStream::Error, &format!("{}: {line}\n", plan.name));
+            }
+        };
+        Ok(run_lab(plan, &mut executor, journal, &mut tell)?)
+    }
+
+    /// Counts the false alarms of experiments without a difference.
+    fn false_alarms(&self, plan: &LabPlan, count: u32) -> Result<ProgramEnd> {
+        if plan.comparisons() == 0 {
+            bail!("{}: --a-a: the experiment compares nothing", plan.file);
+        }
+        let alarms = FalseAlarms::of(plan, count, &mut |plan, runs_before| {
+            self.outcome(plan, runs_before, &mut NoJournal)
+        })?;
+        Data::Stdout.add(&self.arguments.format.render(&alarms.table(plan)))?;
+        Ok(ProgramEnd::Ran {
+            failed_jobs: 0,
+            tolerated_errors: 0,
+            interrupted: alarms.is_interrupted,
+        })
+    }
+}
+
+/// Returns the line about an event; of those without a failure only if somebody watches.
+fn line(plan: &LabPlan, event: &LabEvent<'_>, is_watched: bool) -> Option<String> {
+    let name = |slot: &fathom_lab::Slot| {
+        let (cell, variant) = (&plan.cells[slot.cell], &plan.variants[slot.variant].name);
+        match cell.label.as_str() {
+            "" => format!("{variant}, repeat {}", slot.repeat + 1),
+            label => format!("{label}, {variant}, repeat {}", slot.repeat + 1),
+        }
+    };
+    let line = match event {
+        LabEvent::Retry { slot, why } => format!("{}: {why}; the repeat is done again", name(slot)),
+        LabEvent::Failed { slot, why } => format!("{}: {why}; the cell is given up", name(slot)),
+        LabEvent::Ended {
+            slot,
+            disturbance: Some(what),
+        } => format!("{}: disturbed: {what}", name(slot)),
+        LabEvent::GoesOn { runs } => format!("continues after {runs} runs"),
+        LabEvent::Round { number, cells } if is_watched => {
+            let s = if *cells == 1 { "" } else { "s" };
+            format!("round {number}: {cells} cell{s}")
+        }
+        LabEvent::Round { .. } | LabEvent::Ended { .. } => return None,
+    };
+    Some(line)
+}
+
+/// Returns the end of the program: a worse metric is a check that failed, a failed cell too.
+fn end(outcome: &LabOutcome) -> ProgramEnd {
+    let cells = outcome.results.cells.iter();
+    ProgramEnd::Ran {
+        failed_jobs: cells.filter(|cell| cell.failure.is_some()).count(),
+        tolerated_errors: outcome.worse() as u64,
+        interrupted: outcome.is_interrupted,
+    }
+}
+
+fn read(environment: &Process, file: &str) -> Result<String> {
+    let bytes = environment.read_file(file);
+    let bytes = bytes.with_context(|| format!("cannot read `{file}`"))?;
+    if bytes.len() as u64 > JOB_FILE_BYTES_MAX {
+        bail!("cannot read `{file}`: the file is too long");
+    }
+    String::from_utf8(bytes)
+        .ok()
+        .with_context(|| format!("cannot read `{file}`: not UTF-8 text"))
+}
+
+/// Parses `NAME=VALUE`.
+fn named_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("expected NAME=VALUE".into()),
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fathom lab examples/lab/hdd-tags.toml
+  fathom lab examples/lab/hdd-tags.toml --markdown
+  fathom lab my.toml DEV=/dev/nvme0n1
+  fathom lab my.toml --rehearse examples/machines/noisy.toml --a-a 200
+
+Exit codes: 0 done; 1 done, and a judged metric is worse or a cell failed; 2 not done, or not
+completely.";

@@ -1,0 +1,100 @@
+//! `fathom lab`: experiments in virtual time, from the file to the table and the exit code.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::Folder;
+
+const MACHINE: &str = r#"
+[[device]]
+names = ["*"]
+model = "constant"
+capacity_gib = 1
+[device.constant]
+latency_us = 100
+[noise]
+seed = 1
+between_runs_percent = 0.5
+"#;
+
+const LAB: &str = r#"
+[lab]
+name = "latencies"
+machine = "m.toml"
+[job]
+rw = "randread"
+bs = "4k"
+filename = "/dev/modelled"
+number_ios = 500
+[axes]
+iodepth = [1, 2]
+[variants]
+old = {}
+new = { machine = { "device.constant.latency_us" = LATENCY } }
+[judge]
+baseline = "old"
+metrics = { "read.iops" = "2%" }
+repeats = { min = 8, max = 8 }
+"#;
+
+fn with(latency: &str) -> Folder {
+    let folder = Folder::new();
+    folder.write("m.toml", MACHINE);
+    folder.write("lab.toml", &LAB.replace("LATENCY", latency));
+    folder
+}
+
+#[test]
+fn worse_is_a_failed_check_and_better_is_not() {
+    let table = with("110").fathom("lab lab.toml --json").expect(1).json();
+    let row = &table["rows"][0];
+    assert_eq!(row["iodepth"], 1, "{row}");
+    assert_eq!(row["new_read_iops_verdict"], "worse", "{row}");
+    let ratio = row["new_read_iops_ratio"].as_f64().unwrap();
+    assert!((ratio - 100.0 / 110.0).abs() < 0.01, "{row}");
+    let better = with("90").fathom("lab lab.toml").expect(0);
+    assert!(better.out.contains("better"), "{}", better.out);
+}
+
+#[test]
+fn without_a_change_there_is_no_claim() {
+    let folder = with("110");
+    let alarms = folder.fathom("lab lab.toml --a-a 20 --json").expect(0);
+    let row = &alarms.json()["rows"][0];
+    assert_eq!(row["experiments"], 20);
+    assert_eq!(row["comparisons"], 40);
+    assert!(row["with_claim"].as_u64().unwrap() <= 3, "{row}");
+}
+
+#[test]
+fn a_rehearsal_takes_another_machine() {
+    let folder = with("110");
+    folder.write(
+        "real.toml",
+        &LAB.replace("machine = \"m.toml\"\n", "").replace(
+            "{ machine = { \"device.constant.latency_us\" = LATENCY } }",
+            "{ job = { bs = \"8k\" } }",
+        ),
+    );
+    let run = folder.fathom("lab real.toml --rehearse m.toml").expect(0);
+    assert!(run.out.contains("same"), "{}", run.out);
+    assert!(run.out.contains("modelled on m.toml"), "{}", run.out);
+}
+
+#[test]
+fn a_wrong_file_is_refused_with_its_place() {
+    let folder = with("110");
+    let bad = LAB.replace("LATENCY", "110");
+    folder.write("bad.toml", &bad.replace("= \"old\"", "= \"odl\""));
+    let run = folder.fathom("lab bad.toml").expect(2);
+    assert!(run.err.contains("bad.toml:"), "{}", run.err);
+    assert!(run.err.contains("odl"), "{}", run.err);
+    assert_eq!(run.out, "");
+    let run = folder.fathom("lab missing.toml").expect(2);
+    assert!(
+        run.err.contains("cannot read `missing.toml`"),
+        "{}",
+        run.err
+    );
+}

@@ -1,0 +1,104 @@
+//! A/A: how often an experiment cries wolf, found with experiments in which nothing differs.
+
+use fathom_core::stream_seed;
+use fathom_stats::{SIGNIFICANT, Verdict};
+
+use super::rounds::LabOutcome;
+use crate::lab_plan::LabPlan;
+use crate::table::{Cell, Column, Table, TableHead};
+
+/// False alarms of experiments in which every variant is the baseline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FalseAlarms {
+    /// Experiments that ended.
+    pub experiments: u32,
+    /// Experiments with at least one verdict *better* or *worse*.
+    pub with_claim: u32,
+    /// Comparisons of all experiments.
+    pub comparisons: u64,
+    /// Comparisons whose p value, before Holm's correction, is at most 0.05.
+    pub below_5_percent: u64,
+    /// Comparisons with the verdict *same*.
+    pub same: u64,
+    /// The user interrupted it.
+    pub is_interrupted: bool,
+}
+
+impl FalseAlarms {
+    /// Runs `count` experiments with the baseline in place of every variant, each with a seed of
+    /// its own. `run` gets the experiment and the number of runs before it, of all experiments.
+    ///
+    /// # Errors
+    /// The first failure of an experiment.
+    pub fn of<E>(
+        plan: &LabPlan,
+        count: u32,
+        run: &mut dyn FnMut(&LabPlan, u64) -> Result<LabOutcome, E>,
+    ) -> Result<Self, E> {
+        let mut alarms = Self::default();
+        let runs = plan.cells.len() as u64 * plan.variants.len() as u64;
+        let runs = runs * u64::from(plan.judge.repeats.max);
+        for experiment in 0..u64::from(count) {
+            let mut same = plan.clone().all_baseline();
+            same.seed = stream_seed(plan.seed, experiment);
+            let outcome = run(&same, experiment * runs)?;
+            if outcome.is_interrupted {
+                alarms.is_interrupted = true;
+                break;
+            }
+            alarms.count(&outcome);
+        }
+        Ok(alarms)
+    }
+
+    /// Returns the counts as a table of one row.
+    #[must_use]
+    pub fn table(&self, plan: &LabPlan) -> Table {
+        let counts = [
+            ("experiments", "experiments", self.experiments.into()),
+            ("with_claim", "with a claim", self.with_claim.into()),
+            ("comparisons", "comparisons", self.comparisons),
+            ("p_below_5_percent", "p ≤ 0.05", self.below_5_percent),
+            ("same", "same", self.same),
+        ];
+        let mut notes = vec![format!(
+            "{}: every variant is the baseline `{}`; each claim is a false alarm; p before the \
+             correction for all comparisons",
+            plan.place(),
+            plan.variants[plan.judge.baseline].name
+        )];
+        if self.is_interrupted {
+            notes.push("interrupted: some experiments are missing".into());
+        }
+        Table {
+            head: TableHead {
+                name: plan.name.clone(),
+                about: format!(
+                    "{}: false alarms of experiments without a change",
+                    plan.name
+                ),
+                origin: String::new(),
+                has_plot: false,
+            },
+            columns: counts
+                .iter()
+                .map(|(key, heading, _)| Column::figure(*key, heading))
+                .collect(),
+            rows: vec![counts.map(|(_, _, count)| Cell::Count(count)).to_vec()],
+            notes,
+            panels: Vec::new(),
+        }
+    }
+
+    fn count(&mut self, outcome: &LabOutcome) {
+        let count = |is_one: &dyn Fn(&crate::Judgement) -> bool| {
+            outcome.judgements.iter().filter(|one| is_one(one)).count() as u64
+        };
+        let claims = count(&|one| matches!(one.verdict, Verdict::Better | Verdict::Worse));
+        self.experiments += 1;
+        self.with_claim += u32::from(claims > 0);
+        self.comparisons += outcome.judgements.len() as u64;
+        self.below_5_percent += count(&|one| one.p <= SIGNIFICANT);
+        self.same += count(&|one| one.verdict == Verdict::Same);
+    }
+}
