@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use fathom_block::{Parameters, Recorded};
+use fathom_block::Parameters;
 use fathom_core::{BlockDevice, Command, CommandData, Finished, Geometry, PerDirection, Tick};
 
 use crate::models::{Model, read_member};
@@ -144,13 +144,15 @@ struct ArrayConfig {
 }
 
 impl Model for ArrayConfig {
-    fn device(&self, _number: u64) -> Box<dyn BlockDevice> {
-        let members = (0..u64::from(self.members)).map(|number| self.member.device(number));
+    fn device(&self, number: u64) -> Box<dyn BlockDevice> {
+        let count = u64::from(self.members);
+        let first = number.wrapping_mul(count);
+        let members = (0..count).map(|member| self.member.device(first.wrapping_add(member)));
         Box::new(Array::new(members.collect(), self.chunk_bytes))
     }
 
-    fn recorded(&self) -> Option<&PerDirection<Option<Recorded>>> {
-        self.member.recorded()
+    fn drawn(&self) -> Option<PerDirection<bool>> {
+        self.member.drawn()
     }
 }
 

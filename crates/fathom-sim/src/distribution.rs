@@ -1,4 +1,5 @@
-//! Device that draws the latency of each op from those recorded on a real device.
+//! Device that draws the latency of each op: from those recorded on a real device, or from the
+//! exponential distribution, whose queues have closed forms to test methods with.
 //!
 //! # Limits
 //! Draws are independent of each other, of the load and of the offset: the model is valid only for
@@ -10,8 +11,8 @@ use std::sync::Arc;
 
 use fathom_block::{Parameters, Recorded};
 use fathom_core::{
-    BlockDevice, Command, CommandData, Direction, Finished, Geometry, OpKind, PerDirection, Tick,
-    Xoshiro256,
+    BlockDevice, Command, CommandData, Direction, Finished, Geometry, Nanos, OpKind, PerDirection,
+    Tick, Xoshiro256,
 };
 
 use crate::models::Model;
@@ -19,19 +20,37 @@ use crate::models::Model;
 /// Device that draws its latencies.
 #[derive(Debug)]
 pub struct Drawn {
-    recorded: PerDirection<Option<Recorded>>,
+    latencies: PerDirection<Option<Latencies>>,
     random: Xoshiro256,
     in_flight: BinaryHeap<Reverse<(Tick, u64, u32, i32)>>,
     number: u64,
+}
+
+/// Latencies of a direction, to draw from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Latencies {
+    /// Those of a real device.
+    Recorded(Recorded),
+    /// Exponentially distributed, with this mean.
+    Exponential(Nanos),
+}
+
+impl Latencies {
+    fn draw(&self, random: &mut Xoshiro256) -> u64 {
+        match self {
+            Self::Recorded(recorded) => recorded.draw(random),
+            Self::Exponential(mean) => exponential(mean.get(), random),
+        }
+    }
 }
 
 impl Drawn {
     /// Creates a device with these latencies. A direction without any uses those of reads, or else
     /// of writes; syncs use those of writes.
     #[must_use]
-    pub fn new(recorded: PerDirection<Option<Recorded>>, seed: u64) -> Self {
+    pub fn new(latencies: PerDirection<Option<Latencies>>, seed: u64) -> Self {
         Self {
-            recorded,
+            latencies,
             random: Xoshiro256::new(seed),
             in_flight: BinaryHeap::new(),
             number: 0,
@@ -49,14 +68,14 @@ impl BlockDevice for Drawn {
             OpKind::Data(direction) => direction,
             OpKind::Sync(_) => Direction::Write,
         };
-        let recorded = &self.recorded;
-        let latencies = recorded[direction]
+        let each = &self.latencies;
+        let latencies = each[direction]
             .as_ref()
-            .or(recorded.read.as_ref())
-            .or(recorded.write.as_ref());
+            .or(each.read.as_ref())
+            .or(each.write.as_ref());
         let ns = latencies.map_or(1, |latencies| latencies.draw(&mut self.random));
         self.number += 1;
-        let at = now + fathom_core::Nanos::new(ns);
+        let at = now + Nanos::new(ns);
         let entry = (at, self.number, command.tag, command.whole());
         self.in_flight.push(Reverse(entry));
     }
@@ -77,19 +96,20 @@ impl BlockDevice for Drawn {
 /// Latencies to draw from, and the seed of the draws.
 #[derive(Clone, Debug)]
 struct Draws {
-    recorded: PerDirection<Option<Recorded>>,
+    latencies: PerDirection<Option<Latencies>>,
     seed: u64,
 }
 
 impl Model for Draws {
-    /// Members of an array draw numbers of their own.
+    /// Members of an array, and runs of an experiment, draw numbers of their own.
     fn device(&self, number: u64) -> Box<dyn BlockDevice> {
         let seed = self.seed.wrapping_add(number);
-        Box::new(Drawn::new(self.recorded.clone(), seed))
+        Box::new(Drawn::new(self.latencies.clone(), seed))
     }
 
-    fn recorded(&self) -> Option<&PerDirection<Option<Recorded>>> {
-        Some(&self.recorded)
+    fn drawn(&self) -> Option<PerDirection<bool>> {
+        let [read, write, trim] = Direction::ALL.map(|one| self.latencies[one].is_some());
+        Some(PerDirection::new(read, write, trim))
     }
 }
 
@@ -98,11 +118,11 @@ pub(crate) fn read(fields: &dyn Parameters, _capacity: u64) -> Option<Arc<dyn Mo
     let keys = ["read", "write", "trim"];
     let [read, write, trim] = keys.map(|key| {
         let table = fields.table(key, true)?;
-        let recorded = table.recorded();
+        let latencies = read_latencies(&*table);
         table.finish();
-        recorded
+        latencies
     });
-    let each = PerDirection::new(read, write, trim);
+    let latencies = PerDirection::new(read, write, trim);
     if !keys.iter().any(|key| fields.has(key)) {
         let why = "there are no latencies";
         fields.refuse(
@@ -112,7 +132,40 @@ pub(crate) fn read(fields: &dyn Parameters, _capacity: u64) -> Option<Arc<dyn Mo
         );
     }
     Some(Arc::new(Draws {
-        recorded: each,
+        latencies,
         seed: fields.whole("seed", 0..=u64::MAX, Some(1)),
     }))
 }
+
+fn read_latencies(table: &dyn Parameters) -> Option<Latencies> {
+    if !table.has(EXPONENTIAL) {
+        return table.recorded().map(Latencies::Recorded);
+    }
+    if let Some(key) = ["latency_ns", "count"]
+        .into_iter()
+        .find(|key| table.has(key))
+    {
+        let why = format!("the latencies are exponentially distributed by `{EXPONENTIAL}`");
+        table.refuse(key, &why, "remove one of both");
+    }
+    let us = Nanos::from_micros(1);
+    let mean = table.time(EXPONENTIAL, us, 0.001..=1e9, None);
+    Some(Latencies::Exponential(mean))
+}
+
+/// Draws an exponentially distributed number with a mean, at least 1.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "53 bits of a uniform number; a mean of at most 1000 s, and at most 37 means"
+)]
+fn exponential(mean: u64, random: &mut Xoshiro256) -> u64 {
+    // In (0, 1]: the logarithm is finite.
+    let uniform = ((random.next_u64() >> 11) + 1) as f64 * (1.0 / (1_u64 << 53) as f64);
+    let drawn = libm::round(-libm::log(uniform) * mean as f64) as u64;
+    drawn.max(1)
+}
+
+/// Key of the mean of exponentially distributed latencies.
+const EXPONENTIAL: &str = "exponential_us";

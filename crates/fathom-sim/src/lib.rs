@@ -30,7 +30,7 @@ pub use array::Array;
 pub use constant::Constant;
 pub use data_fault::DataFault;
 pub use direct::{Direct, FaultKind, InjectedFault};
-pub use distribution::Drawn;
+pub use distribution::{Drawn, Latencies};
 pub use driver::Simulation;
 pub use engine::{EngineSpec, ModelEngine};
 pub use files::ModelFile;

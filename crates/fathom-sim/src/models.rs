@@ -6,18 +6,19 @@
 use std::fmt;
 use std::sync::Arc;
 
-use fathom_block::{Parameters, Recorded};
+use fathom_block::Parameters;
 use fathom_core::{BlockDevice, PerDirection};
 
 use crate::{array, constant, distribution, hdd, ssd};
 
 /// Configuration of a model, which makes any number of equal devices.
 pub trait Model: fmt::Debug + Send + Sync {
-    /// Creates the device with this number in an array, or 0. The numbers tell random draws apart.
+    /// Creates the device with this number, 0 if there is only one. The numbers tell random draws
+    /// apart: of the members of an array, and of the runs of an experiment.
     fn device(&self, number: u64) -> Box<dyn BlockDevice>;
 
-    /// Returns the recorded latencies, if the model draws from some: it can do nothing else.
-    fn recorded(&self) -> Option<&PerDirection<Option<Recorded>>> {
+    /// Returns which directions have latencies, if the model draws them: it can do nothing else.
+    fn drawn(&self) -> Option<PerDirection<bool>> {
         None
     }
 
@@ -50,7 +51,7 @@ pub const MODELS: &[ModelInfo] = &[
     },
     ModelInfo {
         name: "distribution",
-        help: "Latencies drawn from those recorded on a real device",
+        help: "Latencies drawn: recorded on a real device, or exponential",
         is_member: true,
         read: distribution::read,
     },

@@ -1,9 +1,11 @@
-//! Response times of a queue with Poisson arrivals and constant service time (M/D/1), against the
-//! closed form.
+//! Response times of a queue with Poisson arrivals and constant (M/D/1) or exponential (M/M/1)
+//! service times, against the closed forms.
 
 mod common;
 
-use common::on;
+use common::{on, try_on};
+use fathom_core::Nanos;
+use fathom_virtual::MachineModel;
 
 /// Device of 100 µs per op that serves one at a time.
 const MACHINE: &str = "[[device]]\nnames = [\"*\"]\ncapacity_gib = 1\nmodel = \"constant\"\n\
@@ -76,4 +78,46 @@ fn even_arrivals_do_not_wait() {
         let (got, _) = responses(&format!("--ioengine=psync --rate_iops={rate}"));
         assert!((got - OP_US).abs() < 0.1, "{rate}: {got} µs");
     }
+}
+
+/// Service times of 100 µs on average: 10,000 ops/s.
+const ONE_SERVER: &str = include_str!("../../../examples/machines/one-server.toml");
+
+/// Returns the mean response time and its median and 99th percentile, µs, at a rate.
+fn exponential(rate: u32, run: u64) -> [f64; 3] {
+    let machine = MachineModel::parse("one-server.toml", ONE_SERVER).expect("a machine");
+    let words = format!(
+        "--name=t --filename=/dev/m --direct=1 --rw=randread --bs=4k --time_based --runtime=300 \
+         --ioengine=libaio --iodepth=1024 --rate_process=poisson --rate_iops={rate} \
+         --randseed={run}"
+    );
+    let machine = machine.at(Nanos::ZERO, run);
+    let record = try_on(&machine, &words, &mut |_| {}, &|| 0).expect("a run");
+    let resp = record.jobs[0].directions.read.resp.as_ref();
+    let resp = resp.expect("a rate was set");
+    let percentile = |percent| resp.interpolated(percent).expect("many ops");
+    [resp.summary.mean(), percentile(50.0), percentile(99.0)].map(|ns| ns / 1000.0)
+}
+
+/// Of an M/M/1 queue the response time is exponentially distributed, with mean 1 ÷ (μ − λ).
+#[test]
+fn response_times_of_one_exponential_server_are_exponential() {
+    for rate in [2_000, 5_000] {
+        let mean = 1e6 / (10_000.0 - f64::from(rate));
+        let want = [mean, mean * 2.0_f64.ln(), mean * 100.0_f64.ln()];
+        let got = exponential(rate, 0);
+        for (got, want) in got.iter().zip(want) {
+            assert!(
+                (got / want - 1.0).abs() < 0.02,
+                "{rate}: {got} µs, not {want}"
+            );
+        }
+    }
+}
+
+#[test]
+fn runs_of_an_experiment_draw_service_times_of_their_own() {
+    let [first, again, other] = [0, 0, 1].map(|run| exponential(100, run));
+    assert_eq!(first, again);
+    assert_ne!(first, other);
 }

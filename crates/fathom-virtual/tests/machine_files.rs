@@ -7,7 +7,7 @@ use common::try_on;
 use fathom_core::Xoshiro256;
 use fathom_virtual::MachineModel;
 
-const EXAMPLES: [(&str, &str); 8] = [
+const EXAMPLES: [(&str, &str); 9] = [
     (
         "constant",
         include_str!("../../../examples/machines/constant.toml"),
@@ -26,6 +26,10 @@ const EXAMPLES: [(&str, &str); 8] = [
     (
         "noisy",
         include_str!("../../../examples/machines/noisy.toml"),
+    ),
+    (
+        "one-server",
+        include_str!("../../../examples/machines/one-server.toml"),
     ),
     ("distribution", DISTRIBUTION),
 ];

@@ -40,12 +40,13 @@ pub(crate) fn words_of(files: &[&str]) -> Vec<String> {
     words.into_iter().collect()
 }
 
-const EXAMPLES: [&str; 7] = [
+const EXAMPLES: [&str; 8] = [
     include_str!("../../../examples/machines/array.toml"),
     include_str!("../../../examples/machines/constant.toml"),
     include_str!("../../../examples/machines/hdd.toml"),
     include_str!("../../../examples/machines/layers.toml"),
     include_str!("../../../examples/machines/noisy.toml"),
+    include_str!("../../../examples/machines/one-server.toml"),
     include_str!("../../../examples/machines/ssd.toml"),
     include_str!("../../../examples/machines/usb.toml"),
 ];

@@ -112,11 +112,11 @@ impl MachineModel {
                 .iter()
                 .filter_map(|file| self.device_of(&file.path))
             {
-                let Some(recorded) = self.devices[device].model.recorded() else {
+                let Some(drawn) = self.devices[device].model.drawn() else {
                     continue;
                 };
                 let lacks = |direction: &Direction| {
-                    recorded[*direction].is_none() && pattern::uses(&job.options, *direction)
+                    !drawn[*direction] && pattern::uses(&job.options, *direction)
                 };
                 if let Some(direction) = Direction::ALL.iter().find(|lacks_it| lacks(lacks_it)) {
                     let name = direction.name();

@@ -96,10 +96,12 @@ impl MachineModel {
     /// Returns the machine as a run of an experiment finds it: `start` is the time from the begin
     /// of the experiment to that of the run, and `run` a number that no other run of it has.
     ///
-    /// Only `[noise]` depends on them. Its drift, wander and neighbour are functions of the time
-    /// of the experiment and go on from run to run; give each run a start after the end of the run
-    /// before. The level between runs is drawn from `run`: not from the seed of a run's offsets,
-    /// which the variants of a repeat share. Without this call, a run is number 0 at the time 0.
+    /// Drift, wander and neighbour of `[noise]` are functions of the time of the experiment, and go
+    /// on from run to run: give each run a start after the end of the run before. The level between
+    /// runs, the latencies that a `distribution` draws and the random delays of `[host]` depend on
+    /// `run`: not on the seed of a run's offsets, which the variants of a repeat share. Faults and
+    /// delays of layers are the same in each run. Without this call, a run has the number and the
+    /// start 0.
     #[must_use]
     pub fn at(&self, start: Nanos, run: u64) -> Self {
         Self {
@@ -127,7 +129,7 @@ impl MachineModel {
     #[must_use]
     pub fn first(&self) -> Option<(HostConfig, QueueConfig, Box<dyn BlockDevice>)> {
         let device = self.devices.first()?;
-        Some((self.host, device.queue?, self.open(device)))
+        Some((self.host(), device.queue?, self.open(device)))
     }
 
     /// Creates the machine's devices for this many jobs.
@@ -138,26 +140,34 @@ impl MachineModel {
 
     /// Creates a device with its layers and the machine's noise, at the start of the simulation.
     fn open(&self, device: &ModelledDevice) -> Box<dyn BlockDevice> {
-        let opened = device.open();
+        let opened = device.open(self.place.run);
         match &self.noise {
             Some(noise) => Box::new(noise.over(opened, self.place)),
             None => opened,
         }
     }
 
+    /// Returns the costs of threads, with the draws of this run.
+    const fn host(&self) -> HostConfig {
+        HostConfig {
+            seed: self.host.seed.wrapping_add(self.place.run),
+            ..self.host
+        }
+    }
+
     fn storage(&self, device: &ModelledDevice, jobs: u32) -> Box<dyn ModelledStorage> {
         let opened = self.open(device);
         match device.queue {
-            Some(queue) => Box::new(Stack::new(queue, self.host, opened, jobs)),
+            Some(queue) => Box::new(Stack::new(queue, self.host(), opened, jobs)),
             None => Box::new(Direct::new(opened)),
         }
     }
 }
 
 impl ModelledDevice {
-    /// Creates the model with its layers, at the start of the simulation.
-    fn open(&self) -> Box<dyn BlockDevice> {
-        let model = self.model.device(0);
+    /// Creates the model with its layers for this run, at the start of the simulation.
+    fn open(&self, run: u64) -> Box<dyn BlockDevice> {
+        let model = self.model.device(run);
         let layers = self.layers.iter();
         layers.fold(model, |device, layer| layer.over(device, Tick::ZERO))
     }
