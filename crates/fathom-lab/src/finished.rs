@@ -37,7 +37,7 @@ impl FinishedRun {
             subject: subject::subject_json(record, program),
             note: None,
             measures: fathom_record::measures(record),
-            record: record.to_json().ok(),
+            record: record.to_brief_json().ok(),
             tags: Vec::new(),
         }
     }

@@ -17,6 +17,7 @@ mod seeks;
 mod stalls;
 mod stored;
 mod target;
+mod timeline;
 mod trace;
 
 // Public items, listed once.
@@ -43,6 +44,7 @@ pub use target::{
     BuffersRecord, CommandsRecord, ConnectionRecord, EventsRecord, NamespaceRecord, PacerRecord,
     TARGET_VERSION, TargetRecord, ThreadRecord,
 };
+pub use timeline::TimelineRecord;
 pub use trace::{
     TRACE_VERSION, TraceRecord, TracedDirection, UringBatches, UringTraceRecord, UringWork,
 };

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::device_trace::DeviceTraceRecord;
 use crate::{
     BlockLivesRecord, LatencyTargetRecord, Machine, ProcessorsRecord, SchedulingRecord, SeekRecord,
-    StallRecord, SteadyStateRecord, Unified, Validity, Warning,
+    StallRecord, SteadyStateRecord, TimelineRecord, Unified, Validity, Warning,
 };
 
 /// Result of a run, from which every report is rendered.
@@ -37,6 +37,9 @@ pub struct Record {
     pub global_options: Vec<(String, String)>,
     /// Jobs in order of creation, clones included.
     pub jobs: Vec<JobRecord>,
+    /// Ops by windows of time, of each reporting group and direction; absent in interim reports.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timelines: Vec<TimelineRecord>,
     /// Block devices under the files.
     pub disks: Vec<DiskRecord>,
     /// Idle time of the CPUs, if requested.
@@ -105,7 +108,7 @@ pub struct Idleness {
 }
 
 /// Current version of the layout of [`Record`].
-pub const RECORD_VERSION: u32 = 1;
+pub const RECORD_VERSION: u32 = 2;
 
 /// Result of one job: a section or one of its clones.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -2,9 +2,9 @@
 
 use fathom_record::{
     DirectionRecord, JobRecord, Machine, PEAK_VERSION, PeakPoint, PeakRecord, RECORD_VERSION,
-    Record, RecordError, StorageRecord, Tolerated, Validity, Warning,
+    Record, RecordError, StorageRecord, TimelineRecord, Tolerated, Validity, Warning,
 };
-use fathom_stats::Latency;
+use fathom_stats::{Latency, Window, Windows};
 
 /// Returns a record in which no field that must survive has its default value.
 fn record() -> Record {
@@ -15,6 +15,7 @@ fn record() -> Record {
         elapsed_ms: 2001,
         global_options: vec![("bs".to_owned(), "4k".to_owned())],
         jobs: vec![job()],
+        timelines: vec![timeline("read", 0), timeline("write", 50_000_000)],
         machine: Some(Machine {
             kernel: "6.1".to_owned(),
             storage: vec![StorageRecord {
@@ -35,6 +36,27 @@ fn record() -> Record {
         ..Warning::default()
     });
     record
+}
+
+fn timeline(direction: &str, start_ns: u64) -> TimelineRecord {
+    let window = |number: usize| Window {
+        ios: 2,
+        bytes: 8192,
+        min_ns: 100,
+        max_ns: 2000,
+        bins: vec![(100, 1), (number + 300, 1)],
+    };
+    TimelineRecord {
+        group_id: Some(0),
+        direction: direction.to_owned(),
+        latency: Some("clat".to_owned()),
+        start_ns,
+        windows: Windows {
+            width_ns: 100_000_000,
+            end_ns: 250_000_000,
+            windows: (0..3).map(window).collect(),
+        },
+    }
 }
 
 fn job() -> JobRecord {
@@ -104,12 +126,52 @@ fn version_1_stays_readable() {
 }
 
 #[test]
+fn version_2_stays_readable() {
+    // As above, of the first version with timelines.
+    let read = Record::from_json(include_str!("data/record-2.json")).unwrap();
+    assert_eq!(read.timelines, record().timelines);
+}
+
+#[test]
+fn a_record_without_timelines_is_one() {
+    let text = record().to_brief_json().unwrap();
+    let read = Record::from_json(&text).unwrap();
+    assert!(read.timelines.is_empty());
+    assert_eq!(read.jobs.len(), 1);
+}
+
+#[test]
+fn windows_of_a_direction_and_of_all() {
+    let mut record = record();
+    let (reads, latency) = record.windows("a", "read").unwrap();
+    assert_eq!((reads.total().ios, latency), (6, Some("clat")));
+    let (all, latency) = record.windows("", "all").unwrap();
+    assert_eq!((all.total().ios, latency), (12, Some("clat")));
+    assert_eq!((all.windows.len(), all.end_ns), (3, 300_000_000));
+    assert_eq!(record.windows("", "trim"), None);
+    // Other latencies have no distribution together.
+    record.timelines[1].latency = Some("resp".to_owned());
+    let (all, latency) = record.windows("", "all").unwrap();
+    assert_eq!((all.total().ios, latency), (12, None));
+    assert_eq!(all.histogram().count(), 0);
+    // Another job of the group: its ops are in the windows, too.
+    record.jobs.push(JobRecord {
+        name: "b".to_owned(),
+        ..JobRecord::default()
+    });
+    assert_eq!(record.windows("a", "read"), None);
+    assert!(record.windows("", "read").is_some());
+    record.timelines[0].group_id = None;
+    assert_eq!(record.windows("b", "read"), None);
+}
+
+#[test]
 fn a_later_version_is_refused_by_its_number() {
-    let error = Record::from_json(r#"{"version":2,"jobs":"of another kind"}"#).unwrap_err();
-    assert!(matches!(error, RecordError::Version { found: 2, .. }));
+    let error = Record::from_json(r#"{"version":3,"jobs":"of another kind"}"#).unwrap_err();
+    assert!(matches!(error, RecordError::Version { found: 3, .. }));
     assert_eq!(
         error.to_string(),
-        "a record of a run of version 2: this program reads versions 1 to 1"
+        "a record of a run of version 3: this program reads versions 1 to 2"
     );
 }
 

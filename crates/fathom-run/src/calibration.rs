@@ -165,6 +165,7 @@ fn reduced(job: &WorkerConfig) -> WorkerConfig {
         limits: LimitConfig::default(),
         replay: None,
         records: false,
+        timeline: None,
         depth: job.depth.min(DEPTH_MAX),
         ..job.clone()
     }

@@ -10,6 +10,7 @@ use fathom_record::{JobRecord, LogRecord, OwnCostRecord, RECORD_VERSION, Record,
 use fathom_setup::Preflight;
 use fathom_setup::collect;
 use fathom_setup::outcome::JobOutcome;
+use fathom_setup::timelines;
 use fathom_setup::translate::JobSetup;
 use fathom_sys::clock::{self, Clock, wall_ms};
 
@@ -53,6 +54,7 @@ pub(crate) fn record(
     let validity = ended.evidence.judge(&preflight.setups, &jobs, &mean_depths);
     Record {
         jobs,
+        timelines: timelines::recorded(&preflight.setups),
         disks: ended.evidence.disks,
         processors: ended.evidence.processors,
         machine: Some(machine(clock, ended.evidence.storage, features)),

@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::panic::catch_unwind;
@@ -71,7 +71,43 @@ fn check(sections: &[Section], folder: &Path) {
         totals(section, job);
         logs(section, job, folder);
     }
+    timelines(&record);
     report(&record);
+}
+
+/// Checks that the windows of each group add up to its jobs.
+fn timelines(record: &Record) {
+    let groups: BTreeSet<u32> = record.jobs.iter().map(|job| job.group_id).collect();
+    for group in groups {
+        for (index, name) in ["read", "write", "trim"].into_iter().enumerate() {
+            let jobs = record.jobs.iter().filter(|job| job.group_id == group);
+            let parts: Vec<_> = jobs.map(|job| job.directions.each()[index]).collect();
+            let timeline = record
+                .timelines
+                .iter()
+                .find(|timeline| timeline.group_id == Some(group) && timeline.direction == name);
+            let of = format!("windows of group {group}, {name}");
+            let total = timeline.map(|timeline| timeline.windows.total());
+            let total = total.unwrap_or_default();
+            let ios: u64 = parts.iter().map(|part| part.ios).sum();
+            let bytes: u64 = parts.iter().map(|part| part.bytes).sum();
+            assert_eq!((total.ios, total.bytes), (ios, bytes), "{of}");
+            let Some(timeline) = timeline else { continue };
+            let Some(kind) = timeline.latency.as_deref() else {
+                continue;
+            };
+            let latencies = parts.iter().filter_map(|part| match kind {
+                "resp" => part.resp.as_ref(),
+                "clat" => part.clat.as_ref(),
+                _ => part.lat.as_ref(),
+            });
+            let mut all = Latency::new(true);
+            latencies.for_each(|latency| all.merge(latency));
+            assert_eq!(Some(timeline.windows.histogram()), all.histogram, "{of}");
+            let bounds = (all.summary.min(), all.summary.max());
+            assert_eq!((total.min_ns, total.max_ns), bounds, "{of}: bounds");
+        }
+    }
 }
 
 /// Checks that latencies count every op once, and that their parts add up.

@@ -9,8 +9,8 @@ use fathom_engine::{AnyEngine, EngineConfig, EngineFile, Kick, built_in, start};
 use fathom_sys::allocation_counter::{CountingAllocator, thread_allocations};
 use fathom_sys::clock::Clock;
 use fathom_workload::{
-    Batching, BufferConfig, BufferFill, Control, JobLog, LogChannel, LogConfig, Measure, Mix, Pace,
-    Rate, RateProcess, Series, Worker, WorkerConfig, fixture, turn,
+    Batching, BufferConfig, BufferFill, Control, GroupTimeline, JobLog, LogChannel, LogConfig,
+    Measure, Mix, Pace, Rate, RateProcess, Series, Worker, WorkerConfig, fixture, turn,
 };
 
 #[global_allocator]
@@ -167,6 +167,20 @@ fn libaio_allocates_nothing() {
 #[test]
 fn io_uring_allocates_nothing() {
     check("io_uring", job(32));
+}
+
+#[test]
+fn timelines_allocate_nothing() {
+    for ops in [None, Some(200_000)] {
+        let mut config = job(4);
+        // Half a second: several windows end.
+        config.rate = PerDirection::all(ops.map(|ops| Rate {
+            pace: Pace::Ops(ops),
+            process: RateProcess::Linear,
+        }));
+        config.timeline = Some(Arc::new(GroupTimeline::new(&[&config])));
+        check("null", config);
+    }
 }
 
 #[test]

@@ -27,6 +27,7 @@ mod session;
 pub mod status;
 #[cfg(test)]
 mod testing;
+pub mod timelines;
 pub mod translate;
 
 // Public items, listed once.

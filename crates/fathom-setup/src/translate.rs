@@ -32,6 +32,7 @@ use crate::outcome::JobFailure;
 use crate::plan_warning::{PlanWarning, PlanWarningKind};
 use crate::problem_kind::ProblemKind;
 use crate::replay::ReplayPlan;
+use crate::timelines;
 
 /// One clone of a job with every option resolved, ready to be checked and run.
 ///
@@ -192,6 +193,7 @@ pub fn translate(
         translation.problems.extend(problem);
     }
     generations::share(&mut translation.setups);
+    timelines::share(&mut translation.setups);
     translation
 }
 
@@ -307,6 +309,7 @@ fn setup(
         generations: Vec::new(),
         buffers: content::buffers(options, seed, bytes_of(&files)),
         measure: content::measure(options),
+        timeline: None,
         priorities: priority::of_ops(options),
         invalidate: options.invalidate && !options.pre_read,
         block_lives: block_lives(options)?,

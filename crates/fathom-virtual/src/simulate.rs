@@ -20,6 +20,7 @@ use fathom_setup::debug_output;
 use fathom_setup::lifecycle::Lifecycle;
 use fathom_setup::outcome::JobOutcome;
 use fathom_setup::replay::{ReplayPlan, ReplayStream};
+use fathom_setup::timelines;
 use fathom_setup::translate::JobSetup;
 use fathom_setup::{Host, RunEvent, Session, preflight};
 use fathom_setup::{ProblemKind, RunError, RunProblem};
@@ -160,7 +161,9 @@ fn finish<S: ModelledStorage>(
     let ended = ended.max().unwrap_or(Tick::ZERO);
     let mut files = logs.finish();
     files.extend(recordings.end());
-    Ok((run.record(results, ended), files, storages))
+    let mut record = run.record(results, ended);
+    record.timelines = timelines::recorded(setups);
+    Ok((record, files, storages))
 }
 
 /// Parts of a record other than the results of the jobs.

@@ -13,6 +13,7 @@ use fathom_core::{FileIndex, Nanos, PerDirection};
 use crate::limit_config::LimitConfig;
 use crate::replay::ReplayConfig;
 use crate::source::used_directions;
+use crate::timeline::GroupTimeline;
 use crate::verify::GenerationMap;
 
 pub use content::{
@@ -78,6 +79,8 @@ pub struct WorkerConfig {
     pub buffers: BufferConfig,
     /// Measurements to take.
     pub measure: Measure,
+    /// Timeline of the job's group.
+    pub timeline: Option<Arc<GroupTimeline>>,
     /// Choice of ops with an I/O priority of their own; `None` if there are none.
     pub priorities: Option<PerDirection<PriorityChoice>>,
     /// Drop the page cache of each file when a time-based job starts over.
@@ -102,6 +105,21 @@ impl WorkerConfig {
             Some(replay) => replay.used,
             None => used_directions(self.pattern.mix),
         }
+    }
+
+    /// Returns the directions of the ops that are recorded, those of verification included.
+    pub(crate) fn recorded_directions(&self) -> PerDirection<bool> {
+        let mut used = self.used_directions();
+        let verify = self.verify.as_ref();
+        used.read |= verify.is_some_and(|verify| verify.read_back);
+        used.trim |= verify.is_some_and(|verify| verify.trims.is_some());
+        used
+    }
+
+    /// Returns the directions whose ops have due times.
+    pub(crate) fn timed_directions(&self) -> PerDirection<bool> {
+        let timed = self.replay.is_some_and(|replay| replay.timed);
+        self.rate.map(|rate| timed || rate.is_some())
     }
 }
 

@@ -78,6 +78,7 @@ pub fn job(pattern: PatternConfig) -> WorkerConfig {
             dedupe: None,
         },
         measure: measure(),
+        timeline: None,
         priorities: None,
         invalidate: false,
         block_lives: None,

@@ -40,6 +40,7 @@ mod stalls;
 mod steady;
 mod syncs;
 mod think;
+mod timeline;
 mod timers;
 mod tracking;
 mod trims;
@@ -73,6 +74,7 @@ pub use results::{
 };
 pub use stalls::ObservedStall;
 pub use steady::{Figure, SteadyGroup, SteadyRule, SteadySample, SteadyStatus};
+pub use timeline::{GroupTimeline, WindowLatency};
 pub use turn::{Control, turn};
 pub use verify::{
     Change, Check, Checker, Content, DumpedBlock, EntryMemory, Expected, FileState, FoundMismatch,

@@ -78,6 +78,7 @@ fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
         tolerate: _,
         // The recorder's.
         measure: _,
+        timeline: _,
     } = config;
     let used = config.used_directions();
     // Where both directions have rates, the one that is due first comes next.

@@ -9,6 +9,7 @@ use crate::pending::{Added, KeptLatencies, Pending};
 use crate::results::{DirectionResults, JobError, Results, ToleratedErrors};
 use crate::slots::SlotState;
 use crate::stalls::StallWatch;
+use crate::timeline::TimelineShare;
 use crate::uniform_ops::{UniformOp, UniformTally};
 use crate::verify::Mismatches;
 
@@ -45,6 +46,8 @@ pub(crate) struct Recorder {
     bandwidth: Sampler,
     iops: Sampler,
     pub(crate) stalls: StallWatch,
+    /// Share in the timeline of the job's group, if it has one.
+    pub(crate) timeline: Option<Box<TimelineShare>>,
     /// Log of the job's ops, if any.
     pub(crate) log: Option<Box<JobLog>>,
 }
@@ -101,6 +104,7 @@ impl Recorder {
             bandwidth: Sampler::new(measure.bandwidth_sample),
             iops: Sampler::new(measure.iops_sample),
             stalls: StallWatch::new(measure.clat || measure.lat),
+            timeline: None,
             log: None,
         };
         recorder.watch_for_late_ops();
@@ -145,6 +149,7 @@ impl Recorder {
         self.iops.begin(now);
         self.stalls.begin(now);
         self.watch_for_late_ops();
+        self.timeline.iter_mut().for_each(|share| share.begin(now));
         self.log.iter_mut().for_each(|log| log.begin(now));
     }
 
@@ -386,11 +391,15 @@ impl Recorder {
 
     /// Returns the time of the next sample.
     pub(crate) fn next_sample(&self) -> Tick {
+        let window = self
+            .timeline
+            .as_ref()
+            .map_or(Tick::MAX, |share| share.next());
+        let next = window.min(self.stalls.next_look());
         if self.measure.bandwidth {
-            let samples = self.bandwidth.next.min(self.iops.next);
-            samples.min(self.stalls.next_look())
+            next.min(self.bandwidth.next).min(self.iops.next)
         } else {
-            self.stalls.next_look()
+            next
         }
     }
 
@@ -406,6 +415,9 @@ impl Recorder {
         }
         if self.measure.bandwidth {
             self.sample_rates(now);
+        }
+        if let Some(share) = self.timeline.as_mut().filter(|share| now >= share.next()) {
+            share.window_ended(&mut self.directions, now);
         }
     }
 
@@ -449,8 +461,13 @@ impl Recorder {
 
     /// Returns the final results.
     pub(crate) fn into_results(mut self) -> Results {
+        let ended = self.ended.max(self.started);
         if let Some(log) = self.log.take() {
-            log.finish(self.ended.max(self.started));
+            log.finish(ended);
+        }
+        self.flush_all_pending();
+        if let Some(share) = &mut self.timeline {
+            share.finish(&mut self.directions, ended);
         }
         self.results()
     }
@@ -460,6 +477,9 @@ impl Recorder {
         let mut directions = self.directions.clone();
         for direction in Direction::ALL {
             self.pending[direction].add_to(self.kept, &mut directions[direction]);
+        }
+        if let Some(share) = &self.timeline {
+            share.widen(&mut directions);
         }
         let stalls = self.stalls.stalls(self.started, &directions);
         let mut level = 0i64;

@@ -21,6 +21,7 @@ use crate::source::{self, Pass, Source};
 use crate::steady::SteadyWatch;
 use crate::syncs::SyncState;
 use crate::think::Thinking;
+use crate::timeline::TimelineShare;
 use crate::timers::Timers;
 use crate::tracking::Tracking;
 use crate::uniform_ops::UniformOp;
@@ -379,11 +380,9 @@ fn tracking(
 
 /// Creates the recorder of a job: histograms for its directions, those of verification included.
 fn recorder(config: &WorkerConfig, engine: Capabilities, depth: u32) -> Recorder {
-    let mut used = config.used_directions();
-    let verify = config.verify.as_ref();
-    used.read |= verify.is_some_and(|verify| verify.read_back);
-    used.trim |= verify.is_some_and(|verify| verify.trims.is_some());
-    let timed = config.replay.is_some_and(|replay| replay.timed);
-    let rated = config.rate.map(|rate| timed || rate.is_some());
-    Recorder::new(config.measure, depth, used, rated, !engine.synchronous)
+    let used = config.recorded_directions();
+    let rated = config.timed_directions();
+    let mut recorder = Recorder::new(config.measure, depth, used, rated, !engine.synchronous);
+    recorder.timeline = TimelineShare::new(config);
+    recorder
 }

@@ -10,8 +10,10 @@ mod model;
 use std::sync::Arc;
 
 use fathom_core::{Direction, Engine, Nanos, PerDirection, Step, Tick};
+use fathom_stats::Windows;
 use fathom_workload::{
-    Control, JobLog, LogChannel, LogConfig, LogItem, Results, Series, Think, WhenFull, Worker, turn,
+    Control, GroupTimeline, JobLog, LogChannel, LogConfig, LogItem, Results, Series, Think,
+    WhenFull, Worker, turn,
 };
 use proptest::prelude::*;
 
@@ -37,6 +39,26 @@ proptest! {
         prop_assert_eq!(fast.ops, checked.ops);
         prop_assert_eq!(fast.logged, checked.logged);
         prop_assert_eq!(format!("{:?}", fast.results), format!("{:?}", checked.results));
+        prop_assert_eq!(fast.windows, checked.windows);
+    }
+
+    #[test]
+    fn windows_add_up_to_the_results(job in job(), device in device()) {
+        let ran = run(&job, None, &device);
+        for direction in Direction::ALL {
+            let results = &ran.results.directions[direction];
+            let Some(windows) = &ran.windows[direction] else {
+                prop_assert_eq!(results.ios, 0);
+                continue;
+            };
+            let latency = results.resp.as_ref().unwrap_or(&results.clat);
+            let total = windows.total();
+            prop_assert_eq!((total.ios, total.bytes), (results.ios, results.bytes));
+            let summary = &latency.summary;
+            prop_assert_eq!((total.min_ns, total.max_ns), (summary.min(), summary.max()));
+            let histogram = latency.histogram.clone().unwrap_or_default();
+            prop_assert_eq!(windows.histogram(), histogram);
+        }
     }
 
     #[test]
@@ -75,11 +97,14 @@ struct Ran {
     ops: Vec<Seen>,
     logged: Vec<LogItem>,
     results: Results,
+    windows: PerDirection<Option<Windows>>,
 }
 
 fn run(job: &Job, think: Option<Think>, device: &Device) -> Ran {
     let mut engine = Model::new(device.clone(), job);
-    let config = config(job, think);
+    let mut config = config(job, think);
+    let timeline = Arc::new(GroupTimeline::new(&[&config]));
+    config.timeline = Some(Arc::clone(&timeline));
     let mut worker =
         Worker::new(config, engine.capabilities(), Tick::ZERO).expect("it makes sense");
     let channel = Arc::new(LogChannel::new(0, 0, 1));
@@ -102,6 +127,7 @@ fn run(job: &Job, think: Option<Think>, device: &Device) -> Ran {
                     ops: engine.seen,
                     logged: items.collect(),
                     results,
+                    windows: PerDirection::from_fn(|direction| timeline.windows(direction)),
                 };
             }
         }
