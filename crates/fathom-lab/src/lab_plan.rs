@@ -205,6 +205,14 @@ impl LabPlan {
     }
 }
 
+impl LabCell {
+    /// Returns whether the cell has these values of its axes; `None` is any.
+    pub(crate) fn has(&self, wanted: &[Option<usize>]) -> bool {
+        let mut pairs = self.values.iter().zip(wanted);
+        pairs.all(|(value, wanted)| wanted.is_none_or(|wanted| wanted == *value))
+    }
+}
+
 impl Setting {
     /// Returns whether both set the same value.
     pub(crate) fn is_of_same(&self, other: &Self) -> bool {

@@ -133,12 +133,25 @@ pub(super) fn rounds(reader: &Reader<'_>, top: &Fields<'_>, plan: &LabPlan) -> O
 
 /// Returns the cell with these values of its axes.
 fn cell_of(reader: &Reader<'_>, plan: &LabPlan, value: &Value<'_>) -> Option<usize> {
+    let wanted = values_of(reader, plan, value)?;
+    let mut found = plan.cells.iter().filter(|cell| cell.has(&wanted));
+    let first = found.next();
+    if found.next().is_some() {
+        let hint = "name a value of each axis";
+        reader.refuse(&value.span(), "several cells have these values", hint);
+    }
+    first.map(|cell| cell.number)
+}
+
+/// Reads `{ AXIS = VALUE }`: of each axis the index of the value, `None` for any.
+pub(super) fn values_of(
+    reader: &Reader<'_>,
+    plan: &LabPlan,
+    value: &Value<'_>,
+) -> Option<Vec<Option<usize>>> {
     let Some(fields) = value.fields("cell") else {
-        reader.refuse(
-            &value.span(),
-            "`cell` must be a table",
-            "write `cell = { AXIS = VALUE }`",
-        );
+        let hint = "write `cell = { AXIS = VALUE }`";
+        reader.refuse(&value.span(), "`cell` must be a table", hint);
         return None;
     };
     let mut wanted: Vec<Option<usize>> = vec![None; plan.axes.len()];
@@ -147,11 +160,11 @@ fn cell_of(reader: &Reader<'_>, plan: &LabPlan, value: &Value<'_>) -> Option<usi
         let axis = plan.axes.iter().position(|axis| axis.name == entry.key);
         let Some(axis) = axis else {
             let names: Vec<&str> = plan.axes.iter().map(|axis| axis.name.as_str()).collect();
-            let hint = format!("axes here: {}", names.join(", "));
+            let why = format!("there is no axis `{}`", entry.key);
             reader.refuse(
                 &entry.key_span,
-                format!("there is no axis `{}`", entry.key),
-                hint,
+                why,
+                format!("axes here: {}", names.join(", ")),
             );
             return None;
         };
@@ -159,25 +172,12 @@ fn cell_of(reader: &Reader<'_>, plan: &LabPlan, value: &Value<'_>) -> Option<usi
         wanted[axis] = values.iter().position(|known| *known == text);
         if wanted[axis].is_none() {
             let why = format!("axis `{}` has no value `{text}`", entry.key);
-            reader.refuse(
-                &entry.value.span(),
-                why,
-                format!("one of: {}", values.join(", ")),
-            );
+            let hint = format!("one of: {}", values.join(", "));
+            reader.refuse(&entry.value.span(), why, hint);
             return None;
         }
     }
-    let fits = |values: &[usize]| {
-        let mut pairs = values.iter().zip(&wanted);
-        pairs.all(|(value, wanted)| wanted.is_none_or(|wanted| wanted == *value))
-    };
-    let mut found = plan.cells.iter().filter(|cell| fits(&cell.values));
-    let first = found.next();
-    if found.next().is_some() {
-        let hint = "name a value of each axis";
-        reader.refuse(&value.span(), "several cells have these values", hint);
-    }
-    first.map(|cell| cell.number)
+    Some(wanted)
 }
 
 /// Reads `[curve]`.

@@ -7,8 +7,8 @@ use fathom_job::closest;
 use fathom_toml::Fields;
 
 use super::judge::index_of;
-use super::metrics;
 use super::reader::Reader;
+use super::{loads, metrics};
 use crate::lab_plan::{LabCell, LabPlan, Published, PublishedColumn, PublishedFigure};
 
 /// Reads all tables of published figures.
@@ -24,41 +24,58 @@ pub(super) fn read(reader: &Reader<'_>, top: &Fields<'_>, plan: &LabPlan) -> Vec
 
 fn one(reader: &Reader<'_>, fields: &Fields<'_>, plan: &LabPlan) -> Option<Published> {
     let file = fields.text("file", false);
-    let origin = fields
-        .text("origin", true)
-        .map(|(origin, _)| origin.to_owned());
+    let origin = fields.text("origin", true);
     let keys = keys(reader, fields, plan);
-    let fixed = pairs(reader, fields, "where");
+    let rows = pairs(reader, fields, "where");
+    let cells = fields.value("cell");
+    let cells = cells.map(|value| loads::values_of(reader, plan, &value));
     let columns = columns(reader, fields, plan);
     fields.finish();
     let (path, span) = file?;
     let path = reader.path(path);
     let text = reader.read(&path, &span)?;
     let csv = Csv::parse(&text);
+    let pairs = keys
+        .iter()
+        .map(|(key, column, _)| (key.clone(), column.clone()));
     let mut published = Published {
-        origin: origin.unwrap_or_else(|| csv.origin.clone()),
+        origin: origin.map_or_else(|| csv.origin.clone(), |(origin, _)| origin.to_owned()),
         file: path,
-        keys: keys
+        keys: pairs.collect(),
+        columns: columns
             .iter()
-            .map(|(key, column, _)| (key.clone(), column.clone()))
+            .map(|column| column.figures.clone())
             .collect(),
-        columns: columns.iter().map(|(column, _)| column.clone()).collect(),
         figures: Vec::new(),
         rows_without_cell: 0,
     };
-    let named = keys
+    let of_rows = columns.iter().flat_map(|column| &column.rows);
+    let named = keys.iter().chain(&rows).chain(of_rows);
+    let named = named.map(|(_, column, span)| (column, span));
+    let figures = columns
         .iter()
-        .chain(&fixed)
-        .map(|(_, column, span)| (column, span));
-    let figures = columns.iter().map(|(column, span)| (&column.column, span));
+        .map(|column| (&column.figures.column, &column.span));
     let mut complete = true;
     for (column, span) in named.chain(figures) {
         complete &= csv.has(reader, column, span, &published.file);
     }
+    let cells = match cells {
+        Some(values) => values?,
+        None => vec![None; plan.axes.len()],
+    };
+    complete &= keys.iter().all(|(key, _, _)| knows(plan, key));
     if complete {
-        fill(&mut published, &csv, &fixed, plan);
+        let by_keys = cells_by_keys(reader, fields, plan, &published, &cells);
+        fill(&mut published, &csv, &rows, &columns, &by_keys);
     }
     Some(published)
+}
+
+/// Column with the rows that it is read from.
+struct Column {
+    figures: PublishedColumn,
+    span: Range<usize>,
+    rows: Vec<Pair>,
 }
 
 /// A name, the column that it goes with, and the place of the latter.
@@ -68,23 +85,24 @@ type Pair = (String, String, Range<usize>);
 fn keys(reader: &Reader<'_>, fields: &Fields<'_>, plan: &LabPlan) -> Vec<Pair> {
     let keys = pairs(reader, fields, "keys");
     for (key, _, span) in &keys {
-        let mut known: Vec<&str> = plan.axes.iter().map(|axis| axis.name.as_str()).collect();
-        known.extend(
-            plan.cells
-                .iter()
-                .take(1)
-                .flat_map(|cell| &cell.settings)
-                .map(|one| one.key.as_str()),
-        );
-        if !known.contains(&key.as_str()) {
-            let hint = match closest(key, known.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("axes here: {}", known.join(", ")),
-            };
-            reader.refuse(span, format!("there is no axis `{key}`"), hint);
+        if knows(plan, key) {
+            continue;
         }
+        let names: Vec<&str> = plan.axes.iter().map(|axis| axis.name.as_str()).collect();
+        let hint = match closest(key, names.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("axes here: {}", names.join(", ")),
+        };
+        reader.refuse(span, format!("there is no axis `{key}`"), hint);
     }
     keys
+}
+
+/// Returns whether cells differ in this axis or option.
+fn knows(plan: &LabPlan, key: &str) -> bool {
+    let settings = plan.cells.iter().take(1).flat_map(|cell| &cell.settings);
+    let mut options = settings.map(|setting| setting.key.as_str());
+    plan.axes.iter().any(|axis| axis.name == key) || options.any(|option| option == key)
 }
 
 /// Reads a table of texts; for `where` columns and their values, with the name of the column twice.
@@ -104,11 +122,7 @@ fn pairs(reader: &Reader<'_>, fields: &Fields<'_>, key: &'static str) -> Vec<Pai
 }
 
 /// Reads `columns = [{ metric = "write.bw", variant = "plain", column = "plain_mib_s" }]`.
-fn columns(
-    reader: &Reader<'_>,
-    fields: &Fields<'_>,
-    plan: &LabPlan,
-) -> Vec<(PublishedColumn, Range<usize>)> {
+fn columns(reader: &Reader<'_>, fields: &Fields<'_>, plan: &LabPlan) -> Vec<Column> {
     if !fields.has("columns") {
         reader.refuse(
             &fields.span(),
@@ -117,51 +131,85 @@ fn columns(
         );
         return Vec::new();
     }
-    let mut columns = Vec::new();
-    for table in fields.tables("columns") {
-        let metric = table.text("metric", false);
-        let variant = table.text("variant", plan.variants.len() < 2);
-        let column = table.text("column", false);
-        table.finish();
-        let variant = match variant {
-            Some((name, span)) => index_of(reader, &plan.variants, name, &span),
-            None => Some(0),
-        };
-        if let Some((metric, span)) = &metric {
-            metrics::check_shown(reader, &plan.services, metric, span);
-        }
-        if let (Some((metric, _)), Some(variant), Some((column, span))) = (metric, variant, column)
-        {
-            let column = PublishedColumn {
-                metric: metric.to_owned(),
-                variant,
-                column: column.to_owned(),
-            };
-            columns.push((column, span));
-        }
-    }
-    columns
+    let tables = fields.tables("columns").into_iter();
+    tables
+        .filter_map(|table| column(reader, &table, plan))
+        .collect()
 }
 
-/// Finds the cell of each row.
-fn fill(published: &mut Published, csv: &Csv<'_>, fixed: &[Pair], plan: &LabPlan) {
-    let of_key = |cell: &LabCell, key: &str| -> String {
-        let axis = plan.axes.iter().position(|axis| axis.name == key);
-        let of_axis = axis.map(|axis| plan.axes[axis].values[cell.values[axis]].clone());
-        let setting = || cell.settings.iter().find(|setting| setting.key == key);
-        of_axis
-            .or_else(|| Some(setting()?.value.clone()))
-            .unwrap_or_default()
+fn column(reader: &Reader<'_>, table: &Fields<'_>, plan: &LabPlan) -> Option<Column> {
+    let metric = table.text("metric", false);
+    let variant = table.text("variant", plan.variants.len() < 2);
+    let column = table.text("column", false);
+    let rows = pairs(reader, table, "where");
+    table.finish();
+    let variant = match variant {
+        Some((name, span)) => index_of(reader, &plan.variants, name, &span),
+        None => Some(0),
     };
-    let mut cells: HashMap<Vec<String>, usize> = HashMap::new();
-    for cell in &plan.cells {
-        let values = published.keys.iter();
-        let values = values.map(|(key, column)| normal(&of_key(cell, key), column));
-        cells.entry(values.collect()).or_insert(cell.number);
+    if let Some((metric, span)) = &metric {
+        metrics::check_shown(reader, &plan.services, metric, span);
     }
+    let (metric, _) = metric?;
+    let (name, span) = column?;
+    Some(Column {
+        figures: PublishedColumn {
+            metric: metric.to_owned(),
+            variant: variant?,
+            column: name.to_owned(),
+        },
+        span,
+        rows,
+    })
+}
+
+/// Returns the cell of each combination of the keys' values, among the cells with these values of
+/// their axes. Notes keys that several cells share.
+fn cells_by_keys(
+    reader: &Reader<'_>,
+    fields: &Fields<'_>,
+    plan: &LabPlan,
+    published: &Published,
+    wanted: &[Option<usize>],
+) -> HashMap<Vec<String>, usize> {
+    let mut by_keys = HashMap::new();
+    let mut shared = false;
+    let cells = plan.cells.iter().filter(|cell| cell.has(wanted));
+    for cell in cells {
+        let keys = published.keys.iter();
+        let keys = keys.map(|(key, column)| normal(&value_of(plan, cell, key), column));
+        shared |= by_keys.insert(keys.collect(), cell.number).is_some();
+    }
+    if shared {
+        let why = "a row of the published figures fits several cells";
+        let hint = "name further axes in `keys`, or the cells as `cell = { AXIS = VALUE }`";
+        reader.refuse(&fields.span(), why, hint);
+    }
+    by_keys
+}
+
+/// Returns the value of an axis or an option in a cell.
+fn value_of(plan: &LabPlan, cell: &LabCell, key: &str) -> String {
+    let axis = plan.axes.iter().position(|axis| axis.name == key);
+    if let Some(axis) = axis {
+        return plan.axes[axis].values[cell.values[axis]].clone();
+    }
+    let setting = cell.settings.iter().find(|setting| setting.key == key);
+    setting.map_or_else(String::new, |setting| setting.value.clone())
+}
+
+/// Finds the cell of each row, and takes its figures.
+fn fill(
+    published: &mut Published,
+    csv: &Csv<'_>,
+    rows: &[Pair],
+    columns: &[Column],
+    cells: &HashMap<Vec<String>, usize>,
+) {
     for row in &csv.rows {
         let value = |column: &str| csv.value(row, column).unwrap_or_default();
-        if !fixed.iter().all(|(want, column, _)| value(column) == want) {
+        let fits = |pairs: &[Pair]| pairs.iter().all(|(want, column, _)| value(column) == want);
+        if !fits(rows) {
             continue;
         }
         let keys = published.keys.iter();
@@ -172,13 +220,18 @@ fn fill(published: &mut Published, csv: &Csv<'_>, fixed: &[Pair], plan: &LabPlan
             published.rows_without_cell += 1;
             continue;
         };
-        for (index, column) in published.columns.iter().enumerate() {
-            let figure = value(&column.column).parse::<f64>().ok();
-            if let Some(figure) = figure.filter(|figure| figure.is_finite()) {
+        for (index, column) in columns
+            .iter()
+            .enumerate()
+            .filter(|(_, one)| fits(&one.rows))
+        {
+            let figure = value(&column.figures.column).parse::<f64>().ok();
+            if let Some(value) = figure.filter(|figure| figure.is_finite()) {
+                let column = index;
                 published.figures.push(PublishedFigure {
                     cell,
-                    column: index,
-                    value: figure,
+                    column,
+                    value,
                 });
             }
         }

@@ -23,7 +23,7 @@ impl Files {
             .iter()
             .map(|(name, text)| ((*name).into(), (*text).into()));
         Self {
-            registry: Registry::built_in(),
+            registry: Registry::built_in().with(fathom_net::NVME_TCP),
             texts: texts.collect(),
         }
     }
@@ -66,11 +66,53 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lab");
 
 #[track_caller]
 fn example(name: &str) -> LabPlan {
+    example_with(name, &[])
+}
+
+#[track_caller]
+fn example_with(name: &str, arguments: &[(&str, &str)]) -> LabPlan {
     let file = format!("{FOLDER}/{name}.toml");
     let text = std::fs::read_to_string(&file).unwrap();
-    LabPlan::parse(&file, &text, &[], &Files::new(&[])).unwrap_or_else(|problems| {
-        panic!("{name}: {problems:#?}");
+    let arguments = arguments.iter();
+    let arguments: Vec<_> = arguments
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+        .collect();
+    LabPlan::parse(&file, &text, &arguments, &Files::new(&[])).unwrap_or_else(|problems| {
+        let told = problems.iter().map(|one| {
+            let origin = &one.origin;
+            let place = format!("{name}.toml:{}:{}", origin.line, origin.column);
+            format!("{place}: {} | {}", one.message, one.hint)
+        });
+        panic!("{:#?}", told.collect::<Vec<_>>());
     })
+}
+
+#[test]
+fn every_example_is_read() {
+    for (name, arguments, cells, figures) in [
+        ("hdd-tags", &[][..], 10, 14),
+        ("hdd-single", &[], 7, 7),
+        ("uring-irq", &[("DEV", "/dev/x")], 7, 56),
+        ("log-entries", &[("DEV", "/dev/x")], 1, 0),
+        ("aio-submit", &[("FOLDER", "/tmp")], 6, 8),
+        ("io-pacing", &[], 16, 32),
+        ("snia-iops", &[("DEV", "/dev/x")], 56, 0),
+        ("curve", &[], 1, 0),
+        ("search", &[], 1, 0),
+        ("ci-gate", &[("BEFORE", "/a"), ("AFTER", "/b")], 3, 0),
+    ] {
+        let plan = example_with(name, arguments);
+        assert_eq!(plan.name, name);
+        assert_eq!(plan.cells.len(), cells, "{name}");
+        let published = plan.published.iter();
+        let found: usize = published.map(|one| one.figures.len()).sum();
+        assert_eq!(found, figures, "{name}");
+        assert!(!plan.overview(&Files::new(&[])).is_empty());
+    }
+    let in_folder = std::fs::read_dir(FOLDER).unwrap();
+    let names = in_folder.map(|entry| entry.unwrap().file_name());
+    let files = names.filter(|name| name.to_string_lossy().ends_with(".toml"));
+    assert_eq!(files.count(), 10);
 }
 
 #[test]
