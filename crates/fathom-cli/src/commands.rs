@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::{Command, CommandFactory, Parser, Subcommand};
 use fathom_job::Dialect;
 
+use crate::compare::{self, CompareArguments};
 use crate::completions::{self, CompletionsArguments};
 use crate::exit::ProgramEnd;
 use crate::history::{self, HistoryArguments};
@@ -77,6 +78,10 @@ enum FathomCommand {
     Trace(TraceArguments),
     /// Convert I/O logs
     Log(LogArguments),
+    /// Compare earlier runs: files, directories, runs of the history
+    ///
+    /// Exit codes: 0 done; 1 done, and a judged metric is worse; 2 not done.
+    Compare(CompareArguments),
     /// List, query, import and export the runs that are kept on this machine
     History(HistoryArguments),
     /// Serve block devices over NVMe/TCP
@@ -149,6 +154,7 @@ fn execute(command: FathomCommand, words: &[OsString]) -> ProgramEnd {
         FathomCommand::Lab(arguments) => lab::run(&arguments),
         FathomCommand::Trace(arguments) => trace::run(&arguments),
         FathomCommand::Log(arguments) => log::run(&arguments),
+        FathomCommand::Compare(arguments) => compare::run(&arguments),
         FathomCommand::History(arguments) => history::run(&arguments),
         FathomCommand::Target(arguments) => target::run(&arguments),
         FathomCommand::Micro(arguments) => micro::run(&arguments),

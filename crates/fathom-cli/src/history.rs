@@ -44,7 +44,9 @@ pub(crate) enum HistoryCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Add runs from files: records, exported runs, reports of fio as JSON or JSON+
+    /// Add runs from files
+    ///
+    /// Records of `fathom run --record`, exported runs, and reports of fio as JSON or JSON+.
     Import {
         /// Files, or directories with files that end in .json
         #[arg(required = true)]

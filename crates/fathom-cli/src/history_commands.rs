@@ -5,15 +5,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use fathom_host::output_file::{OutputFile, Stop};
-use fathom_lab::{
-    History, HistoryError, HistoryProblem, ImportedRun, Prune, RunId, RunSelection, default_path,
-};
+use fathom_lab::{HistoryError, ImportedRun, Prune, RunId, RunSelection};
 use fathom_sys::clock;
 use serde_json::{Map, Value};
 
 use super::{HistoryArguments, HistoryCommand, ListArguments, SelectArguments};
 use crate::exit::ProgramEnd;
-use crate::history_keep::with_its_hint;
+use crate::history_keep::{reader, with_its_hint, writer};
 use crate::history_text;
 use crate::output::{self, Data, StandardStream};
 use crate::saved_runs;
@@ -55,24 +53,6 @@ fn execute(command: &HistoryCommand) -> Result<()> {
 
 fn print(text: &str) -> Result<()> {
     Data::Stdout.add(text)
-}
-
-/// Opens the history for reading; an older one is migrated first.
-fn reader() -> Result<History> {
-    let path = default_path(&|name| std::env::var_os(name)).map_err(with_its_hint)?;
-    match History::open_read_only(&path) {
-        Err(error) if matches!(error.problem(), HistoryProblem::Older(_)) => writer(),
-        opened => opened.map_err(with_its_hint),
-    }
-}
-
-fn writer() -> Result<History> {
-    let path = default_path(&|name| std::env::var_os(name)).map_err(with_its_hint)?;
-    let history = History::open(&path).map_err(with_its_hint)?;
-    for note in history.notes() {
-        output::print(StandardStream::Error, &format!("fathom: note: {note}\n"));
-    }
-    Ok(history)
 }
 
 fn selection(select: &SelectArguments, last: u32) -> RunSelection {

@@ -1,7 +1,7 @@
 //! A run of `fathom run` in the history.
 
 #[cfg(feature = "history")]
-pub(crate) use kept::{HistoryKeeper, with_its_hint};
+pub(crate) use kept::{HistoryKeeper, reader, with_its_hint, writer};
 #[cfg(not(feature = "history"))]
 pub(crate) use missing::HistoryKeeper;
 
@@ -11,7 +11,7 @@ mod kept {
 
     use anyhow::{Result, anyhow};
     use fathom_host::output_file::{self, Stop};
-    use fathom_lab::{FinishedRun, History, HistoryError, default_path};
+    use fathom_lab::{FinishedRun, History, HistoryError, HistoryProblem, default_path};
     use fathom_record::Record;
 
     use crate::failure::with_hint;
@@ -24,11 +24,7 @@ mod kept {
 
     impl HistoryKeeper {
         pub(crate) fn open() -> Result<Self> {
-            let path = default_path(&|name| std::env::var_os(name)).map_err(with_its_hint)?;
-            let history = History::open(&path).map_err(with_its_hint)?;
-            for note in history.notes() {
-                output::print(StandardStream::Error, &format!("fathom: note: {note}\n"));
-            }
+            let history = writer()?;
             Ok(Self { history })
         }
 
@@ -67,6 +63,25 @@ mod kept {
                 None => with_its_hint(error),
             })
         }
+    }
+
+    /// Opens the history for reading; an older one is migrated first.
+    pub(crate) fn reader() -> Result<History> {
+        let path = default_path(&|name| std::env::var_os(name)).map_err(with_its_hint)?;
+        match History::open_read_only(&path) {
+            Err(error) if matches!(error.problem(), HistoryProblem::Older(_)) => writer(),
+            opened => opened.map_err(with_its_hint),
+        }
+    }
+
+    /// Opens the history for writing, and says what the user should know about it.
+    pub(crate) fn writer() -> Result<History> {
+        let path = default_path(&|name| std::env::var_os(name)).map_err(with_its_hint)?;
+        let history = History::open(&path).map_err(with_its_hint)?;
+        for note in history.notes() {
+            output::print(StandardStream::Error, &format!("fathom: note: {note}\n"));
+        }
+        Ok(history)
     }
 
     /// Writes a record beside the history, or into the current directory.

@@ -3,6 +3,8 @@
 
 mod bug;
 mod commands;
+mod compare;
+mod compare_sides;
 mod completions;
 mod definition;
 mod engines;

@@ -21,6 +21,8 @@ pub struct ImportedRun {
     pub uuid: Option<String>,
     /// Wall clock when it began; `None` if it is not known.
     pub begun_ms: Option<u64>,
+    /// Lab and repeat of a run in this machine's history.
+    pub repeat: Option<(i64, u32)>,
     /// The run.
     pub run: FinishedRun,
     /// Omissions of the file, a sentence each.
@@ -97,6 +99,7 @@ fn of_record(record: &Record) -> ImportedRun {
     ImportedRun {
         uuid: None,
         begun_ms: begun_ms.or(Some(record.timestamp_ms)),
+        repeat: None,
         run: FinishedRun::of_record(record, "fathom", None),
         notes: Vec::new(),
     }
@@ -119,15 +122,8 @@ impl fmt::Display for ImportError {
     }
 }
 
-impl std::error::Error for ImportError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Json { source, .. } => Some(source),
-            Self::Record(error) => Some(error),
-            Self::NoDocument | Self::Unknown { .. } => None,
-        }
-    }
-}
+// The cause is part of the message.
+impl std::error::Error for ImportError {}
 
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@
 mod aio_submit;
 mod closed_loop;
 mod command;
+mod compare;
 mod counted;
 mod error;
 mod experiments;
@@ -35,6 +36,9 @@ mod work_folder;
 
 // Public items, listed once.
 pub use aio_submit::{AioSubmit, aio_submit};
+pub use compare::{
+    CompareRules, CompareSide, ComparedMetric, ComparedVerdict, Comparison, SideValues, compare,
+};
 pub use error::{CommandError, LabError};
 pub use experiments::experiments;
 pub use fathom_block::Policy;

@@ -66,6 +66,7 @@ pub(crate) fn from_value(value: &Value) -> Option<ImportedRun> {
     Some(ImportedRun {
         uuid: text("uuid"),
         begun_ms: value["begun_ms"].as_u64(),
+        repeat: None,
         run,
         notes: Vec::new(),
     })

@@ -59,6 +59,7 @@ pub(super) fn imported(report: &Value) -> ImportedRun {
     ImportedRun {
         uuid: None,
         begun_ms: begun_ms.or(ended_ms),
+        repeat: None,
         run,
         notes,
     }

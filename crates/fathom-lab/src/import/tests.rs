@@ -119,6 +119,7 @@ fn an_exported_run_comes_back_whole() {
     let back = ImportedRun {
         uuid: Some("u".into()),
         begun_ms: Some(3),
+        repeat: None,
         run,
         notes: Vec::new(),
     };

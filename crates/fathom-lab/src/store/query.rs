@@ -14,6 +14,8 @@ pub struct RunRow {
     pub id: RunId,
     /// Identity that it keeps in other histories.
     pub uuid: String,
+    /// Number of its lab.
+    pub lab_id: Option<i64>,
     /// Name of its lab.
     pub lab: Option<String>,
     /// Settings of its cell, as JSON.
@@ -145,6 +147,7 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         subject: row.get(14)?,
         note: row.get(15)?,
         tags: row.get(16)?,
+        lab_id: row.get(17)?,
     })
 }
 
@@ -153,6 +156,7 @@ const COLUMNS: &str = "run.id, run.uuid, lab.name, cell.axes, run.variant, run.r
     run.state, run.seed, run.begun_ms,
     strftime('%Y-%m-%d %H:%M:%S', run.begun_ms / 1000, 'unixepoch'),
     run.wall_ms, plan.text, machine.json, run.subject, run.note,
-    (SELECT json_group_object(key, value) FROM tag WHERE tag.run = run.id)
+    (SELECT json_group_object(key, value) FROM tag WHERE tag.run = run.id),
+    run.lab
     FROM run LEFT JOIN lab ON lab.id = run.lab LEFT JOIN cell ON cell.id = run.cell
     LEFT JOIN plan ON plan.id = run.plan LEFT JOIN machine ON machine.id = run.machine";

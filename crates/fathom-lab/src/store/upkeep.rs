@@ -127,6 +127,29 @@ impl History {
         Ok(())
     }
 
+    /// Returns the selected runs that measured something, the oldest first, for a comparison.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn measured(&self, selection: &RunSelection) -> Result<Vec<ImportedRun>, HistoryError> {
+        let selection = RunSelection {
+            measured: true,
+            ..selection.clone()
+        };
+        let mut rows = self.list(&selection)?;
+        rows.reverse();
+        let run = |row: RunRow| {
+            Ok(ImportedRun {
+                run: self.finished(&row)?,
+                repeat: row.lab_id.zip(row.repeat),
+                uuid: Some(row.uuid),
+                begun_ms: row.begun_ms,
+                notes: Vec::new(),
+            })
+        };
+        rows.into_iter().map(run).collect()
+    }
+
     /// Returns an ended run with everything that the history has of it.
     ///
     /// # Errors

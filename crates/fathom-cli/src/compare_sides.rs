@@ -1,0 +1,91 @@
+//! Sides of `fathom compare`, as the user names them.
+
+use std::path::Path;
+
+use anyhow::Result;
+use fathom_lab::CompareSide;
+
+use crate::output::{self, StandardStream};
+use crate::saved_runs;
+
+/// Reads a side: a file or directory if there is one of that name, else runs of the history.
+pub(crate) fn read(name: &str) -> Result<CompareSide> {
+    let path = Path::new(name);
+    if !path.exists() && selects(name) {
+        return of_history(name);
+    }
+    let mut runs = Vec::new();
+    for (file, run) in saved_runs::read(path)? {
+        for note in &run.notes {
+            output::print(
+                StandardStream::Error,
+                &format!("fathom: {file}: note: {note}\n"),
+            );
+        }
+        runs.push(run);
+    }
+    let name = name.to_owned();
+    Ok(CompareSide { name, runs })
+}
+
+/// Returns whether a name selects runs of the history.
+fn selects(name: &str) -> bool {
+    let is_number = |byte: u8| byte.is_ascii_digit() || matches!(byte, b',' | b'-');
+    name.starts_with("tag:") || name.starts_with("lab:") || name.bytes().all(is_number)
+}
+
+#[cfg(not(feature = "history"))]
+fn of_history(name: &str) -> Result<CompareSide> {
+    let why = format!("{name}: this program was built without the history");
+    let hint = "build it with the feature `history`, or name files";
+    Err(crate::failure::with_hint(why, Some(hint)))
+}
+
+#[cfg(feature = "history")]
+fn of_history(name: &str) -> Result<CompareSide> {
+    use crate::history_keep::{reader, with_its_hint};
+
+    let runs = reader()?
+        .measured(&selection(name)?)
+        .map_err(with_its_hint)?;
+    let name = name.to_owned();
+    Ok(CompareSide { name, runs })
+}
+
+#[cfg(feature = "history")]
+fn selection(name: &str) -> Result<fathom_lab::RunSelection> {
+    use anyhow::bail;
+    use fathom_lab::{RunId, RunSelection};
+
+    let mut selection = RunSelection::default();
+    if let Some(tag) = name.strip_prefix("tag:") {
+        let Some((key, value)) = tag.split_once('=') else {
+            bail!("{name}: a tag is KEY=VALUE");
+        };
+        selection.tags.push((key.to_owned(), value.to_owned()));
+    } else if let Some(lab) = name.strip_prefix("lab:") {
+        // A lab's name may have slashes, a variant's has none.
+        let (lab, variant) = match lab.rsplit_once('/') {
+            Some((lab, variant)) => (lab, Some(variant.to_owned())),
+            None => (lab, None),
+        };
+        selection.lab = Some(lab.to_owned());
+        selection.variant = variant;
+    } else {
+        for part in name.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (Ok(first), Ok(last)) = (first.parse::<i64>(), last.parse::<i64>()) else {
+                bail!("{name}: numbers of runs are 12, 12-19 or 12,14");
+            };
+            if last < first || last - first >= RUNS_MAX {
+                bail!("{name}: a range from {first} to {last}");
+            }
+            selection.runs.extend((first..=last).map(RunId));
+        }
+    }
+    Ok(selection)
+}
+
+/// Most runs in a range.
+#[cfg(feature = "history")]
+const RUNS_MAX: i64 = 10_000;

@@ -1,0 +1,202 @@
+//! `fathom history`, and the runs that `fathom run` keeps there.
+#![cfg(feature = "history")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::fs;
+use std::process::Stdio;
+
+use common::{Folder, Run};
+use serde_json::Value;
+
+const JOB: &str = "run --name=j --ioengine=null --size=1m --rw=read --bs=4k";
+
+fn sql(folder: &Folder, query: &str) -> Value {
+    let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), "history sql --json");
+    command.arg(query);
+    Run::of(command).expect(0).json()
+}
+
+#[test]
+fn a_run_is_kept_with_its_tags_when_that_is_asked() {
+    let folder = Folder::new();
+    folder.fathom(JOB).expect(0);
+    assert!(
+        folder
+            .fathom("history")
+            .expect(2)
+            .err
+            .contains("there is no history")
+    );
+    let run = folder.fathom(&format!(
+        "{JOB} --history --tag commit=1a2b --record r.json"
+    ));
+    assert!(run.expect(0).err.contains("fathom: history: run 1\n"));
+    let list = folder.fathom("history").expect(0).out;
+    assert!(
+        list.contains("commit=1a2b") && list.contains("  j  "),
+        "{list}"
+    );
+    let show = folder.fathom("history show 1").expect(0).out;
+    assert!(
+        show.contains("read.bw") && show.contains("rw=read"),
+        "{show}"
+    );
+    let kept: Value = folder.fathom("history show 1 --record").expect(0).json();
+    assert_eq!(
+        kept,
+        serde_json::from_str::<Value>(&folder.read("r.json")).unwrap()
+    );
+    let rows = sql(&folder, "SELECT state, role FROM run");
+    assert_eq!(rows.to_string(), r#"[{"state":"done","role":"run"}]"#);
+    assert!(
+        folder
+            .fathom("history show 2")
+            .expect(2)
+            .err
+            .contains("no run 2")
+    );
+}
+
+#[test]
+fn the_variable_keeps_every_run_but_fios() {
+    let folder = Folder::new();
+    let with = |program: &str, words: &str| {
+        let mut command = folder.command(program, words);
+        command.env("FATHOM_HISTORY", folder.path().join("h.db"));
+        Run::of(command)
+    };
+    let fathom = env!("CARGO_BIN_EXE_fathom");
+    with(fathom, JOB).expect(0);
+    folder.fio("--version").expect(0);
+    let fio = folder.path().join("bin/fio");
+    let job = JOB.strip_prefix("run ").unwrap();
+    with(fio.to_str().unwrap(), job).expect(0);
+    let list: Value = with(fathom, "history --json").expect(0).json();
+    assert_eq!(list.as_array().unwrap().len(), 1);
+    for option in ["--history", "--tag=a=b", "--record=x.json"] {
+        let run = with(fio.to_str().unwrap(), &format!("{job} {option}")).expect(1);
+        assert!(run.err.contains("an option of Fathom"), "{run:?}");
+    }
+    assert!(
+        folder
+            .fathom(&format!("{JOB} --tag a=b"))
+            .expect(2)
+            .err
+            .contains("--history")
+    );
+}
+
+#[test]
+fn runs_move_between_histories_once() {
+    let folder = Folder::new();
+    for _ in 0..2 {
+        folder.fathom(&format!("{JOB} --history")).expect(0);
+    }
+    folder.fathom("history export --output runs.json").expect(0);
+    folder.fathom("history backup copy.db").expect(0);
+    assert!(
+        folder
+            .fathom("history backup copy.db")
+            .expect(2)
+            .err
+            .contains("already")
+    );
+    let run = folder.fathom("history import runs.json").expect(0);
+    assert!(
+        run.err.contains("0 runs added; 2 were there already"),
+        "{run:?}"
+    );
+    let mut other = folder.command(
+        env!("CARGO_BIN_EXE_fathom"),
+        "history import . --tag from=a",
+    );
+    other.env("FATHOM_HISTORY", folder.path().join("other.db"));
+    assert!(Run::of(other).expect(0).err.contains("2 runs added"));
+    let run = folder
+        .fathom("history prune --older-than 0 --dry-run")
+        .expect(0);
+    assert!(run.err.contains("2 runs would be removed"), "{run:?}");
+    folder.fathom("history prune --older-than 0").expect(0);
+    assert_eq!(
+        sql(&folder, "SELECT count(*) AS n FROM run").to_string(),
+        r#"[{"n":0}]"#
+    );
+}
+
+#[test]
+fn a_history_that_cannot_be_written_stops_the_run_before_it_begins() {
+    let folder = Folder::new();
+    folder.write("h.db", "something else");
+    let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), JOB);
+    command.env("FATHOM_HISTORY", folder.path().join("h.db"));
+    let run = Run::of(command).expect(2);
+    assert!(
+        run.out.is_empty() && run.err.contains("not a SQLite database"),
+        "{run:?}"
+    );
+    assert_eq!(folder.read("h.db"), "something else");
+}
+
+#[test]
+fn processes_write_at_once_and_lose_nothing() {
+    let folder = Folder::new();
+    let words = format!("{JOB} --history --output-format=json");
+    let start = || {
+        let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), &words);
+        command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    // The first ones create the file together.
+    let running: Vec<_> = (0..8).map(|_| start()).collect();
+    for mut one in running {
+        assert!(one.wait().unwrap().success());
+    }
+    let rows = sql(
+        &folder,
+        "SELECT count(*) AS n, count(DISTINCT uuid) AS u FROM run",
+    );
+    assert_eq!(rows.to_string(), r#"[{"n":8,"u":8}]"#);
+}
+
+#[test]
+fn a_killed_process_leaves_whole_runs() {
+    let folder = Folder::new();
+    let record = folder.path().join("r.json");
+    folder
+        .fathom(&format!("{JOB} --history --record r.json"))
+        .expect(0);
+    let text = fs::read_to_string(record).unwrap();
+    // A long import is killed at some moments; each run is in or it is not.
+    let many: String = (0..400)
+        .map(|at| text.replacen("\"elapsed_ms\":", &format!("\"elapsed_ms\":1{at}"), 1) + "\n")
+        .collect();
+    folder.write("many.json", many);
+    for round in 0..8_u32 {
+        let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), "history import many.json");
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+        // Grows from round to round, however fast the machine is: no moment is special.
+        let wanted = i64::from(round) * 40;
+        while child.try_wait().unwrap().is_none() {
+            let rows = sql(&folder, "SELECT count(*) AS n FROM run");
+            if rows[0]["n"].as_i64().unwrap() > wanted {
+                break;
+            }
+        }
+        let _ended = child.kill();
+        child.wait().unwrap();
+        let torn = "SELECT count(*) AS n FROM run LEFT JOIN record ON record.run = run.id
+            WHERE state <> 'done' OR record.run IS NULL
+            OR NOT EXISTS (SELECT 1 FROM measure WHERE measure.run = run.id)";
+        assert_eq!(sql(&folder, torn)[0]["n"], 0);
+        let checked = sql(&folder, "SELECT * FROM pragma_integrity_check");
+        assert_eq!(checked[0]["integrity_check"], "ok");
+    }
+    let run = folder.fathom("history import many.json").expect(0);
+    assert!(run.err.contains("runs added"), "{run:?}");
+    assert_eq!(sql(&folder, "SELECT count(*) AS n FROM run")[0]["n"], 401);
+}

@@ -1,0 +1,280 @@
+//! Comparison of runs that are there already: files, directories, runs of the history.
+//!
+//! Runs of one lab that differ in their variant are paired by repeat, and judged as the lab does.
+//! All others were taken one side after the other: the rank-sum test (Mann, Whitney) is exact for
+//! them, too, but drift between the sides is no part of its model. Their verdict is therefore
+//! *unclear: not interleaved*, unless the user accepts that.
+
+mod groups;
+mod report;
+mod sides;
+
+use fathom_record::{MetricName, Record};
+use fathom_stats::{RatioInterval, SIGNIFICANT, Verdict, holm, median, rank_sum};
+
+use crate::import::ImportedRun;
+
+pub use sides::CompareSide;
+
+/// Rules of a comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompareRules {
+    /// Metrics to judge with the change that is too small to matter; empty for bandwidth and the
+    /// 99th percentile of each direction.
+    pub metrics: Vec<(MetricName, f64)>,
+    /// Tolerance of the metrics that are judged by default.
+    pub tolerance: f64,
+    /// Judges runs that were not interleaved like runs that were.
+    pub accept_drift: bool,
+}
+
+/// Result of a comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// The first side, the baseline.
+    pub before: CompareSide,
+    /// The second side.
+    pub after: CompareSide,
+    /// Judged metrics, by group of runs.
+    pub rows: Vec<ComparedMetric>,
+    /// Time from the end of one side to the start of the other, ms; `None` if it is not known, or
+    /// the sides overlap.
+    pub apart_ms: Option<u64>,
+    /// Facts to know, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// One metric on both sides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComparedMetric {
+    /// Settings of the cell, or the plan's name; empty if all runs are of one plan.
+    pub group: String,
+    /// Metric.
+    pub name: MetricName,
+    /// Tolerance, if it is judged.
+    pub tolerance: f64,
+    /// Values of the first side.
+    pub before: SideValues,
+    /// Values of the second side.
+    pub after: SideValues,
+    /// Ratio of the second side to the first one.
+    pub ratio: Option<RatioInterval>,
+    /// p value of the test; `None` with one run on a side.
+    pub p: Option<f64>,
+    /// The same after Holm.
+    pub p_holm: Option<f64>,
+    /// Verdict.
+    pub verdict: ComparedVerdict,
+}
+
+/// Values of a metric on one side.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SideValues {
+    /// Value of each run, in order.
+    pub values: Vec<f64>,
+    /// Interval within the run, of a single one.
+    pub interval: Option<(f64, f64)>,
+}
+
+/// Verdict on a metric of runs that are there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ComparedVerdict {
+    /// A verdict as on repeats of a lab.
+    Judged(Verdict),
+    /// The sides were not interleaved.
+    NotInterleaved,
+    /// One run on a side shows nothing of how runs vary.
+    OneRun,
+}
+
+impl ComparedVerdict {
+    /// Returns the words in reports.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Judged(verdict) => verdict.word(),
+            Self::NotInterleaved => "unclear: not interleaved",
+            Self::OneRun => "no verdict: one run",
+        }
+    }
+}
+
+impl Comparison {
+    /// Returns whether a judged metric is worse.
+    #[must_use]
+    pub fn is_worse(&self) -> bool {
+        let worse = ComparedVerdict::Judged(Verdict::Worse);
+        self.rows.iter().any(|row| row.verdict == worse)
+    }
+
+    /// Returns whether a judged metric has no verdict but `unclear` or none.
+    #[must_use]
+    pub fn is_unclear(&self) -> bool {
+        let is_clear = |verdict| match verdict {
+            ComparedVerdict::Judged(verdict) => verdict != Verdict::Unclear,
+            ComparedVerdict::NotInterleaved | ComparedVerdict::OneRun => false,
+        };
+        self.rows.iter().any(|row| !is_clear(row.verdict))
+    }
+}
+
+/// Compares the second side with the first one.
+///
+/// # Errors
+/// A side has no runs, or no run of one side belongs to one of the other; a sentence.
+pub fn compare(
+    before: CompareSide,
+    after: CompareSide,
+    rules: &CompareRules,
+) -> Result<Comparison, String> {
+    let groups = groups::matched(&before, &after)?;
+    let mut notes = groups.notes.clone();
+    notes.extend(sides::differences(&before, &after));
+    let mut rows = Vec::new();
+    for group in &groups.pairs {
+        let names = match rules.metrics.is_empty() {
+            true => groups::default_metrics(group, rules.tolerance),
+            false => rules.metrics.clone(),
+        };
+        for (name, tolerance) in names {
+            rows.push(row(group, name, tolerance));
+        }
+    }
+    judge(&mut rows, &groups.pairs, rules);
+    notes.extend(missing(&rows));
+    notes.extend(provable(&rows, groups.are_paired()));
+    Ok(Comparison {
+        apart_ms: sides::apart_ms(&before, &after),
+        before,
+        after,
+        rows,
+        notes,
+    })
+}
+
+/// Computes a row without its verdict.
+fn row(group: &groups::Pair<'_>, name: MetricName, tolerance: f64) -> ComparedMetric {
+    let before = values(&group.before, &name);
+    let after = values(&group.after, &name);
+    let is_one = before.values.len() < 2 || after.values.len() < 2;
+    let (ratio, p) = match group.repeats(|run| value(run, &name)) {
+        Some(pairs) => {
+            // The baseline is the lower part of the ratio.
+            let pairs: Vec<(f64, f64)> = pairs.iter().map(|&(a, b)| (b, a)).collect();
+            let p = RatioInterval::p_of_pairs(&pairs).filter(|_| !is_one);
+            (RatioInterval::of_pairs(&pairs), p)
+        }
+        None => {
+            let p = (!is_one).then(|| rank_sum(&after.values, &before.values));
+            (RatioInterval::of_series(&after.values, &before.values), p)
+        }
+    };
+    ComparedMetric {
+        group: group.label.clone(),
+        name,
+        tolerance,
+        before,
+        after,
+        ratio,
+        p,
+        p_holm: None,
+        verdict: ComparedVerdict::OneRun,
+    }
+}
+
+/// Gives each row its verdict; Holm's correction is over all of them.
+fn judge(rows: &mut [ComparedMetric], pairs: &[groups::Pair<'_>], rules: &CompareRules) {
+    let tested: Vec<f64> = rows.iter().filter_map(|row| row.p).collect();
+    let mut adjusted = holm(&tested).into_iter();
+    for row in rows.iter_mut() {
+        let Some(p_holm) = row.p.and_then(|_| adjusted.next()) else {
+            continue;
+        };
+        row.p_holm = Some(p_holm);
+        let pair = pairs.iter().find(|pair| pair.label == row.group);
+        let is_paired = pair.is_some_and(groups::Pair::is_paired);
+        row.verdict = if !is_paired && !rules.accept_drift {
+            ComparedVerdict::NotInterleaved
+        } else {
+            let improves = row.name.row.improves;
+            let of = |ratio| Verdict::of(ratio, p_holm, row.tolerance, improves);
+            ComparedVerdict::Judged(row.ratio.as_ref().map_or(Verdict::Unclear, of))
+        };
+    }
+}
+
+/// Returns a metric's values on one side.
+fn values(runs: &[&ImportedRun], name: &MetricName) -> SideValues {
+    let values: Vec<f64> = runs.iter().filter_map(|run| value(run, name)).collect();
+    let interval = match runs {
+        [run] => name
+            .find(&run.run.measures)
+            .and_then(|one| one.low.zip(one.high)),
+        _ => None,
+    };
+    SideValues { values, interval }
+}
+
+/// Returns a metric of a run: the one that is kept, or else one computed from the record.
+fn value(run: &ImportedRun, name: &MetricName) -> Option<f64> {
+    if let Some(kept) = name.find(&run.run.measures) {
+        return Some(kept.value);
+    }
+    let record = Record::from_json(run.run.record.as_deref()?).ok()?;
+    name.value(&record)
+}
+
+/// Names the metrics that a side does not have.
+fn missing(rows: &[ComparedMetric]) -> Vec<String> {
+    let absent = rows
+        .iter()
+        .filter(|row| row.before.values.is_empty() || row.after.values.is_empty());
+    absent
+        .map(|row| format!("{} was not measured on both sides", row.name))
+        .collect()
+}
+
+/// Says if so few runs can prove nothing, and how many could.
+fn provable(rows: &[ComparedMetric], are_paired: bool) -> Option<String> {
+    let tested = rows.iter().filter(|row| row.p.is_some()).count();
+    let fewest = rows.iter().filter(|row| row.p.is_some());
+    let fewest = fewest
+        .map(|row| row.before.values.len().min(row.after.values.len()))
+        .min()?;
+    let needed = match are_paired {
+        true => fathom_stats::repeats_to_prove(tested) as usize,
+        false => runs_to_prove(tested),
+    };
+    (fewest < needed).then(|| {
+        format!(
+            "{fewest} runs a side prove nothing in {tested} comparisons at once: take {needed} or \
+             judge fewer metrics"
+        )
+    })
+}
+
+/// Returns the least number of runs a side whose smallest p value, 2 of all ways to split them,
+/// could be significant among so many comparisons.
+#[expect(clippy::cast_precision_loss, reason = "small counts")]
+fn runs_to_prove(comparisons: usize) -> usize {
+    let mut runs = 1;
+    // C(2, 1)
+    let mut ways = 2.0;
+    while 2.0 / ways * comparisons.max(1) as f64 > SIGNIFICANT {
+        let next = (runs + 1) as f64;
+        // C(2n, n) = C(2n − 2, n − 1) · (2n − 1) · 2 ÷ n
+        ways *= (2.0 * next - 1.0) * 2.0 / next;
+        runs += 1;
+    }
+    runs
+}
+
+/// Returns the median of a side.
+pub(crate) fn middle(side: &SideValues) -> Option<f64> {
+    let mut sorted = side.values.clone();
+    sorted.sort_by(f64::total_cmp);
+    (!sorted.is_empty()).then(|| median(&sorted))
+}
+
+#[cfg(test)]
+mod tests;

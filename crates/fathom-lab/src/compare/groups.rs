@@ -1,0 +1,168 @@
+//! Runs of both sides that belong together: of one cell of a lab, or of one plan.
+
+use std::collections::BTreeMap;
+
+use fathom_record::MetricName;
+
+use super::CompareSide;
+use crate::figure::shortened;
+use crate::import::ImportedRun;
+
+/// Groups of both sides.
+pub(super) struct Matched<'a> {
+    /// Groups that both sides have.
+    pub(super) pairs: Vec<Pair<'a>>,
+    /// Groups that one side lacks, a sentence each.
+    pub(super) notes: Vec<String>,
+}
+
+/// Runs of one group.
+pub(super) struct Pair<'a> {
+    /// Name of the group, empty for the only one.
+    pub(super) label: String,
+    /// Runs of the first side.
+    pub(super) before: Vec<&'a ImportedRun>,
+    /// Runs of the second side.
+    pub(super) after: Vec<&'a ImportedRun>,
+}
+
+/// Finds the groups that both sides have. Sides of one group each belong together whatever their
+/// plans: their difference may be what is compared.
+pub(super) fn matched<'a>(
+    before: &'a CompareSide,
+    after: &'a CompareSide,
+) -> Result<Matched<'a>, String> {
+    for side in [before, after] {
+        if side.runs.is_empty() {
+            return Err(format!("{}: no runs that measured anything", side.name));
+        }
+    }
+    let (first, mut second) = (grouped(before), grouped(after));
+    if first.len() == 1 && second.len() == 1 {
+        let pair = Pair {
+            label: String::new(),
+            before: first.into_values().flatten().collect(),
+            after: second.into_values().flatten().collect(),
+        };
+        return Ok(Matched {
+            pairs: vec![pair],
+            notes: Vec::new(),
+        });
+    }
+    let (mut pairs, mut notes) = (Vec::new(), Vec::new());
+    let lacking =
+        |key: &str, side: &CompareSide| format!("{}: no runs of {}", side.name, label(key));
+    for (key, before) in first {
+        match second.remove(key) {
+            Some(of_second) => pairs.push(Pair {
+                label: label(key),
+                before,
+                after: of_second,
+            }),
+            None => notes.push(lacking(key, after)),
+        }
+    }
+    notes.extend(second.keys().map(|key| lacking(key, before)));
+    if pairs.is_empty() {
+        return Err(format!(
+            "{} and {} have no jobs in common, and several each: compare those that belong \
+             together one by one",
+            before.name, after.name
+        ));
+    }
+    Ok(Matched { pairs, notes })
+}
+
+impl Matched<'_> {
+    /// Returns whether the runs are repeats of one lab.
+    pub(super) fn are_paired(&self) -> bool {
+        self.pairs.iter().all(Pair::is_paired)
+    }
+}
+
+impl Pair<'_> {
+    /// Returns whether the runs are repeats of one lab, in which the variants' order was drawn.
+    pub(super) fn is_paired(&self) -> bool {
+        let labs = |runs: &[&ImportedRun]| -> Option<Vec<i64>> {
+            runs.iter().map(|run| Some(run.repeat?.0)).collect()
+        };
+        let (Some(before), Some(after)) = (labs(&self.before), labs(&self.after)) else {
+            return false;
+        };
+        let mut all = before.iter().chain(&after);
+        before
+            .first()
+            .is_some_and(|first| all.all(|lab| lab == first))
+    }
+
+    /// Returns the values of both sides in each repeat; `None` of runs that are not paired.
+    pub(super) fn repeats(
+        &self,
+        value: impl Fn(&ImportedRun) -> Option<f64>,
+    ) -> Option<Vec<(f64, f64)>> {
+        if !self.is_paired() {
+            return None;
+        }
+        let of_after: BTreeMap<_, _> = self.after.iter().map(|run| (run.repeat, *run)).collect();
+        let pairs = self.before.iter().filter_map(|run| {
+            let other = of_after.get(&run.repeat)?;
+            Some((value(run)?, value(other)?))
+        });
+        Some(pairs.collect())
+    }
+}
+
+/// Returns the metrics to judge by default: bandwidth, and the 99th percentile of clat, or else its
+/// mean, of each direction that both sides have.
+pub(super) fn default_metrics(group: &Pair<'_>, tolerance: f64) -> Vec<(MetricName, f64)> {
+    let mut metrics = Vec::new();
+    for direction in ["read", "write", "trim"] {
+        let candidates = [&["bw"][..], &["clat_p99", "clat_mean"]];
+        for names in candidates {
+            let names = names
+                .iter()
+                .filter_map(|metric| MetricName::parse(&format!("{direction}.{metric}")).ok());
+            let has = |runs: &[&ImportedRun], name: &MetricName| {
+                runs.iter().all(|run| {
+                    let mut measures = run.run.measures.iter();
+                    measures.any(|one| {
+                        one.group.is_empty()
+                            && one.direction == direction
+                            && one.metric == name.metric
+                    })
+                })
+            };
+            let mut known =
+                names.filter(|name| has(&group.before, name) && has(&group.after, name));
+            metrics.extend(known.next().map(|name| (name, tolerance)));
+        }
+    }
+    metrics
+}
+
+/// Groups the runs of a side by the settings of their cell, or else by plan.
+fn grouped(side: &CompareSide) -> BTreeMap<&str, Vec<&ImportedRun>> {
+    let mut groups: BTreeMap<&str, Vec<&ImportedRun>> = BTreeMap::new();
+    for run in &side.runs {
+        let cell = run.run.tags.iter().find(|(key, _)| key == "axes");
+        let key = cell.map_or(run.run.plan.as_str(), |(_, axes)| axes.as_str());
+        groups.entry(key).or_default().push(run);
+    }
+    groups
+}
+
+/// Returns the name of a group: the settings of a cell, or the names of a plan's jobs.
+fn label(key: &str) -> String {
+    let sections = key
+        .lines()
+        .filter_map(|line| line.strip_prefix('[')?.strip_suffix(']'));
+    let names: Vec<&str> = sections.filter(|name| *name != "global").collect();
+    let label = match names.is_empty() {
+        true => key.to_owned(),
+        false => names.join(", "),
+    };
+    shortened(&label, LABEL_LENGTH)
+}
+
+/// Most characters of a group's name.
+const LABEL_LENGTH: usize = 60;

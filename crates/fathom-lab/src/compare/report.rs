@@ -1,0 +1,213 @@
+//! A comparison as text, Markdown or JSON.
+
+use serde_json::{Value, json};
+
+use super::{ComparedMetric, ComparedVerdict, Comparison, SideValues, middle};
+use crate::figure::{aligned, change, figure, printable};
+
+impl Comparison {
+    /// Formats the comparison for a terminal.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let rows = self.table();
+        let mut text = format!("{}\n\n{}", self.heading(), aligned(&rows));
+        if let Some(line) = self.apart() {
+            text.push_str(&format!("\n{line}\n"));
+        }
+        let notes = self
+            .notes
+            .iter()
+            .map(|note| format!("note: {}\n", printable(note)));
+        text.extend(notes);
+        text
+    }
+
+    /// Formats the comparison as Markdown.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let line = |cells: &[String]| {
+            let cells = cells.iter().map(|cell| escaped(cell.trim()));
+            format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+        };
+        let rows = self.table();
+        let mut text = format!("{}\n\n", escaped(&self.heading()));
+        for (at, row) in rows.iter().enumerate() {
+            text.push_str(&line(row));
+            if at == 0 {
+                let rule = row.iter().map(|cell| match cell.starts_with(' ') {
+                    true => "---:",
+                    false => "---",
+                });
+                text.push_str(&format!("|{}|\n", rule.collect::<Vec<_>>().join("|")));
+            }
+        }
+        if let Some(line) = self.apart() {
+            text.push_str(&format!("\n{line}\n"));
+        }
+        let notes = self
+            .notes
+            .iter()
+            .map(|note| format!("\n{}\n", escaped(note)));
+        text.extend(notes);
+        text
+    }
+
+    /// Returns the comparison as JSON.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        json!({
+            "version": JSON_VERSION,
+            "before": {"name": self.before.name, "runs": self.before.runs.len()},
+            "after": {"name": self.after.name, "runs": self.after.runs.len()},
+            "apart_ms": self.apart_ms,
+            "metrics": self.rows.iter().map(row_json).collect::<Vec<_>>(),
+            "notes": self.notes,
+        })
+    }
+
+    fn heading(&self) -> String {
+        let side = |side: &super::CompareSide| {
+            let runs = side.runs.len();
+            let plural = if runs == 1 { "" } else { "s" };
+            format!("{} ({runs} run{plural})", printable(&side.name))
+        };
+        format!("{} → {}", side(&self.before), side(&self.after))
+    }
+
+    fn table(&self) -> Vec<Vec<String>> {
+        let has_groups = self.rows.iter().any(|row| !row.group.is_empty());
+        let heading = [
+            "metric", " before", " after", " change", "interval", " p", "verdict",
+        ];
+        let mut rows = vec![heading.map(str::to_owned).to_vec()];
+        rows.extend(self.rows.iter().map(cells));
+        if has_groups {
+            rows[0].insert(0, "jobs".into());
+            for (row, of) in rows[1..].iter_mut().zip(&self.rows) {
+                row.insert(0, of.group.clone());
+            }
+        }
+        rows
+    }
+
+    /// Says how far apart the sides are, if that is a reason for a verdict.
+    fn apart(&self) -> Option<String> {
+        let is_apart = |row: &ComparedMetric| row.verdict == ComparedVerdict::NotInterleaved;
+        if !self.rows.iter().any(is_apart) {
+            return None;
+        }
+        let between = match self.apart_ms {
+            Some(ms) => format!("{} between the sides", duration(ms)),
+            None => "the sides overlap in time, but their order was not drawn".into(),
+        };
+        Some(format!(
+            "not interleaved: {between}; drift in that time would look like a change\n\
+             hint: measure them in turn with `fathom ab`, or accept that with --accept-drift"
+        ))
+    }
+}
+
+fn cells(row: &ComparedMetric) -> Vec<String> {
+    let interval = row
+        .ratio
+        .map(|ratio| format!("{} to {}", change(ratio.low), change(ratio.high)));
+    let ratio = row.ratio.map(|ratio| ratio.middle).or_else(|| {
+        let (before, after) = (middle(&row.before)?, middle(&row.after)?);
+        (before > 0.0).then_some(after / before)
+    });
+    vec![
+        row.name.to_string(),
+        side(&row.before, row),
+        side(&row.after, row),
+        ratio.map(change).unwrap_or_default(),
+        interval.unwrap_or_default(),
+        row.p_holm.map(probability).unwrap_or_default(),
+        row.verdict.words().to_owned(),
+    ]
+}
+
+/// Formats the median of a side, and of a single run the interval within it.
+fn side(values: &SideValues, row: &ComparedMetric) -> String {
+    let unit = row.name.row.unit;
+    let Some(value) = middle(values) else {
+        return "-".into();
+    };
+    match values.interval {
+        Some((low, high)) => format!(
+            "{} ({} to {})",
+            figure(value, unit),
+            figure(low, unit),
+            figure(high, unit)
+        ),
+        None => figure(value, unit),
+    }
+}
+
+fn row_json(row: &ComparedMetric) -> Value {
+    let side = |values: &SideValues| {
+        json!({
+            "median": middle(values),
+            "values": values.values,
+            "low": values.interval.map(|(low, _)| low),
+            "high": values.interval.map(|(_, high)| high),
+        })
+    };
+    let (verdict, is_interleaved) = match row.verdict {
+        ComparedVerdict::Judged(verdict) => (Some(verdict.word()), None),
+        ComparedVerdict::NotInterleaved => (Some("unclear"), Some(false)),
+        ComparedVerdict::OneRun => (None, None),
+    };
+    json!({
+        "group": row.group,
+        "metric": row.name.to_string(),
+        "unit": row.name.row.unit,
+        "tolerance": row.tolerance,
+        "before": side(&row.before),
+        "after": side(&row.after),
+        "ratio": row.ratio.map(|ratio| ratio.middle),
+        "low": row.ratio.map(|ratio| ratio.low),
+        "high": row.ratio.map(|ratio| ratio.high),
+        "p": row.p,
+        "p_holm": row.p_holm,
+        "verdict": verdict,
+        "interleaved": is_interleaved,
+        "words": row.verdict.words(),
+    })
+}
+
+fn probability(p: f64) -> String {
+    match p < 0.001 {
+        true => "<0.001".into(),
+        false => format!("{p:.3}"),
+    }
+}
+
+/// Formats a time in its two largest units.
+fn duration(ms: u64) -> String {
+    let seconds = ms / 1000;
+    let units = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
+    let mut parts = Vec::new();
+    let mut rest = seconds;
+    for (size, symbol) in units {
+        if rest >= size {
+            parts.push(format!("{} {symbol}", rest / size));
+            rest %= size;
+        }
+    }
+    parts.truncate(2);
+    match parts.is_empty() {
+        true => "less than 1 s".into(),
+        false => parts.join(" "),
+    }
+}
+
+/// Makes a text harmless within a table of Markdown, also one that is shown as HTML.
+fn escaped(text: &str) -> String {
+    let text = printable(text);
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('|', "\\|")
+}
+
+/// Version of the JSON document.
+const JSON_VERSION: u64 = 1;

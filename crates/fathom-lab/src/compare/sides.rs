@@ -1,0 +1,114 @@
+//! Sides of a comparison, and the circumstances in which they differ.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::figure::{printable, shortened};
+use crate::finished::FinishedRun;
+use crate::import::ImportedRun;
+
+/// Runs of one side.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CompareSide {
+    /// Name that the user gave.
+    pub name: String,
+    /// Runs, in any order.
+    pub runs: Vec<ImportedRun>,
+}
+
+/// Returns the differences of the sides in plan, machine and subject, a sentence each.
+pub(super) fn differences(before: &CompareSide, after: &CompareSide) -> Vec<String> {
+    let circumstances: [(&str, fn(&FinishedRun) -> Vec<String>); 3] = [
+        ("the jobs differ", |run| {
+            run.plan.lines().map(str::to_owned).collect()
+        }),
+        ("the machines differ", |run| facts(&run.machine)),
+        ("the subject differs", |run| facts(&run.subject)),
+    ];
+    let told = circumstances.into_iter().filter_map(|(what, of)| {
+        let (old, new) = (all(before, of), all(after, of));
+        let listed = |some: Vec<&String>| {
+            let some: Vec<&str> = some.into_iter().map(String::as_str).collect();
+            shortened(&printable(&some.join(", ")), DIFFERENCE_LENGTH)
+        };
+        let gone = listed(old.difference(&new).collect());
+        let come = listed(new.difference(&old).collect());
+        match (gone.as_str(), come.as_str()) {
+            ("", "") => None,
+            ("", _) => Some(format!("{what}: the second side adds {come}")),
+            (_, "") => Some(format!("{what}: the first side alone has {gone}")),
+            _ => Some(format!("{what}: {gone} → {come}")),
+        }
+    });
+    told.collect()
+}
+
+/// Returns the time between the sides, ms; `None` if they overlap or it is not known.
+pub(super) fn apart_ms(before: &CompareSide, after: &CompareSide) -> Option<u64> {
+    let (first, second) = (span(before)?, span(after)?);
+    let (earlier, later) = match first.0 <= second.0 {
+        true => (first, second),
+        false => (second, first),
+    };
+    later.0.checked_sub(earlier.1)
+}
+
+/// Returns the start of the first run and the end of the last.
+fn span(side: &CompareSide) -> Option<(u64, u64)> {
+    let begun = side
+        .runs
+        .iter()
+        .map(|run| run.begun_ms.filter(|&begun| begun > 0));
+    let begun: Option<Vec<u64>> = begun.collect();
+    let begun = begun?;
+    let ended = side.runs.iter().zip(&begun);
+    let ended = ended.map(|(run, begun)| begun.saturating_add(run.run.wall_ms));
+    Some((begun.iter().copied().min()?, ended.max()?))
+}
+
+/// Returns the facts that all runs of a side have in common or any of them has.
+fn all(side: &CompareSide, of: fn(&FinishedRun) -> Vec<String>) -> BTreeSet<String> {
+    side.runs.iter().flat_map(|run| of(&run.run)).collect()
+}
+
+/// Returns the entries of a JSON object, nested ones with their path.
+fn facts(json: &str) -> Vec<String> {
+    let mut facts = BTreeMap::new();
+    if let Ok(value) = serde_json::from_str::<Value>(json) {
+        flatten("", &value, &mut facts);
+    }
+    facts
+        .into_iter()
+        .map(|(key, value)| format!("{key} {value}"))
+        .collect()
+}
+
+fn flatten(path: &str, value: &Value, facts: &mut BTreeMap<String, String>) {
+    let below = |key: &str| match path {
+        "" => key.to_owned(),
+        path => format!("{path}.{key}"),
+    };
+    match value {
+        Value::Object(entries) => {
+            for (key, value) in entries {
+                flatten(&below(key), value, facts);
+            }
+        }
+        Value::Array(values) => {
+            for (at, value) in values.iter().enumerate() {
+                flatten(&below(&at.to_string()), value, facts);
+            }
+        }
+        Value::Null => {}
+        Value::String(text) => {
+            facts.insert(path.to_owned(), text.clone());
+        }
+        other => {
+            facts.insert(path.to_owned(), other.to_string());
+        }
+    }
+}
+
+/// Most characters of one side of a difference.
+const DIFFERENCE_LENGTH: usize = 200;

@@ -1,0 +1,221 @@
+use fathom_record::Measure;
+
+use super::*;
+use crate::finished::FinishedRun;
+
+/// A run of a plan at a time, with the metrics of a direction.
+fn run(plan: &str, begun_ms: u64, bw: f64) -> ImportedRun {
+    let measure = |metric: &str, value: f64| Measure {
+        group: String::new(),
+        direction: "write",
+        metric: metric.into(),
+        value,
+        low: Some(value * 0.9),
+        high: Some(value * 1.1),
+    };
+    ImportedRun {
+        uuid: None,
+        begun_ms: Some(begun_ms),
+        repeat: None,
+        run: FinishedRun {
+            wall_ms: 500,
+            plan: plan.into(),
+            machine: "{\"cpu\":\"x\"}".into(),
+            subject: "{\"kernel\":\"6.1\"}".into(),
+            measures: vec![measure("bw", bw), measure("clat_p99", 1e9 / bw)],
+            ..FinishedRun::default()
+        },
+        notes: Vec::new(),
+    }
+}
+
+fn side(name: &str, plan: &str, first_ms: u64, values: &[f64]) -> CompareSide {
+    let runs = values.iter().zip(0..);
+    let runs = runs.map(|(&bw, at)| run(plan, first_ms + at * 1000, bw));
+    CompareSide {
+        name: name.into(),
+        runs: runs.collect(),
+    }
+}
+
+fn rules() -> CompareRules {
+    CompareRules {
+        metrics: Vec::new(),
+        tolerance: 0.02,
+        accept_drift: false,
+    }
+}
+
+const SLOW: [f64; 8] = [100.0, 101.0, 99.0, 100.5, 98.5, 101.5, 100.2, 99.8];
+
+fn fast() -> Vec<f64> {
+    SLOW.iter().map(|value| value * 1.1).collect()
+}
+
+#[test]
+fn runs_that_were_not_interleaved_are_unclear() {
+    let before = side("before", "[a]\n", 1, &SLOW);
+    let after = side("after", "[a]\n", 7_501 + 7_384_000, &fast());
+    let found = compare(before.clone(), after.clone(), &rules()).unwrap();
+    assert_eq!(found.rows.len(), 2);
+    assert!(
+        found
+            .rows
+            .iter()
+            .all(|row| row.verdict == ComparedVerdict::NotInterleaved)
+    );
+    assert!(found.is_unclear() && !found.is_worse());
+    let text = found.text();
+    assert!(text.contains("unclear: not interleaved"), "{text}");
+    assert!(text.contains("2 h 3 min between the sides"), "{text}");
+    assert!(text.contains("+10.0 %"), "{text}");
+
+    let accepted = CompareRules {
+        accept_drift: true,
+        ..rules()
+    };
+    let found = compare(before.clone(), after.clone(), &accepted).unwrap();
+    assert!(
+        found
+            .rows
+            .iter()
+            .all(|row| row.verdict == ComparedVerdict::Judged(Verdict::Better))
+    );
+    assert!(!found.is_unclear() && !found.text().contains("interleaved"));
+    let found = compare(after, before, &accepted).unwrap();
+    assert!(found.is_worse());
+    let json = found.json();
+    assert_eq!(json["metrics"][0]["verdict"], "worse");
+    assert_eq!(
+        json["metrics"][0]["before"]["values"]
+            .as_array()
+            .unwrap()
+            .len(),
+        8
+    );
+}
+
+#[test]
+fn repeats_of_a_lab_are_paired() {
+    // Drift of a factor of 10 over the repeats, and a change of 5 % within each.
+    let drifting: Vec<f64> = (0..10).map(|at| 100.0 * f64::from(1 << (at / 3))).collect();
+    let of_lab = |name: &str, factor: f64| {
+        let values: Vec<f64> = drifting.iter().map(|value| value * factor).collect();
+        let mut side = side(name, "[a]\n", 0, &values);
+        for (run, repeat) in side.runs.iter_mut().zip(0..) {
+            run.repeat = Some((7, repeat));
+        }
+        side
+    };
+    let found = compare(of_lab("plain", 1.0), of_lab("fair", 0.95), &rules()).unwrap();
+    assert!(
+        found
+            .rows
+            .iter()
+            .all(|row| row.verdict == ComparedVerdict::Judged(Verdict::Worse))
+    );
+    let ratio = found.rows[0].ratio.unwrap();
+    assert!(
+        (ratio.middle - 0.95).abs() < 1e-9 && ratio.high < 0.96,
+        "{ratio:?}"
+    );
+    // Of another lab they are not.
+    let mut other = of_lab("fair", 0.95);
+    for run in &mut other.runs {
+        run.repeat = Some((8, run.repeat.unwrap().1));
+    }
+    let found = compare(of_lab("plain", 1.0), other, &rules()).unwrap();
+    assert!(found.is_unclear());
+}
+
+#[test]
+fn one_run_has_an_interval_and_no_verdict() {
+    let before = side("12", "[a]\n", 0, &[100.0]);
+    let after = side("13", "[a]\n", 1000, &SLOW);
+    let found = compare(before, after, &rules()).unwrap();
+    assert!(
+        found
+            .rows
+            .iter()
+            .all(|row| row.verdict == ComparedVerdict::OneRun)
+    );
+    assert!(found.is_unclear() && !found.is_worse());
+    let text = found.text();
+    assert!(text.contains("100 B/s (90.0 B/s to 110 B/s)"), "{text}");
+    assert!(text.contains("no verdict: one run"), "{text}");
+}
+
+#[test]
+fn groups_belong_together_by_plan() {
+    let both = |name: &str, first: f64, second: f64| {
+        let mut one = side(name, "[a]\nbs=4k\n", 0, &[first; 4]);
+        one.runs
+            .extend(side(name, "[b]\nbs=8k\n", 0, &[second; 4]).runs);
+        one
+    };
+    let mut after = both("after", 100.0, 300.0);
+    after.runs.push(run("[c]\n", 0, 1.0));
+    let found = compare(both("before", 100.0, 200.0), after, &rules()).unwrap();
+    let groups: Vec<&str> = found.rows.iter().map(|row| row.group.as_str()).collect();
+    assert_eq!(groups, ["a", "a", "b", "b"]);
+    assert_eq!(found.rows[2].ratio.unwrap().middle, 1.5);
+    assert!(
+        found
+            .notes
+            .iter()
+            .any(|note| note == "before: no runs of c"),
+        "{:?}",
+        found.notes
+    );
+    assert!(found.text().contains("jobs"));
+    let apart = compare(both("x", 1.0, 1.0), side("y", "[z]\n", 0, &SLOW), &rules());
+    assert!(apart.unwrap_err().contains("no jobs in common"));
+    let none = compare(CompareSide::default(), both("y", 1.0, 1.0), &rules());
+    assert!(none.unwrap_err().contains("no runs"));
+}
+
+#[test]
+fn differences_and_few_runs_are_told() {
+    let before = side("before", "[a]\niodepth=4\nbs=4k\n", 0, &SLOW[..3]);
+    let mut after = side("</script>|", "[a]\niodepth=8\nbs=4k\n", 0, &SLOW[..3]);
+    for run in &mut after.runs {
+        run.run.subject = "{\"kernel\":\"6.2\"}".into();
+    }
+    let found = compare(before, after, &rules()).unwrap();
+    let told = |want: &str| assert!(found.notes.iter().any(|note| note.contains(want)), "{want}");
+    told("the jobs differ: iodepth=4 → iodepth=8");
+    told("the subject differs: kernel 6.1 → kernel 6.2");
+    told("3 runs a side prove nothing in 2 comparisons at once: take 5");
+    let markdown = found.markdown();
+    assert!(markdown.contains("&lt;/script>\\|"), "{markdown}");
+    assert!(markdown.contains("| write.bw |"), "{markdown}");
+}
+
+#[test]
+fn named_metrics_are_judged_alone() {
+    let mut rules = rules();
+    rules.metrics = vec![
+        (MetricName::parse("write.bw_mib_s").unwrap(), 0.5),
+        (MetricName::parse("read.iops").unwrap(), 0.02),
+    ];
+    rules.accept_drift = true;
+    let before = side("before", "[a]\n", 0, &SLOW);
+    let found = compare(before, side("after", "[a]\n", 0, &fast()), &rules).unwrap();
+    assert_eq!(
+        found.rows[0].verdict,
+        ComparedVerdict::Judged(Verdict::Same)
+    );
+    assert_eq!(found.rows[1].verdict, ComparedVerdict::OneRun);
+    assert!(
+        found
+            .notes
+            .iter()
+            .any(|note| note == "read.iops was not measured on both sides")
+    );
+}
+
+#[test]
+fn runs_to_prove_grow_with_the_comparisons() {
+    // 2 ÷ C(8, 4) = 0.029; 2 ÷ C(10, 5) = 0.0079; 2 ÷ C(6, 3) = 0.1.
+    assert_eq!([1, 2, 6, 20].map(runs_to_prove), [4, 5, 5, 6]);
+}
