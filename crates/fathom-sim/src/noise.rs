@@ -68,6 +68,18 @@ pub struct TimeLine {
     pub start: Nanos,
     /// Number of the run, which no other run of the experiment has.
     pub run: u64,
+    /// Number that tells the draws of this experiment from those of others.
+    pub experiment: u64,
+}
+
+impl TimeLine {
+    /// Returns a number that tells the draws of this run from those of all others; 0 of the first
+    /// run of experiment 0.
+    #[must_use]
+    pub const fn draws(&self) -> u64 {
+        // Experiments with up to 2³² runs do not overlap.
+        (self.experiment << 32).wrapping_add(self.run)
+    }
 }
 
 impl NoiseConfig {

@@ -20,6 +20,8 @@ pub struct FalseAlarms {
     pub below_5_percent: u64,
     /// Comparisons with the verdict *same*.
     pub same: u64,
+    /// Cells that failed, of all experiments: they claim nothing, which proves nothing.
+    pub failed_cells: u64,
     /// The user interrupted it.
     pub is_interrupted: bool,
 }
@@ -60,6 +62,7 @@ impl FalseAlarms {
             ("comparisons", "comparisons", self.comparisons),
             ("p_below_5_percent", "p ≤ 0.05", self.below_5_percent),
             ("same", "same", self.same),
+            ("failed_cells", "failed cells", self.failed_cells),
         ];
         let mut notes = vec![format!(
             "{}: every variant is the baseline `{}`; each claim is a false alarm; p before the \
@@ -95,6 +98,8 @@ impl FalseAlarms {
             outcome.judgements.iter().filter(|one| is_one(one)).count() as u64
         };
         let claims = count(&|one| matches!(one.verdict, Verdict::Better | Verdict::Worse));
+        let failed = outcome.results.cells.iter();
+        self.failed_cells += failed.filter(|cell| cell.failure.is_some()).count() as u64;
         self.experiments += 1;
         self.with_claim += u32::from(claims > 0);
         self.comparisons += outcome.judgements.len() as u64;

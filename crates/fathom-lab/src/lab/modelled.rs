@@ -27,7 +27,7 @@ pub struct Modelled<'a> {
     stops: &'a (dyn Fn() -> u32 + Sync),
     /// Number of runs at once.
     threads: usize,
-    /// Number of runs before this experiment.
+    /// Number of runs before this experiment, which tells its draws from those of others.
     runs_before: u64,
     /// Distance between the starts of runs on the experiment's time line, for the noise of the
     /// machine; found with the first run.
@@ -109,7 +109,8 @@ impl<'a> Modelled<'a> {
         }
     }
 
-    /// Places the experiment after so many runs of others on the time line of the machine's noise.
+    /// Gives the machine other draws than in the experiments before, which had so many runs. Each
+    /// begins at the time 0, or drift would slow the machine for ever.
     #[must_use]
     pub const fn after(mut self, runs: u64) -> Self {
         self.runs_before = runs;
@@ -136,11 +137,12 @@ impl<'a> Modelled<'a> {
         let text = self.plan.run_of(slot.cell, slot.variant, slot.seed);
         let (plan, machine) = self.read(&text)?;
         let per_round = (self.plan.cells.len() * self.plan.variants.len()) as u64;
-        let number = u64::from(slot.repeat) * per_round + slot.place as u64 + self.runs_before;
-        let machine = match machine.noise() {
-            None => machine,
-            Some(_) => machine.at(Nanos::new(self.spacing().get() * number), number),
+        let number = u64::from(slot.repeat) * per_round + slot.place as u64;
+        let start = match machine.noise() {
+            None => Nanos::ZERO,
+            Some(_) => Nanos::new(self.spacing().get() * number),
         };
+        let machine = machine.at(start, number).redrawn(self.runs_before);
         let ran = simulate_quietly(&plan, &machine, self.stops);
         ran.map_err(|error| error.to_string())
     }

@@ -34,7 +34,10 @@ struct Section {
 }
 
 impl OwnClock {
-    pub(super) fn new(noise: NoiseConfig, place: TimeLine) -> Self {
+    pub(super) fn new(mut noise: NoiseConfig, place: TimeLine) -> Self {
+        if place.experiment > 0 {
+            noise.seed = stream_seed(noise.seed, place.experiment);
+        }
         let draw = draw(stream_seed(noise.seed, RUNS), place.run);
         let mut clock = Self {
             run_level: noise.between_runs * draw,
@@ -272,7 +275,12 @@ mod tests {
 
     fn clock(noise: &str, start_ms: u64, run: u64) -> OwnClock {
         let start = Nanos::from_millis(start_ms);
-        OwnClock::new(every(noise), TimeLine { start, run })
+        let place = TimeLine {
+            start,
+            run,
+            experiment: 0,
+        };
+        OwnClock::new(every(noise), place)
     }
 
     /// Returns how slow the clock is for a while from `from_ms` on.
@@ -361,6 +369,20 @@ mod tests {
         let neighbour = slowness(&clock("n", 0, 0), 0, 70_000);
         let want = 70.0 / (50.0 + 20.0 / 3.0);
         assert!((neighbour / want - 1.0).abs() < 1e-6, "{neighbour}");
+    }
+
+    #[test]
+    fn experiments_draw_a_noise_of_their_own() {
+        let of = |experiment| {
+            let place = TimeLine {
+                experiment,
+                ..TimeLine::default()
+            };
+            OwnClock::new(every("rdwn"), place).to_own(Tick::new(500_000_000))
+        };
+        assert_eq!(of(0), clock("rdwn", 0, 0).to_own(Tick::new(500_000_000)));
+        assert_eq!(of(4), of(4));
+        assert_ne!(of(4), of(5));
     }
 
     #[test]

@@ -104,8 +104,27 @@ impl MachineModel {
     /// start 0.
     #[must_use]
     pub fn at(&self, start: Nanos, run: u64) -> Self {
+        let place = TimeLine {
+            start,
+            run,
+            ..self.place
+        };
         Self {
-            place: TimeLine { start, run },
+            place,
+            ..self.clone()
+        }
+    }
+
+    /// Returns the machine with other draws of all that [`at`](Self::at) names: that of another
+    /// experiment under the same assumptions. With 0 they are those of the file's seeds.
+    #[must_use]
+    pub fn redrawn(&self, experiment: u64) -> Self {
+        let place = TimeLine {
+            experiment,
+            ..self.place
+        };
+        Self {
+            place,
             ..self.clone()
         }
     }
@@ -140,7 +159,7 @@ impl MachineModel {
 
     /// Creates a device with its layers and the machine's noise, at the start of the simulation.
     fn open(&self, device: &ModelledDevice) -> Box<dyn BlockDevice> {
-        let opened = device.open(self.place.run);
+        let opened = device.open(self.place.draws());
         match &self.noise {
             Some(noise) => Box::new(noise.over(opened, self.place)),
             None => opened,
@@ -150,7 +169,7 @@ impl MachineModel {
     /// Returns the costs of threads, with the draws of this run.
     const fn host(&self) -> HostConfig {
         HostConfig {
-            seed: self.host.seed.wrapping_add(self.place.run),
+            seed: self.host.seed.wrapping_add(self.place.draws()),
             ..self.host
         }
     }
@@ -165,9 +184,10 @@ impl MachineModel {
 }
 
 impl ModelledDevice {
-    /// Creates the model with its layers for this run, at the start of the simulation.
-    fn open(&self, run: u64) -> Box<dyn BlockDevice> {
-        let model = self.model.device(run);
+    /// Creates the model, with the draws of this number, and its layers, at the start of the
+    /// simulation.
+    fn open(&self, draws: u64) -> Box<dyn BlockDevice> {
+        let model = self.model.device(draws);
         let layers = self.layers.iter();
         layers.fold(model, |device, layer| layer.over(device, Tick::ZERO))
     }
