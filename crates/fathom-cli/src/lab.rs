@@ -6,13 +6,14 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use fathom_job::{Dialect, Environment, JOB_FILE_BYTES_MAX};
 use fathom_lab::{
-    FalseAlarms, Journal, LabEvent, LabOutcome, LabPlan, MachineSource, Modelled, NoJournal,
-    lab_table, run_lab,
+    FalseAlarms, Journal, LabEvent, LabOutcome, LabPlan, MachineLock, MachineSource, Modelled,
+    NoJournal, Real, lab_table, run_lab,
 };
 use fathom_sys::signals::Interrupts;
 
 use crate::environment::Process;
 use crate::exit::ProgramEnd;
+use crate::lab_journal;
 use crate::lab_problems;
 use crate::micro::usable_cpus;
 use crate::output::{self, Data, StandardStream};
@@ -27,6 +28,9 @@ pub(crate) struct LabArguments {
     /// Values that the file asks for, as DEV=/dev/nvme0n1
     #[arg(value_name = "NAME=VALUE", value_parser = named_value)]
     values: Vec<(String, String)>,
+    /// Print cells, order, duration and the smallest change that would be found; run nothing
+    #[arg(long)]
+    plan: bool,
     /// Run on this modelled machine, in virtual time; nothing is recorded
     #[arg(long, value_name = "MACHINE.toml")]
     rehearse: Option<String>,
@@ -36,6 +40,9 @@ pub(crate) struct LabArguments {
     /// Begin anew instead of continuing
     #[arg(long)]
     fresh: bool,
+    /// Refuse files that run commands of their own
+    #[arg(long)]
+    no_exec: bool,
     #[command(flatten)]
     format: TableFormat,
 }
@@ -70,6 +77,17 @@ fn execute(arguments: &LabArguments) -> Result<ProgramEnd> {
             text: read(&environment, path)?,
         });
     }
+    if arguments.plan {
+        let text = plan.overview(&environment);
+        return Ok(output::show(&text, "fathom: lab", ProgramEnd::Printed));
+    }
+    if arguments.no_exec {
+        refuse_commands(&plan)?;
+    }
+    let _lock = match plan.machine {
+        Some(_) => None,
+        None => Some(MachineLock::take(&plan.name).map_err(anyhow::Error::msg)?),
+    };
     let lab = Lab {
         arguments,
         environment,
@@ -91,10 +109,19 @@ struct Lab<'a> {
 impl Lab<'_> {
     /// Runs the experiment and prints its table.
     fn experiment(&self, plan: &LabPlan) -> Result<ProgramEnd> {
-        let outcome = self.outcome(plan, 0, &mut NoJournal)?;
+        let mut journal = self.journal(plan)?;
+        let outcome = self.outcome(plan, 0, journal.as_mut())?;
         let table = lab_table(plan, &outcome);
         Data::Stdout.add(&self.arguments.format.render(&table))?;
         Ok(end(&outcome))
+    }
+
+    /// Opens the place of the lab's progress. Rehearsals are not kept.
+    fn journal<'p>(&self, plan: &'p LabPlan) -> Result<Box<dyn Journal + 'p>> {
+        if self.arguments.rehearse.is_some() {
+            return Ok(Box::new(NoJournal));
+        }
+        lab_journal::open(plan, self.arguments.fresh)
     }
 
     fn outcome(
@@ -103,20 +130,23 @@ impl Lab<'_> {
         runs_before: u64,
         journal: &mut dyn Journal,
     ) -> Result<LabOutcome> {
-        if plan.machine.is_none() {
-            bail!("{}: only modelled machines can be measured yet", plan.file);
-        }
         let stops = || self.interrupts.count();
         let threads = usize::try_from(usable_cpus()).unwrap_or(1);
-        let mut executor =
-            Modelled::new(plan, &self.environment, &stops, threads).after(runs_before);
         let is_watched = io::stderr().is_terminal() && self.arguments.a_a.is_none();
         let mut tell = |event: LabEvent<'_>| {
             if let Some(line) = line(plan, &event, is_watched) {
                 output::print(StandardStream::Error, &format!("{}: {line}\n", plan.name));
             }
         };
-        Ok(run_lab(plan, &mut executor, journal, &mut tell)?)
+        let ran = if plan.machine.is_some() {
+            let executor = Modelled::new(plan, &self.environment, &stops, threads);
+            run_lab(plan, &mut executor.after(runs_before), journal, &mut tell)
+        } else {
+            let fathom = std::env::current_exe().context("this program's path")?;
+            let executor = Real::new(plan, fathom, &stops).map_err(anyhow::Error::msg);
+            run_lab(plan, &mut executor?, journal, &mut tell)
+        };
+        Ok(ran?)
     }
 
     /// Counts the false alarms of experiments without a difference.
@@ -133,6 +163,16 @@ impl Lab<'_> {
             tolerated_errors: 0,
             interrupted: alarms.is_interrupted,
         })
+    }
+}
+
+/// Refuses a lab that runs commands.
+fn refuse_commands(plan: &LabPlan) -> Result<()> {
+    let runs = plan.run.before.iter().chain(&plan.run.after);
+    let services = plan.services.iter().map(|service| &service.command);
+    match runs.chain(services).next() {
+        Some(command) => bail!("{}: --no-exec: the lab runs `{command}`", plan.file),
+        None => Ok(()),
     }
 }
 

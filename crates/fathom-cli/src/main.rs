@@ -18,6 +18,7 @@ mod history_keep;
 mod history_text;
 mod keep;
 mod lab;
+mod lab_journal;
 mod lab_problems;
 mod latency_profile;
 mod layout_bar;

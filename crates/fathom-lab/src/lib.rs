@@ -52,8 +52,8 @@ pub use io_pacing::{Condition, Devices, IoPacing, Pacing, PacingTest, Period, Sl
 pub use judge::{JudgeRule, Judgement, Values, is_narrow, judge};
 pub use lab::{
     CellState, Disturbance, EarlierRun, Executor, FalseAlarms, Journal, JournalError, LabEvent,
-    LabFailure, LabOutcome, LabResults, Modelled, NoJournal, Observed, Repeat, RunDone, RunFailure,
-    RunOutcome, RunStep, lab_table, observed, run_lab,
+    LabFailure, LabOutcome, LabResults, MachineLock, Modelled, NoJournal, Observed, Real, Repeat,
+    RunDone, RunFailure, RunOutcome, RunStep, lab_table, observed, run_lab,
 };
 #[cfg(feature = "history")]
 pub use lab::{StoredLab, StoredLabError};

@@ -1,6 +1,6 @@
 //! Seam between the order of a lab's runs and the place where they are executed.
 
-use fathom_record::Record;
+use fathom_record::{Measure, MetricName, Record, measures};
 
 use crate::order::Slot;
 
@@ -12,14 +12,36 @@ pub struct Repeat {
 }
 
 /// Result of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RunDone {
-    /// Record.
-    pub record: Record,
+    /// Record; `None` of a program that leaves none.
+    pub record: Option<Record>,
+    /// Its metrics.
+    pub measures: Vec<Measure>,
     /// Wall time, ms; 0 in virtual time, which is the same on every host.
     pub wall_ms: u64,
     /// Events on the machine that may have changed the numbers, as a phrase.
     pub disturbance: Option<String>,
+}
+
+impl RunDone {
+    /// Takes the metrics from a record.
+    #[must_use]
+    pub fn of_record(record: Record) -> Self {
+        Self {
+            measures: measures(&record),
+            record: Some(record),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the value of a metric, in the unit of its row. Percentiles that are not kept are
+    /// taken from the record.
+    #[must_use]
+    pub fn value(&self, name: &MetricName) -> Option<f64> {
+        let kept = name.find(&self.measures).map(|measure| measure.value);
+        kept.or_else(|| name.value(self.record.as_ref()?))
+    }
 }
 
 /// Reason why a run has no result.

@@ -125,11 +125,7 @@ impl<'a> Modelled<'a> {
         if (self.stops)() > 0 {
             return Err(RunFailure::Interrupted);
         }
-        Ok(RunDone {
-            record,
-            wall_ms: 0,
-            disturbance: None,
-        })
+        Ok(RunDone::of_record(record))
     }
 
     /// Runs a job on its machine, as the time line of the experiment has it there.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use fathom_record::Record;
 use fathom_stats::Latency;
 
 use super::executor::RunDone;
@@ -68,11 +67,12 @@ impl LabResults {
         }
     }
 
-    /// Returns the first judged metric that a record has no value of: such a run has failed.
+    /// Returns a sentence about the first judged metric that a run has no value of: such a run has
+    /// failed.
     #[must_use]
-    pub fn missing(&self, record: &Record) -> Option<String> {
+    pub fn missing(&self, run: &RunDone) -> Option<String> {
         let mut judged = self.metrics.iter().filter(|metric| metric.rule.is_some());
-        let lacking = judged.find(|metric| metric.name.value(record).is_none())?;
+        let lacking = judged.find(|metric| run.value(&metric.name).is_none())?;
         Some(format!(
             "the run has no `{}`: nothing was done in that direction, the latency is not kept, or \
              fewer than ten ops are beyond the percentile",
@@ -85,11 +85,12 @@ impl LabResults {
         for (slot, run) in runs {
             for (at, metric) in self.metrics.iter().enumerate() {
                 let side = (slot.cell, slot.variant);
-                if let Some(value) = metric.name.value(&run.record) {
+                if let Some(value) = run.value(&metric.name) {
                     self.values.add(side, at, slot.repeat, value);
                 }
                 if metric.name.row.is_percentile
-                    && let Some(latency) = metric.name.latency(&run.record)
+                    && let Some(record) = &run.record
+                    && let Some(latency) = metric.name.latency(record)
                 {
                     let key = (slot.cell, slot.variant, at);
                     self.merged.entry(key).or_default().merge(&latency);

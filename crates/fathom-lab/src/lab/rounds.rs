@@ -307,7 +307,7 @@ impl Lab<'_> {
             is_final,
         };
         let why = match outcome {
-            Ok(done) => match self.results.missing(&done.record) {
+            Ok(done) => match self.results.missing(&done) {
                 None => {
                     self.journal.finish(slot, &done)?;
                     let disturbance = done.disturbance.as_deref();

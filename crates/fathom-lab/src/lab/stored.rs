@@ -98,9 +98,7 @@ impl<'a> StoredLab<'a> {
     /// Reads a run of a complete repeat.
     fn earlier_run(&self, run: &LabRun, variant: usize) -> Result<EarlierRun, JournalError> {
         let record = self.history.record_of(run.id)?;
-        let missing = || JournalError(format!("run {} has no record", run.id.0));
-        let record = Record::from_json(&record.ok_or_else(missing)?);
-        let record = record.map_err(|error| JournalError(error.to_string()))?;
+        let record = record.map(|text| Record::from_json(&text)).transpose();
         Ok(EarlierRun {
             slot: Slot {
                 cell: run.planned.cell as usize,
@@ -110,7 +108,8 @@ impl<'a> StoredLab<'a> {
                 seed: run.planned.seed,
             },
             done: RunDone {
-                record,
+                record: record.map_err(|error| JournalError(error.to_string()))?,
+                measures: self.history.measures_of_run(run.id)?,
                 wall_ms: run.wall_ms.unwrap_or_default(),
                 disturbance: run.note.clone(),
             },
@@ -179,7 +178,14 @@ impl Journal for StoredLab<'_> {
         let run = self.run(slot)?;
         let text = self.plan.run_of(slot.cell, slot.variant, slot.seed);
         let model = text.machine.as_ref().map(|machine| machine.text.as_str());
-        let mut finished = FinishedRun::of_record(&done.record, &self.program, model);
+        let mut finished = match &done.record {
+            Some(record) => FinishedRun::of_record(record, &self.program, model),
+            None => FinishedRun {
+                measures: done.measures.clone(),
+                plan: text.job.unwrap_or_default(),
+                ..FinishedRun::default()
+            },
+        };
         finished.wall_ms = done.wall_ms;
         finished.note.clone_from(&done.disturbance);
         Ok(self.history.finish_run(run, &finished)?)
@@ -265,3 +271,6 @@ impl From<HistoryError> for JournalError {
 
 /// Role of the runs that are compared.
 const MEASURE: &str = "measure";
+
+#[cfg(test)]
+mod tests;

@@ -43,16 +43,24 @@ between_runs_percent = 1.0
 "#;
 
 #[track_caller]
-fn plan(text: &str) -> LabPlan {
+pub(super) fn plan(text: &str) -> LabPlan {
     let files = Files::new(&[("m.toml", MACHINE)]);
     LabPlan::parse("t.toml", text, &[], &files).unwrap_or_else(|problems| panic!("{problems:#?}"))
 }
 
-#[track_caller]
-fn simulated(plan: &LabPlan, threads: usize) -> LabOutcome {
+pub(super) fn simulated_with(
+    plan: &LabPlan,
+    threads: usize,
+    journal: &mut dyn Journal,
+) -> Result<LabOutcome, LabFailure> {
     let files = Files::new(&[]);
     let mut executor = Modelled::new(plan, &files, &|| 0, threads);
-    run_lab(plan, &mut executor, &mut NoJournal, &mut |_| {}).unwrap()
+    run_lab(plan, &mut executor, journal, &mut |_| {})
+}
+
+#[track_caller]
+fn simulated(plan: &LabPlan, threads: usize) -> LabOutcome {
+    simulated_with(plan, threads, &mut NoJournal).unwrap()
 }
 
 #[test]
@@ -116,14 +124,10 @@ fn reads(count: u64) -> RunOutcome {
         runtime_ms: 1000,
         ..DirectionRecord::default()
     };
-    Ok(RunDone {
-        record: Record {
-            jobs: vec![job],
-            ..Record::default()
-        },
-        wall_ms: 0,
-        disturbance: None,
-    })
+    Ok(RunDone::of_record(Record {
+        jobs: vec![job],
+        ..Record::default()
+    }))
 }
 
 /// Journal that notes what it is told.

@@ -1,0 +1,170 @@
+//! Labs that are killed, and go on.
+
+use std::path::PathBuf;
+
+use super::*;
+use crate::lab::tests::{plan, simulated_with};
+use crate::lab::{LabOutcome, lab_table};
+
+/// Database of one test, removed at its end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let name = format!("fathom-lab-test-{}-{name}.db", std::process::id());
+        let place = Self(std::env::temp_dir().join(name));
+        place.remove();
+        place
+    }
+
+    fn lab<'a>(&self, plan: &'a LabPlan) -> StoredLab<'a> {
+        let history = History::open(&self.0).unwrap();
+        StoredLab::begin(history, plan, "fathom test", false).unwrap()
+    }
+
+    /// Returns what the database has of runs that were not cut, and the verdicts.
+    fn content(&self) -> Vec<Vec<String>> {
+        let history = History::open_read_only(&self.0).unwrap();
+        let queries = [
+            "SELECT cell, variant, repeat, place, role, state, seed, plan, machine, subject, note
+             FROM run WHERE state <> 'cut' ORDER BY cell, repeat, variant",
+            "SELECT r.cell, r.variant, r.repeat, grp, direction, metric, value FROM measure
+             JOIN run r ON r.id = run WHERE r.state <> 'cut'
+             ORDER BY r.cell, r.repeat, r.variant, grp, direction, metric",
+            "SELECT cell, variant, metric, estimate, low, high, p, p_holm, repeats, word
+             FROM verdict ORDER BY cell, variant, metric",
+            "SELECT name, state, seed FROM lab",
+        ];
+        queries
+            .iter()
+            .flat_map(|query| history.sql(query).unwrap().rows)
+            .map(|row| row.iter().map(|value| format!("{value:?}")).collect())
+            .collect()
+    }
+
+    fn remove(&self) {
+        for end in ["", "-wal", "-shm"] {
+            let mut path = self.0.clone().into_os_string();
+            path.push(end);
+            let _not_there = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// Journal of a process that is killed after so many steps.
+struct Killed<J> {
+    journal: J,
+    steps_left: u32,
+}
+
+impl<J> Killed<J> {
+    fn step(&mut self) -> Result<&mut J, JournalError> {
+        if self.steps_left == 0 {
+            return Err(JournalError("killed".into()));
+        }
+        self.steps_left -= 1;
+        Ok(&mut self.journal)
+    }
+}
+
+impl<J: Journal> Journal for Killed<J> {
+    fn earlier(&mut self) -> Result<Vec<EarlierRun>, JournalError> {
+        self.step()?.earlier()
+    }
+
+    fn plan(&mut self, slots: &[Slot]) -> Result<(), JournalError> {
+        self.step()?.plan(slots)
+    }
+
+    fn begin(&mut self, slot: &Slot) -> Result<(), JournalError> {
+        self.step()?.begin(slot)
+    }
+
+    fn finish(&mut self, slot: &Slot, done: &RunDone) -> Result<(), JournalError> {
+        self.step()?.finish(slot, done)
+    }
+
+    fn fail(&mut self, slot: &Slot, why: &str) -> Result<(), JournalError> {
+        self.step()?.fail(slot, why)
+    }
+
+    fn cut(&mut self, cell: usize, repeat: u32) -> Result<(), JournalError> {
+        self.step()?.cut(cell, repeat)
+    }
+
+    fn judge(&mut self, judgements: &[Judgement], is_complete: bool) -> Result<(), JournalError> {
+        self.step()?.judge(judgements, is_complete)
+    }
+}
+
+/// A lab of two cells and eight repeats.
+const LAB: &str = r#"
+[lab]
+name = "killed"
+machine = "m.toml"
+[job]
+rw = "randread"
+bs = "4k"
+filename = "/dev/sdx"
+number_ios = 50
+[axes]
+iodepth = [1, 2]
+[variants]
+fast = {}
+slow = { machine = { "device.constant.latency_us" = 105 } }
+[judge]
+baseline = "fast"
+metrics = { "read.iops" = "2%" }
+repeats = { min = 8, max = 10, stop = "narrow" }
+"#;
+
+#[test]
+fn a_lab_killed_at_any_step_ends_as_if_it_had_not_been() {
+    let plan = plan(LAB);
+    let text = |outcome: &LabOutcome| lab_table(&plan, outcome).json();
+    let whole = Place::new("whole");
+    let want = simulated_with(&plan, 1, &mut whole.lab(&plan)).unwrap();
+    let (want, content) = (text(&want), whole.content());
+    let mut kills = 0;
+    for steps in (0..).step_by(3) {
+        let place = Place::new("killed");
+        let mut killed = Killed {
+            journal: place.lab(&plan),
+            steps_left: steps,
+        };
+        let ended = simulated_with(&plan, 1, &mut killed);
+        drop(killed);
+        if ended.is_ok() {
+            break;
+        }
+        kills += 1;
+        let outcome = simulated_with(&plan, 2, &mut place.lab(&plan)).unwrap();
+        assert_eq!(text(&outcome), want, "{steps}");
+        assert_eq!(place.content(), content, "{steps}");
+    }
+    assert!(kills > 10, "{kills}");
+    // A finished lab has nothing left to run.
+    let again = simulated_with(&plan, 1, &mut whole.lab(&plan)).unwrap();
+    assert_eq!(text(&again), want);
+}
+
+#[test]
+fn a_changed_file_is_refused_until_the_lab_has_ended() {
+    let place = Place::new("changed");
+    let (old, new) = (plan(LAB), plan(&LAB.replace("105", "106")));
+    drop(place.lab(&old));
+    let open = || History::open(&place.0).unwrap();
+    match StoredLab::begin(open(), &new, "fathom test", false) {
+        Err(StoredLabError::Changed { earlier, now }) => {
+            assert!(earlier.contains("105") && now.contains("106"));
+        }
+        other => panic!("{other:?}"),
+    }
+    StoredLab::begin(open(), &new, "fathom test", true).unwrap();
+}
