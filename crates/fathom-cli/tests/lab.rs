@@ -98,3 +98,77 @@ fn a_wrong_file_is_refused_with_its_place() {
         run.err
     );
 }
+
+const REAL: &str = r#"
+[lab]
+name = "null"
+[job]
+ioengine = "null"
+rw = "randread"
+size = "1g"
+number_ios = 2000
+[variants]
+small = {}
+large = { job = { bs = "64k" } }
+[judge]
+baseline = "small"
+metrics = { "read.bw" = "5%" }
+repeats = { min = 6, max = 6 }
+"#;
+
+/// Runs a lab with a lock of the test's own.
+fn lab(folder: &Folder, words: &str) -> common::Run {
+    let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), words);
+    command.env("TMPDIR", folder.path());
+    common::Run::of(command)
+}
+
+#[test]
+fn runs_on_this_machine_are_kept_and_not_done_twice() {
+    let folder = Folder::new();
+    folder.write("real.toml", REAL);
+    let first = lab(&folder, "lab real.toml --json").expect(0);
+    let row = &first.json()["rows"][0];
+    assert_eq!(row["repeats"], 6, "{row}");
+    assert_eq!(row["large_read_bw_mib_s_verdict"], "better", "{row}");
+    let again = lab(&folder, "lab real.toml --json").expect(0);
+    assert!(
+        again.err.contains("continues after 12 runs"),
+        "{}",
+        again.err
+    );
+    assert_eq!(again.out, first.out);
+    let left = folder.names();
+    assert_eq!(left, ["data", "real.toml"], "nothing else is left");
+}
+
+#[test]
+fn a_run_that_fails_again_and_again_is_told_and_fails_the_lab() {
+    let folder = Folder::new();
+    let missing = REAL.replace(
+        "{ job = { bs = \"64k\" } }",
+        "{ job = { ioengine = \"psync\", filename = \"/dev/null/file\" } }",
+    );
+    folder.write("real.toml", &missing);
+    let run = lab(&folder, "lab real.toml").expect(1);
+    assert_eq!(
+        run.err.matches("the repeat is done again").count(),
+        2,
+        "{}",
+        run.err
+    );
+    assert!(run.out.contains("failed: "), "{}", run.out);
+    assert!(run.out.contains("/dev/null/file"), "{}", run.out);
+}
+
+#[test]
+fn commands_of_a_lab_are_refused_on_request() {
+    let folder = Folder::new();
+    folder.write(
+        "real.toml",
+        &format!("{REAL}[run]\nbefore = [\"touch ran\"]\n"),
+    );
+    let run = lab(&folder, "lab real.toml --no-exec").expect(2);
+    assert!(run.err.contains("touch ran"), "{}", run.err);
+    assert_eq!(folder.names(), ["real.toml"]);
+}
