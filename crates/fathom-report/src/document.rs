@@ -46,7 +46,7 @@ pub(crate) fn json(record: &Record, plus: bool) -> String {
     if let Some(found) = &record.idleness {
         document.set("cpu_idleness", idleness(found));
     }
-    document.set("fathom", extensions::run(record));
+    document.set("fathom", extensions::run(record, plus));
     document.into_document()
 }
 

@@ -14,9 +14,10 @@ use crate::json::{Object, Value};
 use crate::late::late_ops;
 use crate::rate::of_direction;
 use crate::stalls::stall_objects;
+use crate::timelines;
 
 /// Returns the additions for the whole run.
-pub(crate) fn run(record: &Record) -> Object {
+pub(crate) fn run(record: &Record, plus: bool) -> Object {
     let mut out = Object::new();
     out.set("version", env!("CARGO_PKG_VERSION"));
     out.set("record_version", RECORD_VERSION);
@@ -32,6 +33,9 @@ pub(crate) fn run(record: &Record) -> Object {
     }
     if let Some(found) = &record.device_trace {
         out.set("trace", device_trace::json(found));
+    }
+    if !record.timelines.is_empty() {
+        out.set("timelines", timelines::objects(record, plus));
     }
     let validity: Vec<Object> = record.validity.iter().map(validity).collect();
     out.set("validity", validity);

@@ -12,7 +12,16 @@ pub(crate) enum Value {
     Bool(bool),
     Text(String),
     Array(Vec<Self>),
+    /// Array on one line: for additions to fio's schema, which has none.
+    Row(Vec<Self>),
     Object(Object),
+}
+
+impl Value {
+    /// Returns an array that is printed on one line.
+    pub(crate) fn row<V: Into<Self>>(values: impl IntoIterator<Item = V>) -> Self {
+        Self::Row(values.into_iter().map(Into::into).collect())
+    }
 }
 
 /// JSON object: keys and values in order.
@@ -106,6 +115,14 @@ fn print(out: &mut String, value: &Value, level: usize) {
         Value::Array(values) => print_list(out, "[]", values, level, |out, value| {
             print(out, value, level + 1);
         }),
+        Value::Row(values) => {
+            out.push('[');
+            for (index, value) in values.iter().enumerate() {
+                out.push_str(if index == 0 { "" } else { ", " });
+                print(out, value, level);
+            }
+            out.push(']');
+        }
         Value::Object(object) => print_list(out, "{}", &object.0, level, |out, (key, value)| {
             print_text(out, key);
             out.push_str(" : ");
@@ -176,6 +193,10 @@ mod tests {
         document.set("fio version", "fio-3.42");
         document.set("jobs", vec![inner]);
         document.set("list", vec![1.0, 2.5]);
+        document.set(
+            "row",
+            Value::row([Value::row([1_u64, 2]), Value::row([3_u64])]),
+        );
         document.set("none", Vec::<u64>::new());
         document.set("empty", Object::new());
         document.set("ok", true);
@@ -191,6 +212,7 @@ mod tests {
     1.000000,
     2.500000
   ],
+  "row" : [[1, 2], [3]],
   "none" : [],
   "empty" : {},
   "ok" : true

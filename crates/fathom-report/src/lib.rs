@@ -32,6 +32,7 @@ mod target;
 mod terse;
 mod text;
 mod text_latency;
+mod timelines;
 mod trace;
 mod unified;
 

@@ -23,6 +23,7 @@ const RUNS: &[&str] = &[
     "--name=t --rw=read --size=64k --filename=f --rate_iops_min=1000000000 --time_based \
      --runtime=4",
     "--machine=m.toml --seeks --name=t --rw=randread --size=1m --direct=1",
+    "--machine=m.toml --name=t --rw=randread --size=1m --time_based --runtime=6",
 ];
 
 /// Machine file of the run that is simulated.
@@ -59,6 +60,8 @@ fn every_document_is_as_published() {
         "fathom.read.resp_ns.bins",
         "fathom.trim.lag_ns.percentile",
         "fathom.trim.late_ios",
+        "fathom.timelines.windows",
+        "fathom.timelines.intervals.percentile",
     ] {
         assert!(
             seen.iter().any(|seen| seen.starts_with(key)),

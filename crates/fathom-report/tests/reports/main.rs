@@ -10,6 +10,7 @@ mod forms;
 mod odd_records;
 mod processors;
 mod terse_consumers;
+mod timelines;
 
 use fathom_core::OutputFormat;
 use fathom_record::Record;
