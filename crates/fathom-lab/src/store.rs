@@ -207,6 +207,8 @@ const JOURNAL_PAUSE: Duration = Duration::from_millis(10);
 const HEADER_BYTES: u64 = 100;
 
 #[cfg(test)]
+mod migration_tests;
+#[cfg(test)]
 mod reading_tests;
 #[cfg(test)]
 mod tests;

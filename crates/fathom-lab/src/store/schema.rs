@@ -11,9 +11,7 @@ use super::error::{HistoryError, HistoryProblem};
 pub(super) const MIGRATIONS: [&str; 1] = [VERSION_1];
 
 /// Version of the tables that this program writes.
-pub(super) const MIGRATED: i64 = 1;
-
-const _: () = assert!(MIGRATED as usize == MIGRATIONS.len());
+pub(super) const MIGRATED: i64 = MIGRATIONS.len().cast_signed() as i64;
 
 /// Reads the version of a file's tables, 0 for an empty file.
 pub(super) fn check(connection: &Connection, path: &Path) -> Result<i64, HistoryError> {

@@ -37,7 +37,7 @@ impl History {
         if !statement.readonly() || statement.column_count() == 0 {
             return Err(refused("only queries that read"));
         }
-        let columns = statement.column_names().into_iter().map(str::to_owned);
+        let columns = statement.column_names().map(str::to_owned);
         let columns: Vec<String> = columns.collect();
         let mut rows = Vec::new();
         let mut found = statement.query([]).map_err(wrong)?;
