@@ -1,5 +1,6 @@
 //! The decoders under test, a file for each format.
 
+pub(crate) mod history;
 pub(crate) mod iolog;
 pub(crate) mod job;
 pub(crate) mod log;

@@ -10,8 +10,8 @@ use fathom_sys::peak_allocation;
 use fathom_sys::thread;
 
 use crate::decoders::{
-    iolog, job, log, machine, nvme, nvme_host, nvme_host_controller, nvme_target, planted, record,
-    target_file, trace, verify,
+    history, iolog, job, log, machine, nvme, nvme_host, nvme_host_controller, nvme_target, planted,
+    record, target_file, trace, verify,
 };
 use crate::watchdog::Watchdog;
 
@@ -34,6 +34,8 @@ pub(crate) const TARGETS: &[Target] = &[
     target("job-file", job::decode_file, job::words),
     target("command-line", job::decode_line, job::words),
     target("record", record::decode, record::words),
+    target("saved-runs", history::decode_runs, history::words),
+    target("history", history::decode_history, no_words),
     target("log-lines", log::decode_lines, log::words),
     target("compressed-log", log::decode_compressed, no_words),
     target("trace-page", trace::decode, no_words),

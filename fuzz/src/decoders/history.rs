@@ -1,0 +1,78 @@
+//! Saved runs and histories: JSON to import, and the database.
+
+use fathom_lab::{
+    CompareRules, CompareSide, History, HistoryError, ImportedRun, RunSelection, compare, import,
+};
+
+use crate::target::Verdict;
+
+/// Imports the runs of a file, and compares them with themselves.
+pub(crate) fn decode_runs(input: &[u8]) -> Result<Verdict, String> {
+    match import(&String::from_utf8_lossy(input)) {
+        Ok(runs) => compared(runs),
+        Err(error) => Ok(Verdict::Refused(error.to_string())),
+    }
+}
+
+/// Reads a database as the commands do: the list, all of each run, a comparison.
+pub(crate) fn decode_history(input: &[u8]) -> Result<Verdict, String> {
+    let name = format!("fathom-fuzz-{}.db", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    std::fs::write(&path, input).map_err(|error| error.to_string())?;
+    let read = || -> Result<Vec<ImportedRun>, HistoryError> {
+        let history = History::open_read_only(&path)?;
+        let all = RunSelection::default();
+        history.list(&all)?;
+        history.measured(&all)
+    };
+    let runs = read();
+    for end in ["", "-wal", "-shm"] {
+        let mut file = path.clone().into_os_string();
+        file.push(end);
+        let _removed = std::fs::remove_file(file);
+    }
+    match runs {
+        Ok(runs) => compared(runs),
+        Err(error) => Ok(Verdict::Refused(error.to_string())),
+    }
+}
+
+/// Keys of fio's reports and of exported runs.
+pub(crate) fn words() -> Vec<String> {
+    let words = FIO.split('"').skip(1).step_by(2);
+    let words = words.chain(EXPORTED.split('"').skip(1).step_by(2));
+    let words: std::collections::BTreeSet<_> = words.filter(|word| word.len() < 20).collect();
+    words
+        .into_iter()
+        .map(|word| format!("\"{word}\":"))
+        .collect()
+}
+
+/// Checks that runs are no worse than themselves, in all formats.
+fn compared(runs: Vec<ImportedRun>) -> Result<Verdict, String> {
+    let side = CompareSide {
+        name: "side".into(),
+        runs,
+    };
+    let rules = CompareRules {
+        metrics: Vec::new(),
+        tolerance: 0.02,
+        accept_drift: true,
+    };
+    match compare(side.clone(), side, &rules) {
+        Ok(comparison) if comparison.is_worse() => Err("runs are worse than themselves".into()),
+        Ok(comparison) => {
+            let _ = (
+                comparison.text(),
+                comparison.markdown(),
+                comparison.json().to_string(),
+            );
+            Ok(Verdict::Accepted)
+        }
+        Err(why) => Ok(Verdict::Refused(why)),
+    }
+}
+
+/// Documents whose keys make up the dictionary.
+const FIO: &str = include_str!("../../corpus/saved-runs/fio-json");
+const EXPORTED: &str = include_str!("../../corpus/saved-runs/exported");
