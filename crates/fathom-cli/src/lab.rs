@@ -10,6 +10,7 @@ use fathom_lab::{
     NoJournal, Real, lab_table, run_lab,
 };
 use fathom_sys::signals::Interrupts;
+use fathom_toml::TomlProblem;
 
 use crate::environment::Process;
 use crate::exit::ProgramEnd;
@@ -37,6 +38,9 @@ pub(crate) struct LabArguments {
     /// Run N experiments with the baseline in place of every variant, and count false alarms
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     a_a: Option<u32>,
+    /// Print cells, order, time, bytes to be written and what could be found, and run nothing
+    #[arg(long, conflicts_with_all = ["a_a", "fresh", "json", "csv", "markdown"])]
+    plan: bool,
     /// Begin anew instead of continuing
     #[arg(long)]
     fresh: bool,
@@ -61,21 +65,25 @@ pub(crate) fn run(arguments: &LabArguments) -> ProgramEnd {
 fn execute(arguments: &LabArguments) -> Result<ProgramEnd> {
     let environment = Process::new();
     let text = read(&environment, &arguments.file)?;
-    let plan = LabPlan::parse(&arguments.file, &text, &arguments.values, &environment);
-    let mut plan = match plan {
-        Ok(plan) => plan,
-        Err(problems) => {
-            let diagnostics = lab_problems::diagnostics(&problems);
-            let text = output::render(&diagnostics, Dialect::Fathom);
-            output::print(StandardStream::Error, &text);
-            return Ok(ProgramEnd::Refused);
-        }
-    };
+    let mut plan = LabPlan::parse(&arguments.file, &text, &arguments.values, &environment);
     if let Some(path) = &arguments.rehearse {
-        plan.machine = Some(MachineSource {
+        let machine = MachineSource {
             path: path.clone(),
             text: read(&environment, path)?,
-        });
+        };
+        plan = plan.and_then(|plan| plan.rehearsed_on(machine, &environment));
+    }
+    let plan = match plan {
+        Ok(plan) => plan,
+        Err(problems) => return Ok(refused(&problems)),
+    };
+    if arguments.plan {
+        Data::Stdout.add(&plan.overview(&environment))?;
+        return Ok(ProgramEnd::Printed);
+    }
+    let unsupported = plan.unsupported();
+    if !unsupported.is_empty() {
+        return Ok(refused(&unsupported));
     }
     if arguments.plan {
         let text = plan.overview(&environment);
@@ -97,6 +105,14 @@ fn execute(arguments: &LabArguments) -> Result<ProgramEnd> {
         Some(count) => lab.false_alarms(&plan, count),
         None => lab.experiment(&plan),
     }
+}
+
+/// Prints the problems of a lab file.
+fn refused(problems: &[TomlProblem]) -> ProgramEnd {
+    let diagnostics = lab_problems::diagnostics(problems);
+    let text = output::render(&diagnostics, Dialect::Fathom);
+    output::print(StandardStream::Error, &text);
+    ProgramEnd::Refused
 }
 
 /// A lab and what it runs with.
@@ -234,6 +250,7 @@ fn named_value(text: &str) -> Result<(String, String), String> {
 const EXAMPLES: &str = "\
 Examples:
   fathom lab examples/lab/hdd-tags.toml
+  fathom lab examples/lab/hdd-tags.toml --plan
   fathom lab examples/lab/hdd-tags.toml --markdown
   fathom lab my.toml DEV=/dev/nvme0n1
   fathom lab my.toml --rehearse examples/machines/noisy.toml --a-a 200

@@ -109,6 +109,7 @@ fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &LabPlan) {
     }
     settings::refuse_set_twice(reader, plan);
     run::check_settings(reader, plan);
+    machine::refuse_real_parts(reader, top, plan);
     machine::check(reader, plan);
     jobs::check(reader, plan);
     judge::check(reader, top, plan);

@@ -14,6 +14,7 @@ mod overview;
 mod run_settings;
 mod run_text;
 mod service;
+mod unsupported;
 
 use std::ops::Range;
 

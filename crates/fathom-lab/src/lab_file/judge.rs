@@ -52,6 +52,7 @@ pub(super) fn index_of(
             .collect();
         let hint = match closest(name, names.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
+            None if names == [""] => "name the sides of the comparison in `[variants]`".into(),
             None => format!("variants here: {}", names.join(", ")),
         };
         reader.refuse(span, format!("there is no variant `{name}`"), hint);

@@ -52,6 +52,42 @@ pub(super) fn check(reader: &Reader<'_>, plan: &LabPlan) {
     }
 }
 
+/// Notes parts that a modelled machine would not run.
+pub(super) fn refuse_real_parts(reader: &Reader<'_>, top: &Fields<'_>, plan: &LabPlan) {
+    if plan.machine.is_none() {
+        return;
+    }
+    let hint = "remove it, or leave out `machine` and rehearse with `--rehearse`";
+    for key in ["service", "precondition", "peak"] {
+        if let Some(part) = top.value(key) {
+            let why = format!("the machine is modelled: `{key}` has no part in it");
+            reader.refuse(&part.span(), why, hint);
+        }
+    }
+    let run = top.value("run").and_then(|run| run.fields("run"));
+    for entry in run.iter().flat_map(Fields::entries) {
+        if entry.key != "pause" {
+            let why = format!("the machine is modelled: `run.{}` has no effect", entry.key);
+            reader.refuse(&entry.key_span, why, hint);
+        }
+    }
+    for variant in &plan.variants {
+        let real = |target: &Target| matches!(target, Target::Run | Target::Service(_));
+        let set = variant
+            .settings
+            .iter()
+            .find(|setting| real(&setting.target));
+        if let Some(setting) = set {
+            let why = format!("the machine is modelled: `{}` has no effect", setting.key);
+            reader.refuse(&setting.key_span, why, hint);
+        }
+        if !variant.requires.is_empty() {
+            let why = "the machine is modelled: no boot of this one is required";
+            reader.refuse(&variant.span, why, hint);
+        }
+    }
+}
+
 fn change(reader: &Reader<'_>, setting: &Setting) -> MachineChange {
     MachineChange {
         key: setting.key.clone(),

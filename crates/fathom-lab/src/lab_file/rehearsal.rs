@@ -27,6 +27,7 @@ impl LabPlan {
         }
         self.machine = Some(machine);
         self.services.clear();
+        self.precondition = None;
         self.run = RunSettings {
             pause: self.run.pause,
             ..RunSettings::default()

@@ -1,6 +1,6 @@
 //! Lab files that are refused: place, reason and remedy.
 
-use super::{Files, check, problems, problems_of};
+use super::{Files, SMALL, check, problems, problems_of};
 use crate::LabPlan;
 
 #[test]
@@ -269,5 +269,37 @@ dept = 4
     assert_eq!(
         problems_of(text, &[]),
         ["f/lab.toml:6:1: `fathom peak` has no `dept` | did you mean `depth`?"]
+    );
+}
+
+#[test]
+fn a_modelled_machine_has_no_commands_and_services() {
+    let text = r#"[lab]
+name = "a"
+machine = "m.toml"
+[job]
+filename = "x"
+size = "1m"
+[run]
+pause = 1
+before = "sync"
+[service.s]
+command = "true"
+"#;
+    let found = problems_of(text, &[]);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].contains(":9:1: the machine is modelled: `run.before` has no effect"));
+    assert!(found[1].contains("the machine is modelled: `service` has no part in it"));
+}
+
+#[test]
+fn what_cannot_be_run_yet_is_named() {
+    let text = format!("{SMALL}[curve]\nvary = \"rate\"\n");
+    let plan = LabPlan::parse("l.toml", &text, &[], &Files::new(&[])).unwrap();
+    let problems = plan.unsupported();
+    assert_eq!(problems.len(), 1);
+    assert_eq!(
+        (problems[0].origin.line, problems[0].message.as_str()),
+        (7, "`curve` cannot be run yet")
     );
 }
