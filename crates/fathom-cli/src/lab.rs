@@ -29,7 +29,7 @@ pub(crate) struct LabArguments {
     /// Values that the file asks for, as DEV=/dev/nvme0n1
     #[arg(value_name = "NAME=VALUE", value_parser = named_value)]
     values: Vec<(String, String)>,
-    /// Print cells, order, duration and the smallest change that would be found; run nothing
+    /// Print cells, order, time, bytes to be written and what could be found; run nothing
     #[arg(long)]
     plan: bool,
     /// Run on this modelled machine, in virtual time; nothing is recorded
@@ -38,9 +38,6 @@ pub(crate) struct LabArguments {
     /// Run N experiments with the baseline in place of every variant, and count false alarms
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     a_a: Option<u32>,
-    /// Print cells, order, time, bytes to be written and what could be found, and run nothing
-    #[arg(long, conflicts_with_all = ["a_a", "fresh", "json", "csv", "markdown"])]
-    plan: bool,
     /// Begin anew instead of continuing
     #[arg(long)]
     fresh: bool,
@@ -78,16 +75,12 @@ fn execute(arguments: &LabArguments) -> Result<ProgramEnd> {
         Err(problems) => return Ok(refused(&problems)),
     };
     if arguments.plan {
-        Data::Stdout.add(&plan.overview(&environment))?;
-        return Ok(ProgramEnd::Printed);
+        let text = plan.overview(&environment);
+        return Ok(output::show(&text, "fathom: lab", ProgramEnd::Printed));
     }
     let unsupported = plan.unsupported();
     if !unsupported.is_empty() {
         return Ok(refused(&unsupported));
-    }
-    if arguments.plan {
-        let text = plan.overview(&environment);
-        return Ok(output::show(&text, "fathom: lab", ProgramEnd::Printed));
     }
     if arguments.no_exec {
         refuse_commands(&plan)?;

@@ -30,14 +30,12 @@ impl<'a> Real<'a> {
     /// Creates an executor; `fathom` is the program to run, unless the lab names another one.
     ///
     /// # Errors
-    /// The lab asks for something that this executor cannot do, or there is no room for the files
-    /// of a run.
+    /// There is no room for the files of a run.
     pub fn new(
         plan: &'a LabPlan,
         fathom: PathBuf,
         stops: &'a dyn Fn() -> u32,
     ) -> Result<Self, String> {
-        unsupported(plan)?;
         Ok(Self {
             plan,
             fathom,
@@ -181,29 +179,6 @@ impl Executor for Real<'_> {
                 }
             }
         }
-    }
-}
-
-/// Refuses what a lab asks for and no executor does yet, rather than to measure something else.
-fn unsupported(plan: &LabPlan) -> Result<(), String> {
-    let asked = [
-        ("[peak]", matches!(plan.subject, crate::Subject::Peak(_))),
-        ("[service]", !plan.services.is_empty()),
-        ("[precondition]", plan.precondition.is_some()),
-        ("[warm_up]", plan.warm_up.is_some()),
-        ("[rounds]", plan.rounds.is_some()),
-        ("[curve]", plan.curve.is_some()),
-        ("[search]", plan.search.is_some()),
-        (
-            "requires",
-            plan.variants
-                .iter()
-                .any(|variant| !variant.requires.is_empty()),
-        ),
-    ];
-    match asked.into_iter().find(|(_, is_asked)| *is_asked) {
-        Some((key, _)) => Err(format!("`{key}` is not supported yet on this machine")),
-        None => Ok(()),
     }
 }
 
