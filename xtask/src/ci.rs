@@ -55,6 +55,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         step("bench", || {
             bench::run(&words(&["--pairs", "5", "--growth"]))
         })?;
+        step("bench lab", || bench::run(&words(&["lab"])))?;
     } else {
         step("instructions", || {
             bench::run(&words(&["--only", "instructions", "--growth"]))

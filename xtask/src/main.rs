@@ -71,6 +71,8 @@ cargo xtask miri     run the tests of fathom-sys that need no kernel under Miri 
 cargo xtask bench    compare Fathom's cost with an installed fio
     nvme             compare the target and the initiator of NVMe/TCP with bare loops instead
     truth            compare the tools' own share of latencies and schedules instead (root)
+    lab              count the false alarms of labs on modelled machines, and what they find
+    --percent N      lab: run only this part of the experiments (default 100)
     --pairs N        pairs of runs per row (default 15)
     --seconds S      measured seconds of each run (default 1)
     --only NAME      only the rows whose name contains NAME

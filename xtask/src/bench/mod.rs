@@ -1,6 +1,6 @@
 //! `cargo xtask bench`: Fathom compared with an installed fio, on the same job and core,
 //! alternating; `cargo xtask bench nvme`: its target and initiator compared with bare loops; `cargo
-//! xtask bench truth`: its own share of a latency.
+//! xtask bench truth`: its own share of a latency; `cargo xtask bench lab`: the method of its labs.
 //!
 //! ```text
 //! rows (job, figures) ─► pairs (fio, fathom; fathom, fio; …) ─► outcomes ─► docs/BENCHMARKS.md
@@ -14,6 +14,7 @@ mod baseline;
 mod callgrind;
 mod data;
 mod jobs;
+mod lab;
 mod machine;
 mod nvme;
 mod outcome;
@@ -42,6 +43,11 @@ use zram::Zram;
 
 /// Runs `cargo xtask bench`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
+    if let Some((first, rest)) = args.split_first()
+        && first == "lab"
+    {
+        return lab::run(rest);
+    }
     let options = Options::parse(args)?;
     let all = options.group.rows();
     let rows: Vec<&Row> = all.iter().filter(|row| options.wants(row)).collect();

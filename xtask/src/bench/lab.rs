@@ -1,0 +1,317 @@
+//! `cargo xtask bench lab`: the method of `fathom lab`, on modelled machines whose noise is known.
+//!
+//! ```text
+//! A/A    nothing differs: how many experiments claim a change, how many p values are ≤ 0.05
+//! power  one variant is 3 % slower: how many experiments find it, how many intervals hold it
+//! ```
+//!
+//! Everything runs in virtual time by the program itself, so the figures are the same on every
+//! host; only their duration is not.
+
+mod machines;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::programs::{self, Programs};
+use crate::process;
+use machines::{NOISES, Noise, lab, machine};
+
+/// Runs `cargo xtask bench lab`.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let options = Options::parse(args)?;
+    let programs = Programs::find(options.fathom.as_deref(), None, false)?;
+    let folder = programs::target_folder()?.join("bench-lab");
+    // What an interrupted benchmark left would be continued.
+    let _none = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let bench = Bench {
+        fathom: programs.fathom,
+        folder,
+    };
+    let started = process::now();
+    let figures = bench.figures(&options);
+    fs::remove_dir_all(&bench.folder)?;
+    let figures = figures?;
+    println!("\n{}", table(&figures));
+    let seconds = started.elapsed().as_secs_f64();
+    println!("all in {seconds:.0} s (goal on two idle cores: {SECONDS_GOAL})");
+    let short: Vec<&str> = figures
+        .iter()
+        .filter(|figure| !figure.is_met())
+        .map(|figure| figure.name.as_str())
+        .collect();
+    // The bounds are for all experiments: a part of them scatters more.
+    if short.is_empty() || options.percent < 100 {
+        return Ok(());
+    }
+    bail!("bench lab: fell short: {}", short.join("; "))
+}
+
+/// Options of the command line.
+#[derive(Debug, PartialEq, Eq)]
+struct Options {
+    /// Program to measure instead of building one.
+    fathom: Option<PathBuf>,
+    /// Part of the experiments to run, percent.
+    percent: u32,
+}
+
+impl Options {
+    fn parse(args: &[String]) -> Result<Self> {
+        let mut options = Self {
+            fathom: None,
+            percent: 100,
+        };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
+            match arg.as_str() {
+                "--fathom" => options.fathom = Some(value()?.into()),
+                "--percent" => options.percent = super::number(arg, value()?)?,
+                other => bail!("bench lab has no option `{other}`: `cargo xtask help` lists them"),
+            }
+        }
+        Ok(options)
+    }
+
+    /// Returns the number of experiments to run instead of all.
+    fn part(&self, all: u32) -> u32 {
+        (all * self.percent / 100).max(10)
+    }
+}
+
+/// One figure and its bounds, percent.
+#[derive(Debug)]
+struct Figure {
+    name: String,
+    count: u32,
+    of: u32,
+    bounds: [f64; 2],
+}
+
+impl Figure {
+    fn percent(&self) -> f64 {
+        100.0 * f64::from(self.count) / f64::from(self.of.max(1))
+    }
+
+    fn is_met(&self) -> bool {
+        (self.bounds[0]..=self.bounds[1]).contains(&self.percent())
+    }
+}
+
+/// Program and working folder.
+struct Bench {
+    fathom: PathBuf,
+    folder: PathBuf,
+}
+
+impl Bench {
+    fn figures(&self, options: &Options) -> Result<Vec<Figure>> {
+        let mut figures = Vec::new();
+        let count = options.part(EXPERIMENTS);
+        for done in each(2, NOISES.len(), &|at| self.claims(&NOISES[at], count)) {
+            figures.push(done?);
+        }
+        let count = options.part(WITHOUT_TOLERANCE);
+        for done in each(2, NOISES.len(), &|at| self.p_values(&NOISES[at], count)) {
+            figures.push(done?);
+        }
+        figures.extend(self.power(options.part(POWER))?);
+        Ok(figures)
+    }
+
+    /// Counts experiments without a change that claim one.
+    fn claims(&self, noise: &Noise, count: u32) -> Result<Figure> {
+        let row = self.a_a(noise, "narrow", 40, count)?;
+        Ok(Figure {
+            name: format!("A/A, {}: experiments with a claim", noise.name),
+            count: whole(&row, "with_claim")?,
+            of: whole(&row, "experiments")?,
+            bounds: [0.0, 5.0],
+        })
+    }
+
+    /// Counts p values of at most 0.05 in experiments without a change, of a fixed length.
+    fn p_values(&self, noise: &Noise, count: u32) -> Result<Figure> {
+        let row = self.a_a(noise, "never", 12, count)?;
+        Ok(Figure {
+            name: format!("A/A, {}: p ≤ 0.05", noise.name),
+            count: whole(&row, "p_below_5_percent")?,
+            of: whole(&row, "comparisons")?,
+            bounds: [2.5, 6.0],
+        })
+    }
+
+    fn a_a(&self, noise: &Noise, stop: &str, repeats_max: u32, count: u32) -> Result<Value> {
+        let name = format!("{}-{stop}", noise.name.replace(' ', "-"));
+        let file = self.write(&name, &machine(noise, 1), &lab(&name, stop, repeats_max, 1))?;
+        let answer = self.lab(&file, &["--a-a", &count.to_string()])?;
+        let row = answer["rows"][0].clone();
+        if whole(&row, "failed_cells")? > 0 || whole(&row, "experiments")? != count {
+            bail!("{name}: experiments failed: {row}");
+        }
+        println!("bench: {name}: {row}");
+        Ok(row)
+    }
+
+    /// Counts experiments that find a variant slower by 3 %, and intervals that hold it.
+    fn power(&self, count: u32) -> Result<[Figure; 2]> {
+        let Some(noise) = NOISES.iter().find(|noise| noise.name == "drift") else {
+            bail!("no noise `drift`");
+        };
+        let (found, held, seeds) = (AtomicU32::new(0), AtomicU32::new(0), count as usize);
+        let of_found = count.min(FOUND_OF);
+        // Relaxed: sums that are read after the threads have ended.
+        let experiment = |at: usize| -> Result<()> {
+            let seed = u32::try_from(at)? + 1;
+            let name = format!("power-{seed}");
+            let file = self.write(
+                &name,
+                &machine(noise, seed),
+                &lab(&name, "narrow", 40, seed),
+            )?;
+            let row = self.lab(&file, &[])?["rows"][0].clone();
+            let ends = ["other_read_iops_ratio_low", "other_read_iops_ratio_high"];
+            let [Some(low), Some(high)] = ends.map(|key| row[key].as_f64()) else {
+                bail!("{name}: no interval: {row}");
+            };
+            if (low..=high).contains(&RATIO) {
+                held.fetch_add(1, Ordering::Relaxed);
+            }
+            if seed <= of_found && row["other_read_iops_verdict"] == "worse" {
+                found.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(())
+        };
+        each(2, seeds, &experiment)
+            .into_iter()
+            .collect::<Result<Vec<()>>>()?;
+        Ok([
+            Figure {
+                name: "3 % slower, 2 % between runs, drift: found".into(),
+                count: found.into_inner(),
+                of: of_found,
+                bounds: [90.0, 100.0],
+            },
+            Figure {
+                name: "the same: intervals that hold 3 %".into(),
+                count: held.into_inner(),
+                of: count,
+                bounds: [92.0, 100.0],
+            },
+        ])
+    }
+
+    /// Writes a lab file and its machine; returns the path of the former.
+    fn write(&self, name: &str, machine: &str, lab: &str) -> Result<PathBuf> {
+        fs::write(self.folder.join(format!("{name}-machine.toml")), machine)?;
+        let file = self.folder.join(format!("{name}.toml"));
+        fs::write(&file, lab)?;
+        Ok(file)
+    }
+
+    /// Runs an experiment without a history and returns its table.
+    fn lab(&self, file: &Path, words: &[&str]) -> Result<Value> {
+        let mut command = Command::new(&self.fathom);
+        command.arg("lab").arg(file).args(words).arg("--json");
+        command.env("FATHOM_HISTORY", self.folder.join("history.db"));
+        let output = command.output()?;
+        serde_json::from_slice(&output.stdout).with_context(|| {
+            let error = String::from_utf8_lossy(&output.stderr);
+            format!("{}: no table: {error}", file.display())
+        })
+    }
+}
+
+/// Runs `count` tasks, some at once; returns their results in order.
+fn each<T: Send>(
+    threads: usize,
+    count: usize,
+    task: &(dyn Fn(usize) -> Result<T> + Sync),
+) -> Vec<Result<T>> {
+    let next = AtomicU32::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            // Relaxed: an index into what was there before the threads.
+            let at = next.fetch_add(1, Ordering::Relaxed) as usize;
+            if at >= count {
+                return done;
+            }
+            done.push((at, task(at)));
+        }
+    };
+    let mut done: Vec<(usize, Result<T>)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let results = workers.into_iter().map(std::thread::ScopedJoinHandle::join);
+        results.flat_map(Result::unwrap_or_default).collect()
+    });
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+fn whole(row: &Value, key: &str) -> Result<u32> {
+    let number = row[key].as_u64().and_then(|number| number.try_into().ok());
+    number.with_context(|| format!("no `{key}` in {row}"))
+}
+
+fn table(figures: &[Figure]) -> String {
+    let mut text = String::from("| figure | found | required |\n|---|--:|--:|\n");
+    for figure in figures {
+        let [low, high] = figure.bounds;
+        text += &format!(
+            "| {} | {} of {} ({:.1} %) | {low} to {high} %{} |\n",
+            figure.name,
+            figure.count,
+            figure.of,
+            figure.percent(),
+            if figure.is_met() { "" } else { ": short" }
+        );
+    }
+    text
+}
+
+/// Experiments without a change, of each noise.
+const EXPERIMENTS: u32 = 200;
+/// Experiments of a fixed length without a change, of each noise; three p values each.
+const WITHOUT_TOLERANCE: u32 = 1_000;
+/// Experiments with a change, and those of them that must find it.
+const POWER: u32 = 1_000;
+const FOUND_OF: u32 = 100;
+/// Rate of the slower variant over that of the baseline.
+const RATIO: f64 = 0.97;
+const SECONDS_GOAL: u32 = 60;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_scale_the_experiments() {
+        let parse = |line: &str| {
+            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            Options::parse(&words)
+        };
+        assert_eq!(parse("").expect("no options").part(200), 200);
+        let short = parse("--percent 20 --fathom f").expect("options");
+        assert_eq!((short.part(200), short.part(20)), (40, 10));
+        assert!(parse("--percent 0").is_err() && parse("--fast").is_err());
+    }
+
+    #[test]
+    fn results_keep_their_order() {
+        let squares = each(3, 20, &|at| match at {
+            7 => bail!("seven"),
+            _ => Ok(at * at),
+        });
+        assert_eq!(squares.len(), 20);
+        assert!(squares[7].is_err());
+        assert_eq!(squares[19].as_ref().ok(), Some(&361));
+    }
+}
