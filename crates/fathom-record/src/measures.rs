@@ -1,5 +1,7 @@
 //! Metrics of a record: one number each, for comparisons of repeated runs.
 
+mod intervals;
+
 use std::borrow::Cow;
 
 use fathom_stats::Latency;
@@ -38,7 +40,11 @@ pub fn measures(record: &Record) -> Vec<Measure> {
     let of_group = |group: &str| {
         let directions = DIRECTIONS.into_iter();
         let measured = directions.filter_map(|direction| Measured::of(record, group, direction));
-        let measures = measured.flat_map(|measured| measured.kept(group));
+        let measures = measured.flat_map(|measured| {
+            let mut kept = measured.kept(group);
+            intervals::add(record, group, measured.direction, &mut kept);
+            kept
+        });
         measures.collect::<Vec<_>>()
     };
     groups.into_iter().flat_map(of_group).collect()
