@@ -107,3 +107,71 @@ impl FalseAlarms {
         self.same += count(&|one| one.verdict == Verdict::Same);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::{Modelled, NoJournal, run_lab};
+    use crate::lab_file::tests::Files;
+
+    const LAB: &str = r#"
+[lab]
+name = "t"
+machine = "m.toml"
+[job]
+rw = "randread"
+bs = "4k"
+filename = "/dev/m"
+ioengine = "psync"
+norandommap = "1"
+runtime = "20ms"
+time_based = true
+[variants]
+plain = {}
+slow = { machine = { "device.constant.latency_us" = 200 } }
+[judge]
+baseline = "plain"
+metrics = { "read.iops" = "2%", "read.clat_p90" = "2%" }
+repeats = { min = 8, max = 8, stop = "never" }
+[run]
+pause = "60s"
+"#;
+
+    /// Twice as slow after two hours: an experiment is a quarter of an hour.
+    const MACHINE: &str = r#"
+[[device]]
+names = ["*"]
+model = "constant"
+capacity_gib = 0.1
+[device.constant]
+latency_us = 100
+[noise]
+between_runs_percent = 2
+drift_percent_per_hour = 40
+neighbour = { every_s = 600, for_s = 90, times = 1.2 }
+"#;
+
+    #[test]
+    fn experiments_without_a_change_claim_none_however_many_there_are() {
+        let files = Files::new(&[("m.toml", MACHINE)]);
+        let plan = LabPlan::parse("t.toml", LAB, &[], &files).expect("a lab");
+        let mut runs = Vec::new();
+        let alarms = FalseAlarms::of(&plan, 60, &mut |plan, runs_before| {
+            let mut executor = Modelled::new(plan, &files, &|| 0, 1).after(runs_before);
+            let outcome = run_lab(plan, &mut executor, &mut NoJournal, &mut |_| {})?;
+            runs.push(outcome.results.values.of(0, 0, 0)[0].1);
+            Ok::<_, crate::lab::LabFailure>(outcome)
+        });
+        let alarms = alarms.expect("experiments");
+        assert_eq!((alarms.experiments, alarms.comparisons), (60, 120));
+        assert_eq!(alarms.failed_cells, 0);
+        // At most one experiment of 20 is expected to claim a change: three.
+        assert!(alarms.with_claim <= 6, "{alarms:?}");
+        // Each begins on a fresh machine, with a noise of its own.
+        assert!(
+            runs.iter().all(|rate| (7_000.0..11_500.0).contains(rate)),
+            "{runs:?}"
+        );
+        assert!(runs.windows(2).any(|two| two[0] != two[1]), "{runs:?}");
+    }
+}
