@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::{Command, CommandFactory, Parser, Subcommand};
 use fathom_job::Dialect;
 
+use crate::ab::{self, AbArguments};
 use crate::compare::{self, CompareArguments};
 use crate::completions::{self, CompletionsArguments};
 use crate::exit::ProgramEnd;
@@ -74,6 +75,8 @@ enum FathomCommand {
     Table(Box<TableArguments>),
     /// Run an experiment of interleaved repeats, with a verdict per cell
     Lab(Box<LabArguments>),
+    /// Compare settings of an option, or two job files, by interleaved repeats
+    Ab(AbArguments),
     /// Trace a disk's requests and seek distances, or io_uring task work
     Trace(TraceArguments),
     /// Convert I/O logs
@@ -151,6 +154,7 @@ fn execute(command: FathomCommand, words: &[OsString]) -> ProgramEnd {
         FathomCommand::Lint { words, .. } => lint::run(&words),
         FathomCommand::Peak(arguments) => peak::run(&arguments, words),
         FathomCommand::Table(arguments) => table::run(&arguments),
+        FathomCommand::Ab(arguments) => ab::run(&arguments),
         FathomCommand::Lab(arguments) => lab::run(&arguments),
         FathomCommand::Trace(arguments) => trace::run(&arguments),
         FathomCommand::Log(arguments) => log::run(&arguments),

@@ -85,52 +85,74 @@ fn execute(arguments: &LabArguments) -> Result<ProgramEnd> {
     if arguments.no_exec {
         refuse_commands(&plan)?;
     }
-    let _lock = match plan.machine {
-        Some(_) => None,
-        None => Some(MachineLock::take(&plan.name).map_err(anyhow::Error::msg)?),
-    };
     let lab = Lab {
-        arguments,
         environment,
         interrupts: Interrupts::install().context("signals")?,
+        is_kept: arguments.rehearse.is_none() && arguments.a_a.is_none(),
+        is_fresh: arguments.fresh,
+        format: arguments.format,
     };
+    let _lock = lock(&plan)?;
     match arguments.a_a {
         Some(count) => lab.false_alarms(&plan, count),
         None => lab.experiment(&plan),
     }
 }
 
+/// Runs an experiment from its beginning and prints its table.
+pub(crate) fn run_plan(plan: &LabPlan, format: TableFormat) -> Result<ProgramEnd> {
+    let lab = Lab {
+        environment: Process::new(),
+        interrupts: Interrupts::install().context("signals")?,
+        is_kept: true,
+        is_fresh: true,
+        format,
+    };
+    let _lock = lock(plan)?;
+    lab.experiment(plan)
+}
+
 /// Prints the problems of a lab file.
-fn refused(problems: &[TomlProblem]) -> ProgramEnd {
+pub(crate) fn refused(problems: &[TomlProblem]) -> ProgramEnd {
     let diagnostics = lab_problems::diagnostics(problems);
     let text = output::render(&diagnostics, Dialect::Fathom);
     output::print(StandardStream::Error, &text);
     ProgramEnd::Refused
 }
 
-/// A lab and what it runs with.
-struct Lab<'a> {
-    arguments: &'a LabArguments,
-    environment: Process,
-    interrupts: Interrupts,
+/// Takes the right to measure on this machine; a modelled one needs none.
+fn lock(plan: &LabPlan) -> Result<Option<MachineLock>> {
+    let is_real = plan.machine.is_none();
+    let lock = is_real.then(|| MachineLock::take(&plan.name));
+    lock.transpose().map_err(anyhow::Error::msg)
 }
 
-impl Lab<'_> {
+/// A lab and what it runs with.
+struct Lab {
+    environment: Process,
+    interrupts: Interrupts,
+    /// Progress is kept in the history.
+    is_kept: bool,
+    is_fresh: bool,
+    format: TableFormat,
+}
+
+impl Lab {
     /// Runs the experiment and prints its table.
     fn experiment(&self, plan: &LabPlan) -> Result<ProgramEnd> {
         let mut journal = self.journal(plan)?;
         let outcome = self.outcome(plan, 0, journal.as_mut())?;
         let table = lab_table(plan, &outcome);
-        Data::Stdout.add(&self.arguments.format.render(&table))?;
+        Data::Stdout.add(&self.format.render(&table))?;
         Ok(end(&outcome))
     }
 
     /// Opens the place of the lab's progress. Rehearsals are not kept.
     fn journal<'p>(&self, plan: &'p LabPlan) -> Result<Box<dyn Journal + 'p>> {
-        if self.arguments.rehearse.is_some() {
+        if !self.is_kept {
             return Ok(Box::new(NoJournal));
         }
-        lab_journal::open(plan, self.arguments.fresh)
+        lab_journal::open(plan, self.is_fresh)
     }
 
     fn outcome(
@@ -141,7 +163,7 @@ impl Lab<'_> {
     ) -> Result<LabOutcome> {
         let stops = || self.interrupts.count();
         let threads = usize::try_from(usable_cpus()).unwrap_or(1);
-        let is_watched = io::stderr().is_terminal() && self.arguments.a_a.is_none();
+        let is_watched = io::stderr().is_terminal() && !plan.a_a;
         let mut tell = |event: LabEvent<'_>| {
             if let Some(line) = line(plan, &event, is_watched) {
                 output::print(StandardStream::Error, &format!("{}: {line}\n", plan.name));
@@ -166,7 +188,7 @@ impl Lab<'_> {
         let alarms = FalseAlarms::of(plan, count, &mut |plan, runs_before| {
             self.outcome(plan, runs_before, &mut NoJournal)
         })?;
-        Data::Stdout.add(&self.arguments.format.render(&alarms.table(plan)))?;
+        Data::Stdout.add(&self.format.render(&alarms.table(plan)))?;
         Ok(ProgramEnd::Ran {
             failed_jobs: 0,
             tolerated_errors: 0,

@@ -1,6 +1,7 @@
 //! The program `fathom`; under the name `fio` it takes fio's arguments directly.
 #![forbid(unsafe_code)]
 
+mod ab;
 mod bug;
 mod commands;
 mod compare;

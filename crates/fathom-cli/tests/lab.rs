@@ -172,3 +172,32 @@ fn commands_of_a_lab_are_refused_on_request() {
     assert!(run.err.contains("touch ran"), "{}", run.err);
     assert_eq!(folder.names(), ["real.toml"]);
 }
+
+#[test]
+fn settings_and_files_are_compared_without_a_lab_file() {
+    let folder = Folder::new();
+    let job = "[j]\nioengine=null\nrw=randread\nsize=1g\nnumber_ios=2000\n";
+    folder.write("a.fio", job);
+    folder.write("b.fio", &job.replace("randread", "read"));
+    let run = lab(
+        &folder,
+        "ab a.fio --set bs=4k,64k --repeats 6 --judge read.bw=5% --json",
+    );
+    let row = &run.expect(0).json()["rows"][0];
+    assert_eq!(row["64k_read_bw_mib_s_verdict"], "better", "{row}");
+    let run = lab(
+        &folder,
+        "ab a.fio b.fio --repeats 6 --judge all.iops=90% --csv",
+    );
+    assert_eq!(run.out.lines().count(), 2, "{run:?}");
+    assert!(run.out.contains("b.fio_all_iops_verdict"), "{run:?}");
+    lab(&folder, "ab a.fio --set bs=4k,8k --save ab.toml").expect(0);
+    let plan = lab(&folder, "lab ab.toml --plan").expect(0);
+    assert!(plan.out.contains("12 repeats"), "{}", plan.out);
+    let nothing = lab(&folder, "ab a.fio").expect(2);
+    assert!(
+        nothing.err.contains("nothing to compare"),
+        "{}",
+        nothing.err
+    );
+}

@@ -136,6 +136,8 @@ pub struct LabCell {
 pub struct LabVariant {
     /// Name.
     pub name: String,
+    /// Jobs in place of those of the lab.
+    pub job: Option<JobText>,
     /// Settings.
     pub settings: Vec<Setting>,
     /// Conditions on the host; a variant whose conditions do not hold waits for another boot.
@@ -198,6 +200,7 @@ impl LabPlan {
     pub fn all_baseline(mut self) -> Self {
         let baseline = self.variants[self.judge.baseline].clone();
         for variant in &mut self.variants {
+            variant.job.clone_from(&baseline.job);
             variant.settings.clone_from(&baseline.settings);
             variant.requires.clone_from(&baseline.requires);
         }

@@ -64,7 +64,7 @@ pub enum RunStep {
     /// It begins. Runs that take no real time begin and end at once, without this step.
     Begins,
     /// It ended.
-    Ended(RunOutcome),
+    Ended(Box<RunOutcome>),
 }
 
 /// Place where runs are executed.

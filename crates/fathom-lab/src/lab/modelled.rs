@@ -83,7 +83,7 @@ fn in_order(
         if outcome.is_err() {
             failed = Some(slot.cell);
         }
-        watch(slot, RunStep::Ended(outcome));
+        watch(slot, RunStep::Ended(Box::new(outcome)));
         if is_end {
             return;
         }

@@ -170,7 +170,7 @@ impl Executor for Real<'_> {
                 let outcome = self.run(slot);
                 let is_error = outcome.is_err();
                 let is_end = matches!(outcome, Err(RunFailure::Interrupted));
-                watch(slot, RunStep::Ended(outcome));
+                watch(slot, RunStep::Ended(Box::new(outcome)));
                 if is_end {
                     return;
                 }

@@ -196,8 +196,11 @@ impl<'a> Report<'a> {
     }
 }
 
+/// Function that takes a number from a comparison.
+type Number = fn(&Judgement) -> Option<f64>;
+
 /// Numbers of a comparison, for programs.
-const NUMBERS: [(&str, fn(&Judgement) -> Option<f64>); 5] = [
+const NUMBERS: [(&str, Number); 5] = [
     ("ratio", |one| one.ratio.map(|ratio| ratio.middle)),
     ("ratio_low", |one| one.ratio.map(|ratio| ratio.low)),
     ("ratio_high", |one| one.ratio.map(|ratio| ratio.high)),

@@ -261,7 +261,7 @@ impl Lab<'_> {
                     kept = self.journal.begin(slot).map_err(Into::into);
                     return;
                 }
-                RunStep::Ended(outcome) => outcome,
+                RunStep::Ended(outcome) => *outcome,
             };
             match self.ended(slot, outcome) {
                 Ok(Ok(done)) => {

@@ -247,10 +247,15 @@ fn text(plan: &LabPlan) -> String {
     if let Some(machine) = &plan.machine {
         text.push_str(&format!("\n# machine: {}\n{}", machine.path, machine.text));
     }
-    if let Subject::Job(job) = &plan.subject
-        && job.file != plan.file
-    {
-        text.push_str(&format!("\n# job: {}\n{}", job.file, job.text));
+    let of_lab = match &plan.subject {
+        Subject::Job(job) => Some(job),
+        Subject::Peak(_) => None,
+    };
+    let of_variants = plan.variants.iter().filter_map(|one| one.job.as_ref());
+    for job in of_lab.into_iter().chain(of_variants) {
+        if job.file != plan.file {
+            text.push_str(&format!("\n# job: {}\n{}", job.file, job.text));
+        }
     }
     text
 }

@@ -104,7 +104,7 @@ impl<F: FnMut(&Slot) -> RunOutcome> Executor for Told<F> {
                     outcome.is_err(),
                     matches!(outcome, Err(RunFailure::Interrupted)),
                 );
-                watch(slot, RunStep::Ended(outcome));
+                watch(slot, RunStep::Ended(Box::new(outcome)));
                 if is_end {
                     return;
                 }

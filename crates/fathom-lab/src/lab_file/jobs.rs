@@ -20,7 +20,12 @@ pub(super) fn check(reader: &Reader<'_>, plan: &LabPlan) {
         return;
     };
     let mut told = BTreeSet::new();
-    for settings in trials(plan) {
+    let trials = trials(plan).into_iter().map(|settings| (job, settings));
+    let of_variants = plan.variants.iter().filter_map(|variant| {
+        let settings = plan.cells[0].settings.iter().chain(&variant.settings);
+        Some((variant.job.as_ref()?, settings.collect()))
+    });
+    for (job, settings) in trials.chain(of_variants) {
         for problem in problems(reader, plan, job, &settings) {
             let place = (problem.origin.file.clone(), problem.origin.line);
             if told.insert((place, problem.message.clone())) {

@@ -1,5 +1,7 @@
 //! `[job]` and `[peak]`: the subject of each run.
 
+use std::ops::Range;
+
 use fathom_toml::Fields;
 
 use super::reader::Reader;
@@ -45,6 +47,20 @@ fn job(reader: &Reader<'_>, fields: &Fields<'_>) -> Subject {
         file,
         text,
         settings: options(reader, fields, &Target::Job),
+    })
+}
+
+/// Reads the job file of a variant; its own options stand in its settings.
+pub(super) fn job_file(reader: &Reader<'_>, path: &str, span: &Range<usize>) -> Option<JobText> {
+    let file = reader.path(&reader.substituted(path, span)?);
+    let mut text = reader.read(&file, span)?;
+    for (name, value) in reader.arguments {
+        text = text.replace(&format!("${{{name}}}"), value);
+    }
+    Some(JobText {
+        file,
+        text,
+        settings: Vec::new(),
     })
 }
 

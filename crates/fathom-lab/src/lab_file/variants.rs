@@ -6,14 +6,14 @@ use fathom_toml::{Fields, Value};
 
 use super::names;
 use super::reader::Reader;
-use super::settings;
+use super::{settings, subject};
 use crate::lab_plan::{LabPlan, LabVariant, Requirement, RunText, Setting, Subject};
 
 /// Reads the variants in the order of the file; without the table there is one without a name.
 pub(super) fn read(
     reader: &Reader<'_>,
     top: &Fields<'_>,
-    subject: Option<&Subject>,
+    of_lab: Option<&Subject>,
 ) -> Vec<LabVariant> {
     let Some(fields) = top.table("variants", true) else {
         return vec![LabVariant::default()];
@@ -32,10 +32,13 @@ pub(super) fn read(
         };
         let requires = table.value("requires");
         let requires = requires.map(|value| requirements(reader, &value));
-        let leaves = settings::leaves(reader, table.entries(), subject);
+        let job = table.text("file", true);
+        let job = job.and_then(|(path, span)| subject::job_file(reader, path, &span));
+        let leaves = settings::leaves(reader, table.entries(), of_lab);
         let settings = leaves.iter().filter_map(|leaf| leaf.setting(reader));
         variants.push(LabVariant {
             name: entry.key.to_owned(),
+            job,
             settings: settings.collect(),
             requires: requires.unwrap_or_default(),
             span: entry.key_span,
@@ -73,7 +76,7 @@ pub(super) fn refuse_equal(reader: &Reader<'_>, plan: &LabPlan) {
     let runs: Vec<(RunText, &[Requirement])> = plan
         .variants
         .iter()
-        .map(|variant| (text(plan, &variant.settings), &variant.requires[..]))
+        .map(|variant| (text(plan, variant), &variant.requires[..]))
         .collect();
     for (at, variant) in plan.variants.iter().enumerate() {
         let Some(earlier) = runs[..at].iter().position(|other| *other == runs[at]) else {
@@ -91,8 +94,8 @@ pub(super) fn refuse_equal(reader: &Reader<'_>, plan: &LabPlan) {
 }
 
 /// Returns a variant's run of the first cell.
-fn text(plan: &LabPlan, settings: &[Setting]) -> RunText {
+fn text(plan: &LabPlan, variant: &LabVariant) -> RunText {
     let of_cell = plan.cells.first().map_or(&[][..], |cell| &cell.settings);
-    let all: Vec<&Setting> = of_cell.iter().chain(settings).collect();
-    plan.run_with(&all, 0)
+    let all: Vec<&Setting> = of_cell.iter().chain(&variant.settings).collect();
+    plan.run_with(variant.job.as_ref(), &all, 0)
 }

@@ -31,11 +31,17 @@ impl LabPlan {
     pub fn run_of(&self, cell: usize, variant: usize, seed: u64) -> RunText {
         let (cell, variant) = (&self.cells[cell], &self.variants[variant]);
         let settings: Vec<&Setting> = cell.settings.iter().chain(&variant.settings).collect();
-        self.run_with(&settings, seed)
+        self.run_with(variant.job.as_ref(), &settings, seed)
     }
 
-    /// Returns the texts of a run with these settings, the later ones over the earlier ones.
-    pub(crate) fn run_with(&self, settings: &[&Setting], seed: u64) -> RunText {
+    /// Returns the texts of a run with these settings, the later ones over the earlier ones, and of
+    /// `job` in place of the lab's, if there is one.
+    pub(crate) fn run_with(
+        &self,
+        job: Option<&JobText>,
+        settings: &[&Setting],
+        seed: u64,
+    ) -> RunText {
         let of = |target: Target| {
             let settings = settings.iter().copied();
             settings.filter(move |setting| setting.target == target)
@@ -55,7 +61,8 @@ impl LabPlan {
             Setting::of_job("ramp_time", &format!("{microseconds}us"))
         });
         match &self.subject {
-            Subject::Job(job) => {
+            Subject::Job(of_lab) => {
+                let job = job.unwrap_or(of_lab);
                 let settings = ramp.iter().chain(&job.settings).chain(of(Target::Job));
                 let settings: Vec<&Setting> = settings.collect();
                 text.job = Some(job_with(job, &settings, Some(seed)).text);
