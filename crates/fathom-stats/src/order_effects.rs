@@ -23,8 +23,8 @@ pub struct OrderedRun {
     pub place: usize,
     /// Variant of the run directly before, in whatever cell; `None` of the first run.
     pub after: Option<usize>,
-    /// Logarithm of the value.
-    pub log: f64,
+    /// Value, above 0: one without a logarithm makes every test end without a result.
+    pub value: f64,
 }
 
 /// Effect of the order, over all cells.
@@ -34,7 +34,7 @@ pub struct OrderEffect {
     pub p: f64,
     /// Place, or variant of the run before, that deviates most.
     pub group: usize,
-    /// Its mean deviation as a ratio: 1.02 is 2 % more than the others.
+    /// Its mean deviation as a ratio: 1.02 is 2 % more than the mean of all.
     pub ratio: f64,
 }
 
@@ -53,7 +53,10 @@ pub fn effect_of_predecessor(runs: &[OrderedRun]) -> Option<OrderEffect> {
 
 fn effect(runs: &[OrderedRun], group_of: fn(&OrderedRun) -> Option<usize>) -> Option<OrderEffect> {
     let layout = Layout::of(runs, group_of)?;
-    let mut deviations: Vec<f64> = runs.iter().map(|run| run.log).collect();
+    let mut deviations: Vec<f64> = runs.iter().map(|run| libm::log(run.value)).collect();
+    if !deviations.iter().all(|log| log.is_finite()) {
+        return None;
+    }
     layout.centre(&mut deviations);
     let (found, group, mean) = layout.strength(&deviations);
     let mut random = Taus258::new(DRAWS_SEED);
@@ -197,7 +200,7 @@ mod tests {
                     treatment: variant,
                     place,
                     after,
-                    log: level + float(variant) * 0.3 + noise + first + carried,
+                    value: (level + float(variant) * 0.3 + noise + first + carried).exp(),
                 });
                 after = Some(variant);
             }

@@ -1,6 +1,7 @@
 //! Table of a lab: a row per cell, a verdict per cell and judged metric.
 
 mod notes;
+mod order_notes;
 
 use fathom_record::MetricName;
 use fathom_stats::median;

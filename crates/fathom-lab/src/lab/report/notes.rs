@@ -4,6 +4,7 @@ use fathom_record::MetricName;
 use fathom_stats::Verdict;
 use fathom_virtual::MachineModel;
 
+use super::order_notes::order_notes;
 use super::{Report, label, published_figure};
 use crate::judge::Judgement;
 use crate::lab_plan::{LabPlan, Stop};
@@ -20,6 +21,7 @@ pub(super) fn notes(report: &Report<'_>) -> Vec<String> {
     notes.extend(failures(report));
     notes.extend(disturbances(report));
     notes.extend(unsettled(report));
+    notes.extend(order_notes(report.plan, &report.outcome.results));
     if report.outcome.is_interrupted {
         notes.push("interrupted: some runs are missing; the same command continues".into());
     }
