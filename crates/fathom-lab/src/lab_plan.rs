@@ -17,6 +17,7 @@ mod service;
 mod unsupported;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use fathom_core::Nanos;
 
@@ -125,8 +126,8 @@ pub struct LabCell {
     pub number: usize,
     /// Index of each axis's value.
     pub values: Vec<usize>,
-    /// Settings of all axes.
-    pub settings: Vec<Setting>,
+    /// Settings of all axes, which cells share: there may be 100,000 of them.
+    pub settings: Vec<Arc<Setting>>,
     /// Label: `numjobs=4, bs=1m`; empty without axes.
     pub label: String,
 }
@@ -210,6 +211,11 @@ impl LabPlan {
 }
 
 impl LabCell {
+    /// Returns the settings of all axes.
+    pub(crate) fn settings(&self) -> impl Iterator<Item = &Setting> {
+        self.settings.iter().map(|setting| &**setting)
+    }
+
     /// Returns whether the cell has these values of its axes; `None` is any.
     pub(crate) fn has(&self, wanted: &[Option<usize>]) -> bool {
         let mut pairs = self.values.iter().zip(wanted);

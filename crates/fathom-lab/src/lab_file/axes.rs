@@ -1,6 +1,7 @@
 //! `[axes]`: lists of values, and the cells that they span.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use fathom_toml::{Entry, Fields};
 
@@ -12,7 +13,7 @@ use crate::lab_plan::{LabAxis, LabCell, Setting, Subject};
 /// Axis with the settings of each value.
 pub(super) struct Axis {
     pub(super) shown: LabAxis,
-    settings: Vec<Vec<Setting>>,
+    settings: Vec<Vec<Arc<Setting>>>,
     span: Range<usize>,
 }
 
@@ -55,7 +56,7 @@ fn list(reader: &Reader<'_>, leaves: &[Leaf<'_>], span: Range<usize>) -> Option<
         );
         return None;
     };
-    let mut settings: Vec<Vec<Setting>> = Vec::new();
+    let mut settings: Vec<Vec<Arc<Setting>>> = Vec::new();
     let mut lengths = Vec::new();
     for leaf in leaves {
         let Some(items) = leaf.value.items().filter(|items| !items.is_empty()) else {
@@ -71,7 +72,7 @@ fn list(reader: &Reader<'_>, leaves: &[Leaf<'_>], span: Range<usize>) -> Option<
         settings.resize_with(settings.len().max(items.len()), Vec::new);
         for (place, item) in items.iter().enumerate() {
             let setting = settings::setting(reader, &leaf.target, &leaf.key, &leaf.key_span, item);
-            settings[place].extend(setting);
+            settings[place].extend(setting.map(Arc::new));
         }
     }
     let (_, length) = *lengths.first()?;
@@ -89,7 +90,7 @@ fn list(reader: &Reader<'_>, leaves: &[Leaf<'_>], span: Range<usize>) -> Option<
             );
         }
     }
-    let value = |settings: &Vec<Setting>| settings.first().map(|one| one.value.clone());
+    let value = |settings: &Vec<Arc<Setting>>| settings.first().map(|one| one.value.clone());
     let values: Vec<String> = settings
         .iter()
         .map(|one| value(one).unwrap_or_default())
@@ -131,7 +132,9 @@ fn names_of_settings(
             continue;
         };
         let leaves = settings::leaves(reader, fields.entries(), subject);
-        let of_value = leaves.iter().filter_map(|leaf| leaf.setting(reader));
+        let of_value = leaves
+            .iter()
+            .filter_map(|leaf| leaf.setting(reader).map(Arc::new));
         axis.settings.push(of_value.collect());
         axis.shown.values.push(entry.key.to_owned());
     }
@@ -184,6 +187,20 @@ pub(super) fn cells(reader: &Reader<'_>, top: &Fields<'_>, axes: &[Axis]) -> Opt
         );
         return None;
     }
+    let longest = |axis: &Axis| {
+        let values = axis.shown.values.iter().map(String::len);
+        axis.shown.name.len() + values.max().unwrap_or_default() + 3
+    };
+    let label = axes.iter().map(longest).sum::<usize>();
+    if count.saturating_mul(label) > LABELS_MAX {
+        let span = top.value("axes").map_or(0..0, |axes| axes.span());
+        let why = format!(
+            "{count} cells have names of up to {label} bytes, more than {LABELS_MAX} in all"
+        );
+        let hint = "give long values short names, with `[[axes.named]]`";
+        reader.refuse(&span, why, hint);
+        return None;
+    }
     Some((0..count).map(|number| cell(axes, number)).collect())
 }
 
@@ -212,5 +229,7 @@ fn cell(axes: &[Axis], number: usize) -> LabCell {
     }
 }
 
+/// Most bytes of the labels of all cells.
+const LABELS_MAX: usize = 16 << 20;
 /// Most cells: each takes memory, and a row of the table.
 const CELLS_MAX: usize = 100_000;

@@ -7,7 +7,8 @@ use fathom_toml::{TomlProblem, TomlProblemKind};
 
 use super::reader::Reader;
 use crate::lab_plan::{
-    JobFile, JobText, LabPlan, LineOrigin, Setting, Subject, Target, job_plan, job_with, writes,
+    JobFile, JobText, LabCell, LabPlan, LineOrigin, Setting, Subject, Target, job_plan, job_with,
+    writes,
 };
 
 /// Notes everything that the job language refuses, at its place in the lab file.
@@ -22,7 +23,7 @@ pub(super) fn check(reader: &Reader<'_>, plan: &LabPlan) {
     let mut told = BTreeSet::new();
     let trials = trials(plan).into_iter().map(|settings| (job, settings));
     let of_variants = plan.variants.iter().filter_map(|variant| {
-        let settings = plan.cells[0].settings.iter().chain(&variant.settings);
+        let settings = plan.cells[0].settings().chain(&variant.settings);
         Some((variant.job.as_ref()?, settings.collect()))
     });
     for (job, settings) in trials.chain(of_variants) {
@@ -37,20 +38,26 @@ pub(super) fn check(reader: &Reader<'_>, plan: &LabPlan) {
 
 /// Returns the settings of cells and variants such that each value is in one of them.
 pub(super) fn trials(plan: &LabPlan) -> Vec<Vec<&Setting>> {
-    let mut cells = BTreeSet::from([0]);
-    let mut stride = plan.cells.len();
-    for axis in &plan.axes {
-        stride /= axis.values.len().max(1);
-        cells.extend((0..axis.values.len()).map(|value| value * stride));
-    }
     let first = &plan.variants[0];
-    let of_cells = cells.iter().map(|&cell| (&plan.cells[cell], first));
+    let of_cells = cells_to_try(plan).into_iter().map(|cell| (cell, first));
     let of_variants = plan.variants[1..]
         .iter()
         .map(|variant| (&plan.cells[0], variant));
     let both = of_cells.chain(of_variants);
-    both.map(|(cell, variant)| cell.settings.iter().chain(&variant.settings).collect())
+    both.map(|(cell, variant)| cell.settings().chain(&variant.settings).collect())
         .collect()
+}
+
+/// Returns cells such that each value of each axis is in one of them.
+pub(super) fn cells_to_try(plan: &LabPlan) -> Vec<&LabCell> {
+    let mut numbers = BTreeSet::from([0]);
+    let mut stride = plan.cells.len();
+    for axis in &plan.axes {
+        stride /= axis.values.len().max(1);
+        numbers.extend((0..axis.values.len()).map(|value| value * stride));
+    }
+    let cells = numbers.into_iter();
+    cells.map(|number| &plan.cells[number]).collect()
 }
 
 /// Returns the errors of the job file of one run.

@@ -215,7 +215,7 @@ fn vary(reader: &Reader<'_>, fields: &Fields<'_>, plan: &LabPlan) -> String {
             "name `rate_iops`, or `rate` for bytes per second",
         );
     }
-    let settings = plan.cells.iter().take(1).flat_map(|cell| &cell.settings);
+    let settings = plan.cells.iter().take(1).flat_map(|cell| cell.settings());
     let mut settings = settings.chain(plan.variants.iter().flat_map(|one| &one.settings));
     if settings.any(|setting| setting.key == name) {
         let why = format!("`{name}` is varied, and an axis or a variant sets it");

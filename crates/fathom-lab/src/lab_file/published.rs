@@ -100,7 +100,7 @@ fn keys(reader: &Reader<'_>, fields: &Fields<'_>, plan: &LabPlan) -> Vec<Pair> {
 
 /// Returns whether cells differ in this axis or option.
 fn knows(plan: &LabPlan, key: &str) -> bool {
-    let settings = plan.cells.iter().take(1).flat_map(|cell| &cell.settings);
+    let settings = plan.cells.iter().take(1).flat_map(|cell| cell.settings());
     let mut options = settings.map(|setting| setting.key.as_str());
     plan.axes.iter().any(|axis| axis.name == key) || options.any(|option| option == key)
 }
@@ -194,7 +194,7 @@ fn value_of(plan: &LabPlan, cell: &LabCell, key: &str) -> String {
     if let Some(axis) = axis {
         return plan.axes[axis].values[cell.values[axis]].clone();
     }
-    let setting = cell.settings.iter().find(|setting| setting.key == key);
+    let setting = cell.settings().find(|setting| setting.key == key);
     setting.map_or_else(String::new, |setting| setting.value.clone())
 }
 

@@ -132,7 +132,7 @@ fn ready(reader: &Reader<'_>, value: &Value<'_>) -> Option<Ready> {
 
 /// Notes settings of services or arguments that do not exist.
 pub(super) fn check_settings(reader: &Reader<'_>, plan: &LabPlan) {
-    let of_cells = plan.cells.iter().flat_map(|cell| &cell.settings);
+    let of_cells = plan.cells.iter().flat_map(|cell| cell.settings());
     let of_variants = plan.variants.iter().flat_map(|variant| &variant.settings);
     let mut told = Vec::new();
     for setting in of_cells.chain(of_variants) {

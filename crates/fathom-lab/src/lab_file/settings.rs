@@ -1,10 +1,12 @@
 //! Settings: changed values with the things that they change.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use fathom_job::closest;
 use fathom_toml::{Entry, Value};
 
+use super::jobs::cells_to_try;
 use super::reader::Reader;
 use super::subject;
 use crate::lab_plan::{LabPlan, RunSettings, Setting, Subject, Target};
@@ -169,24 +171,26 @@ pub(super) fn setting(
 
 /// Notes values that an axis and a variant, or two axes, both set.
 pub(super) fn refuse_set_twice(reader: &Reader<'_>, plan: &LabPlan) {
-    let Some(cell) = plan.cells.first() else {
-        return;
-    };
-    for (at, one) in cell.settings.iter().enumerate() {
-        let earlier = &cell.settings[..at];
-        if earlier.iter().any(|other| other.is_of_same(one)) {
-            let why = format!("`{}` is set by two axes", one.key);
-            reader.refuse(&one.span, why, "keep one of them");
+    let mut told = HashSet::new();
+    let mut refuse = |setting: &Setting, why: String| {
+        if told.insert(setting.span.start) {
+            reader.refuse(&setting.span, why, "keep one of them");
         }
-    }
-    for variant in &plan.variants {
-        for one in &variant.settings {
-            if cell.settings.iter().any(|other| other.is_of_same(one)) {
-                let why = format!(
-                    "`{}` is set by an axis and by the variant `{}`",
-                    one.key, variant.name
-                );
-                reader.refuse(&one.span, why, "keep one of them");
+    };
+    for cell in cells_to_try(plan) {
+        for (at, one) in cell.settings().enumerate() {
+            let mut earlier = cell.settings().take(at);
+            if earlier.any(|other| other.is_of_same(one)) {
+                refuse(one, format!("`{}` is set by two axes", one.key));
+            }
+        }
+        for variant in &plan.variants {
+            for one in &variant.settings {
+                if cell.settings().any(|other| other.is_of_same(one)) {
+                    let (key, name) = (&one.key, &variant.name);
+                    let why = format!("`{key}` is set by an axis and by the variant `{name}`");
+                    refuse(one, why);
+                }
             }
         }
     }

@@ -280,3 +280,14 @@ fn a_rehearsal_is_on_the_other_machine_alone() {
         .unwrap_err();
     assert!(problems[0].origin.line > 20, "{problems:?}");
 }
+
+#[test]
+fn the_first_file_of_the_document_is_read() {
+    let document = include_str!("../../../../docs/LAB.md");
+    let text = document.split("```toml\n").nth(1).unwrap();
+    let text = text.split("```").next().unwrap();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../depth.toml");
+    let plan = LabPlan::parse(file, text, &[], &Files::new(&[])).unwrap();
+    assert_eq!((plan.cells.len(), plan.variants.len()), (3, 2));
+    assert!(plan.unsupported().is_empty());
+}

@@ -7,7 +7,7 @@ use fathom_toml::{Fields, Value};
 use super::names;
 use super::reader::Reader;
 use super::{settings, subject};
-use crate::lab_plan::{LabPlan, LabVariant, Requirement, RunText, Setting, Subject};
+use crate::lab_plan::{LabCell, LabPlan, LabVariant, Requirement, RunText, Setting, Subject};
 
 /// Reads the variants in the order of the file; without the table there is one without a name.
 pub(super) fn read(
@@ -95,7 +95,7 @@ pub(super) fn refuse_equal(reader: &Reader<'_>, plan: &LabPlan) {
 
 /// Returns a variant's run of the first cell.
 fn text(plan: &LabPlan, variant: &LabVariant) -> RunText {
-    let of_cell = plan.cells.first().map_or(&[][..], |cell| &cell.settings);
-    let all: Vec<&Setting> = of_cell.iter().chain(&variant.settings).collect();
+    let of_cell = plan.cells.iter().take(1).flat_map(LabCell::settings);
+    let all: Vec<&Setting> = of_cell.chain(&variant.settings).collect();
     plan.run_with(variant.job.as_ref(), &all, 0)
 }

@@ -30,7 +30,7 @@ impl LabPlan {
     #[must_use]
     pub fn run_of(&self, cell: usize, variant: usize, seed: u64) -> RunText {
         let (cell, variant) = (&self.cells[cell], &self.variants[variant]);
-        let settings: Vec<&Setting> = cell.settings.iter().chain(&variant.settings).collect();
+        let settings: Vec<&Setting> = cell.settings().chain(&variant.settings).collect();
         self.run_with(variant.job.as_ref(), &settings, seed)
     }
 
