@@ -311,3 +311,90 @@ fn tell(
 
 /// Time after which a job tries again to add a window: longer than another takes to add its own.
 const RETRY: Nanos = Nanos::from_micros(50);
+
+#[cfg(test)]
+mod tests {
+    use fathom_stats::SampleStats;
+
+    use super::*;
+    use crate::config::Mix;
+    use crate::fixture;
+
+    /// Returns the results of a job without ops.
+    fn results() -> PerDirection<DirectionResults> {
+        PerDirection::from_fn(|_| DirectionResults {
+            ios: 0,
+            bytes: 0,
+            short_ios: 0,
+            runtime: Nanos::ZERO,
+            slat: Latency::new(false),
+            clat: Latency::new(true),
+            lat: Latency::new(false),
+            lag: None,
+            resp: None,
+            bandwidth: SampleStats::default(),
+            iops: SampleStats::default(),
+        })
+    }
+
+    fn read(results: &mut PerDirection<DirectionResults>, ns: u64) {
+        results.read.ios += 1;
+        results.read.bytes += 512;
+        results.read.clat.record(ns);
+    }
+
+    fn timeline() -> (Arc<GroupTimeline>, WorkerConfig) {
+        let mut config = fixture::job(fixture::pattern(Mix::Read, true, 512, 4096));
+        let group = Arc::new(GroupTimeline::new(&[&config]));
+        config.timeline = Some(Arc::clone(&group));
+        (group, config)
+    }
+
+    const fn ms(ms: u64) -> Tick {
+        Tick::new(ms * 1_000_000)
+    }
+
+    #[test]
+    fn a_window_that_finds_the_timeline_taken_is_added_later() {
+        let (group, config) = timeline();
+        let mut share = TimelineShare::new(&config).expect("a timeline");
+        let mut results = results();
+        share.begin(ms(1000));
+        assert_eq!(share.next(), ms(1100));
+        read(&mut results, 70);
+        let taken = group.lock();
+        share.window_ended(&mut results, ms(1100));
+        assert_eq!(share.next(), ms(1100) + RETRY);
+        drop(taken);
+        read(&mut results, 50);
+        share.window_ended(&mut results, ms(1100) + RETRY);
+        assert_eq!(share.next(), ms(1200));
+        read(&mut results, 90);
+        share.finish(&mut results, ms(1150));
+        let windows = group.windows(Direction::Read).expect("reads");
+        let each: Vec<_> = (windows.windows.iter())
+            .map(|window| (window.ios, window.bytes, window.min_ns, window.max_ns))
+            .collect();
+        assert_eq!(each, [(2, 1024, 50, 70), (1, 512, 90, 90)]);
+        assert_eq!(Some(windows.histogram()), results.read.clat.histogram);
+        share.widen(&mut results);
+        let clat = &results.read.clat.summary;
+        assert_eq!((clat.min(), clat.max()), (50, 90));
+        assert_eq!(group.windows(Direction::Write), None);
+    }
+
+    #[test]
+    fn a_job_that_begins_just_before_the_first_one_is_in_its_first_window() {
+        let (group, config) = timeline();
+        let mut shares = [0; 2].map(|_| TimelineShare::new(&config).expect("a timeline"));
+        shares[0].begin(ms(1000));
+        shares[1].begin(ms(999));
+        assert_eq!(shares[1].next(), ms(1100));
+        let mut results = results();
+        read(&mut results, 70);
+        shares[1].finish(&mut results, ms(999));
+        assert_eq!(group.began(), Some(ms(1000)));
+        let windows = group.windows(Direction::Read).expect("reads");
+        assert_eq!((windows.windows.len(), windows.total().ios), (1, 1));
+    }
+}
