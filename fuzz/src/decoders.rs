@@ -3,6 +3,7 @@
 pub(crate) mod history;
 pub(crate) mod iolog;
 pub(crate) mod job;
+pub(crate) mod lab_file;
 pub(crate) mod log;
 pub(crate) mod machine;
 pub(crate) mod nvme;

@@ -10,8 +10,8 @@ use fathom_sys::peak_allocation;
 use fathom_sys::thread;
 
 use crate::decoders::{
-    history, iolog, job, log, machine, nvme, nvme_host, nvme_host_controller, nvme_target, planted,
-    record, target_file, trace, verify,
+    history, iolog, job, lab_file, log, machine, nvme, nvme_host, nvme_host_controller,
+    nvme_target, planted, record, target_file, trace, verify,
 };
 use crate::watchdog::Watchdog;
 
@@ -42,6 +42,7 @@ pub(crate) const TARGETS: &[Target] = &[
     target("io-log", iolog::decode_text, iolog::words),
     target("blktrace", iolog::decode_trace, no_words),
     target("machine-file", machine::decode, machine::words),
+    target("lab-file", lab_file::decode, lab_file::words),
     target("target-file", target_file::decode, target_file::words),
     target("verify-header", verify::decode, no_words),
     target("verify-state", verify::decode_state, no_words),
