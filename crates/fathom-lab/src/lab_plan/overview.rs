@@ -115,26 +115,34 @@ impl LabPlan {
         };
         let (mut time, mut open_end, mut counted_runs) = (0_u128, false, 0_u128);
         let mut writes: BTreeMap<String, Written> = BTreeMap::new();
-        for cell in self.cells.iter().take(COUNTED) {
-            for variant in 0..self.variants.len() {
-                let file = self.run_of(cell.number, variant, 0).job.unwrap_or_default();
-                let Ok(plan) = job_plan(environment, &job.file, &file) else {
-                    continue;
-                };
-                let cost = RunCost::of(&plan);
-                time += u128::from(cost.time.get() + self.run.pause.get());
-                open_end |= cost.open_end;
-                counted_runs += 1;
-                for (name, written) in cost.writes {
-                    let known = writes.entry(name).or_insert(Written::AtMost(0));
-                    *known = known.plus(written);
-                }
+        for (cell, variant) in self.first_runs() {
+            let file = self.run_of(cell, variant, 0).job.unwrap_or_default();
+            let Ok(plan) = job_plan(environment, &job.file, &file) else {
+                continue;
+            };
+            let cost = RunCost::of(&plan);
+            time += u128::from(cost.time.get()) + u128::from(self.run.pause.get());
+            open_end |= cost.open_end;
+            counted_runs += 1;
+            for (name, written) in cost.writes {
+                let known = writes.entry(name).or_insert(Written::AtMost(0));
+                *known = known.plus(written);
             }
         }
         let of_round =
             time * (self.cells.len() * self.variants.len()) as u128 / counted_runs.max(1);
         self.write_time(text, u64::try_from(of_round).unwrap_or(u64::MAX), open_end);
         self.write_writes(text, &writes);
+    }
+
+    /// Returns cell and variant of the runs whose jobs are read.
+    fn first_runs(&self) -> impl Iterator<Item = (usize, usize)> + use<'_> {
+        let variants = 0..self.variants.len();
+        let runs = self.cells.iter().flat_map(move |cell| {
+            let number = cell.number;
+            variants.clone().map(move |variant| (number, variant))
+        });
+        runs.take(COUNTED)
     }
 
     fn write_peak_cost(&self, text: &mut String) {
@@ -146,9 +154,7 @@ impl LabPlan {
             };
             value("seconds").map_or(1_000_000_000, Nanos::get)
         };
-        let cells = self.cells.iter().take(COUNTED);
-        let runs = cells
-            .flat_map(|cell| (0..self.variants.len()).map(move |variant| (cell.number, variant)));
+        let runs = self.first_runs();
         let time = runs.map(|(cell, variant)| of_run(cell, variant) + self.run.pause.get());
         self.write_time(text, time.sum(), false);
     }
@@ -304,8 +310,8 @@ fn size(bytes: u64) -> String {
 
 /// Cells and repeats that are listed one by one.
 const SHOWN: usize = 20;
-/// Cells whose jobs are read for time and bytes.
-const COUNTED: usize = 500;
+/// Runs whose jobs are read for time and bytes.
+const COUNTED: usize = 1000;
 
 #[cfg(test)]
 mod tests {
