@@ -32,7 +32,7 @@ pub(crate) enum HistoryCommand {
         /// Print JSON
         #[arg(long)]
         json: bool,
-        /// Print the whole record, as `fathom run --record` writes it
+        /// Print the record, as `fathom run --record` writes it; long timelines have wider windows
         #[arg(long, conflicts_with = "json")]
         record: bool,
     },

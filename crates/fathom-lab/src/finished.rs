@@ -1,5 +1,7 @@
 //! An ended run, as the history keeps it and comparisons take it.
 
+use std::borrow::Cow;
+
 use fathom_record::{Measure, Record};
 
 use crate::subject;
@@ -19,7 +21,7 @@ pub struct FinishedRun {
     pub note: Option<String>,
     /// Its metrics.
     pub measures: Vec<Measure>,
-    /// The whole record as JSON, if there is one.
+    /// The record as JSON, if there is one, with wider windows of time if it is large.
     pub record: Option<String>,
     /// The user's tags.
     pub tags: Vec<(String, String)>,
@@ -37,8 +39,75 @@ impl FinishedRun {
             subject: subject::subject_json(record, program),
             note: None,
             measures: fathom_record::measures(record),
-            record: record.to_brief_json().ok(),
+            record: kept(record).to_json().ok(),
             tags: Vec::new(),
         }
+    }
+}
+
+/// Returns the record to keep. A timeline of many small windows takes most of its space; its
+/// windows merge until all have no more than [`BINS_MAX`] bins together. Sums and histograms of the
+/// run stay exact, and its metrics and their intervals were computed before.
+fn kept(record: &Record) -> Cow<'_, Record> {
+    let bins = |record: &Record| -> usize {
+        let timelines = record.timelines.iter();
+        let windows = timelines.flat_map(|timeline| &timeline.windows.windows);
+        windows
+            .map(|window| window.bins.len() + BINS_OF_A_WINDOW)
+            .sum()
+    };
+    let is_wide = |record: &Record| {
+        let mut timelines = record.timelines.iter();
+        timelines.all(|timeline| timeline.windows.windows.len() <= 1)
+    };
+    let mut kept = Cow::Borrowed(record);
+    while bins(&kept) > BINS_MAX && !is_wide(&kept) {
+        let timelines = kept.to_mut().timelines.iter_mut();
+        timelines.for_each(|timeline| timeline.windows.widen());
+    }
+    kept
+}
+
+/// Most bins of a kept timeline: 10 KiB, compressed.
+const BINS_MAX: usize = 2_000;
+
+/// Space of a window's other figures, in bins.
+const BINS_OF_A_WINDOW: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::TimelineRecord;
+    use fathom_stats::{Window, Windows};
+
+    use super::*;
+
+    #[test]
+    fn large_timelines_are_kept_in_wider_windows() {
+        let window = Window {
+            ios: 100,
+            bytes: 4096,
+            min_ns: 1,
+            max_ns: 99,
+            bins: (0..100).map(|index| (index, 1)).collect(),
+        };
+        let mut record = Record::default();
+        record.timelines.push(TimelineRecord {
+            windows: Windows {
+                width_ns: 100,
+                end_ns: 24_000,
+                windows: vec![window.clone(); 240],
+            },
+            ..TimelineRecord::default()
+        });
+        let smaller = kept(&record);
+        let windows = &smaller.timelines[0].windows;
+        assert_eq!((windows.width_ns, windows.windows.len()), (1600, 15));
+        assert_eq!(windows.total(), record.timelines[0].windows.total());
+        // A small one is kept as it is, and one of a single window ends the loop.
+        record.timelines[0].windows.windows.truncate(10);
+        assert!(matches!(kept(&record), Cow::Borrowed(_)));
+        let bins = (0..3000).map(|index| (index, 1)).collect();
+        record.timelines[0].windows.windows = vec![Window { bins, ..window }];
+        assert!(matches!(kept(&record), Cow::Borrowed(_)));
     }
 }

@@ -16,18 +16,6 @@ impl Record {
         serde_json::to_string(self).map_err(|error| RecordError::json(DOCUMENT, error))
     }
 
-    /// Serialises the record without its timelines, which are most of it: for a store of many runs.
-    ///
-    /// # Errors
-    /// None for a record made by this program.
-    pub fn to_brief_json(&self) -> Result<String, RecordError> {
-        let brief = Self {
-            timelines: Vec::new(),
-            ..self.clone()
-        };
-        brief.to_json()
-    }
-
     /// Reads a record of this version of the layout or an earlier one.
     ///
     /// # Errors

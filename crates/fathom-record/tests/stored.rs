@@ -133,14 +133,6 @@ fn version_2_stays_readable() {
 }
 
 #[test]
-fn a_record_without_timelines_is_one() {
-    let text = record().to_brief_json().unwrap();
-    let read = Record::from_json(&text).unwrap();
-    assert!(read.timelines.is_empty());
-    assert_eq!(read.jobs.len(), 1);
-}
-
-#[test]
 fn windows_of_a_direction_and_of_all() {
     let mut record = record();
     let (reads, latency) = record.windows("a", "read").unwrap();

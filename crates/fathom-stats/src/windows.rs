@@ -87,8 +87,8 @@ impl Windows {
         }
     }
 
-    /// Doubles the width.
-    fn widen(&mut self) {
+    /// Doubles the width: neighbours merge, and all sums stay exact.
+    pub fn widen(&mut self) {
         // A timeline without windows has any width.
         self.width_ns = self.width_ns.max(1).saturating_mul(2);
         for index in 0..self.windows.len().div_ceil(2) {

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: Fathom compared with an installed fio, on the same job and core,
 //! alternating; `cargo xtask bench nvme`: its target and initiator compared with bare loops; `cargo
-//! xtask bench truth`: its own share of a latency; `cargo xtask bench lab`: the method of its labs.
+//! xtask bench truth`: its own share of a latency; `cargo xtask bench lab`: the method of its labs;
+//! `cargo xtask bench history`: commands on a history of 10,000 runs.
 //!
 //! ```text
 //! rows (job, figures) ─► pairs (fio, fathom; fathom, fio; …) ─► outcomes ─► docs/BENCHMARKS.md
@@ -13,6 +14,7 @@
 mod baseline;
 mod callgrind;
 mod data;
+mod history;
 mod jobs;
 mod lab;
 mod machine;
@@ -43,10 +45,12 @@ use zram::Zram;
 
 /// Runs `cargo xtask bench`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    if let Some((first, rest)) = args.split_first()
-        && first == "lab"
-    {
-        return lab::run(rest);
+    if let Some((first, rest)) = args.split_first() {
+        match first.as_str() {
+            "lab" => return lab::run(rest),
+            "history" => return history::run(rest),
+            _ => {}
+        }
     }
     let options = Options::parse(args)?;
     let all = options.group.rows();
