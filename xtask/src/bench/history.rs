@@ -91,7 +91,7 @@ impl HistoryBench {
         #[expect(clippy::cast_precision_loss, reason = "a size in KiB")]
         let size_kib = size as f64 / 1024.0;
         Ok(vec![
-            figure("add one", per_run(filled_ms), "ms", 10.0),
+            figure("read and add one", per_run(filled_ms), "ms", 10.0),
             figure("size of one", per_run(size_kib), "KiB", 12.0),
             figure("list", self.least(&["history", "list"])?, "ms", 100.0),
             figure(
@@ -172,8 +172,8 @@ impl Drop for Scratch {
 }
 
 /// Both directions and three latencies each, as most records have.
-const JOB: &str = "--name=j --filename=/dev/nvme0n1 --ioengine=libaio --direct=1 --rw=randrw --bs=4k \
-                   --iodepth=16 --runtime=8 --time_based --size=1g";
+const JOB: &str = "--name=j --filename=/dev/nvme0n1 --ioengine=libaio --direct=1 --rw=randrw \
+                   --bs=4k --iodepth=16 --runtime=8 --time_based --size=1g";
 
 /// A record has some 200 KB.
 const RUNS_IN_A_FILE: u32 = 250;
