@@ -41,7 +41,7 @@ repeats = { min = 8, max = 8 }
 fn with(latency: &str) -> Folder {
     let folder = Folder::new();
     folder.write("m.toml", MACHINE);
-    folder.write("lab.toml", &LAB.replace("LATENCY", latency));
+    folder.write("lab.toml", LAB.replace("LATENCY", latency));
     folder
 }
 
@@ -72,7 +72,7 @@ fn a_rehearsal_takes_another_machine() {
     let folder = with("110");
     folder.write(
         "real.toml",
-        &LAB.replace("machine = \"m.toml\"\n", "").replace(
+        LAB.replace("machine = \"m.toml\"\n", "").replace(
             "{ machine = { \"device.constant.latency_us\" = LATENCY } }",
             "{ job = { bs = \"8k\" } }",
         ),
@@ -86,7 +86,7 @@ fn a_rehearsal_takes_another_machine() {
 fn a_wrong_file_is_refused_with_its_place() {
     let folder = with("110");
     let bad = LAB.replace("LATENCY", "110");
-    folder.write("bad.toml", &bad.replace("= \"old\"", "= \"odl\""));
+    folder.write("bad.toml", bad.replace("= \"old\"", "= \"odl\""));
     let run = folder.fathom("lab bad.toml").expect(2);
     assert!(run.err.contains("bad.toml:"), "{}", run.err);
     assert!(run.err.contains("odl"), "{}", run.err);
@@ -166,7 +166,7 @@ fn commands_of_a_lab_are_refused_on_request() {
     let folder = Folder::new();
     folder.write(
         "real.toml",
-        &format!("{REAL}[run]\nbefore = [\"touch ran\"]\n"),
+        format!("{REAL}[run]\nbefore = [\"touch ran\"]\n"),
     );
     let run = lab(&folder, "lab real.toml --no-exec").expect(2);
     assert!(run.err.contains("touch ran"), "{}", run.err);
@@ -178,7 +178,7 @@ fn settings_and_files_are_compared_without_a_lab_file() {
     let folder = Folder::new();
     let job = "[j]\nioengine=null\nrw=randread\nsize=1g\nnumber_ios=2000\n";
     folder.write("a.fio", job);
-    folder.write("b.fio", &job.replace("randread", "read"));
+    folder.write("b.fio", job.replace("randread", "read"));
     let run = lab(
         &folder,
         "ab a.fio --set bs=4k,64k --repeats 6 --judge read.bw=5% --json",
