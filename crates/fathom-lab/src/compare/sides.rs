@@ -19,7 +19,7 @@ pub struct CompareSide {
 
 /// Returns the differences of the sides in plan, machine and subject, a sentence each.
 pub(super) fn differences(before: &CompareSide, after: &CompareSide) -> Vec<String> {
-    let circumstances: [(&str, fn(&FinishedRun) -> Vec<String>); 3] = [
+    let circumstances: [(&str, FactsOf); 3] = [
         ("the jobs differ", |run| {
             run.plan.lines().map(str::to_owned).collect()
         }),
@@ -68,7 +68,7 @@ fn span(side: &CompareSide) -> Option<(u64, u64)> {
 }
 
 /// Returns the facts that all runs of a side have in common or any of them has.
-fn all(side: &CompareSide, of: fn(&FinishedRun) -> Vec<String>) -> BTreeSet<String> {
+fn all(side: &CompareSide, of: FactsOf) -> BTreeSet<String> {
     side.runs.iter().flat_map(|run| of(&run.run)).collect()
 }
 
@@ -109,6 +109,9 @@ fn flatten(path: &str, value: &Value, facts: &mut BTreeMap<String, String>) {
         }
     }
 }
+
+/// Lists the facts of a run's circumstance.
+type FactsOf = fn(&FinishedRun) -> Vec<String>;
 
 /// Most characters of one side of a difference.
 const DIFFERENCE_LENGTH: usize = 200;
