@@ -1,12 +1,15 @@
 //! Exported runs: one JSON document each, as `fathom history export` writes them.
 
 use fathom_record::{DIRECTIONS, Measure};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
+#[cfg(any(test, feature = "history"))]
+use serde_json::{Map, json};
 
 use super::ImportedRun;
 use crate::finished::FinishedRun;
 
 /// Returns an ended run as a document.
+#[cfg(any(test, feature = "history"))]
 pub(crate) fn to_value(uuid: Option<&str>, begun_ms: Option<u64>, run: &FinishedRun) -> Value {
     let parsed = |text: &str| serde_json::from_str(text).unwrap_or(Value::Null);
     let measures = run.measures.iter().map(|one| {
