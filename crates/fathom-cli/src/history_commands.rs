@@ -134,9 +134,10 @@ fn import(files: &[std::path::PathBuf], tags: &[(String, String)]) -> Result<()>
         0 => String::new(),
         known => format!("; {known} were there already"),
     };
+    let runs = if added == 1 { "run" } else { "runs" };
     output::print(
         StandardStream::Error,
-        &format!("fathom: {added} runs added{known}\n"),
+        &format!("fathom: {added} {runs} added{known}\n"),
     );
     Ok(())
 }

@@ -164,7 +164,7 @@ fn rates(measures: &[Measure]) -> String {
     };
     let directions = ["read", "write", "trim"].into_iter();
     let rates = directions.filter_map(|direction| {
-        let (iops, bw) = (of(direction, "iops", "1/s")?, of(direction, "bw", "B/s")?);
+        let (iops, bw) = (of(direction, "iops", "IOPS")?, of(direction, "bw", "B/s")?);
         Some(format!("{direction} {iops}, {bw}"))
     });
     rates.collect::<Vec<_>>().join("; ")

@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(figure(12.0, "B/s"), "12.0 B/s");
         assert_eq!(figure(1_214_000.0, "ns"), "1.21 ms");
         assert_eq!(figure(0.0, "ns"), "0 ns");
-        assert_eq!(figure(12_500.4, "1/s"), "12500 1/s");
+        assert_eq!(figure(12_500.4, "IOPS"), "12500 IOPS");
         assert_eq!(change(1.031), "+3.1 %");
         assert_eq!(change(0.97), "-3.0 %");
         assert_eq!(change(12.5), "×12.5");

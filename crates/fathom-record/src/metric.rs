@@ -232,7 +232,7 @@ const TIMES: &[Unit] = &[unit("_us", "µs", 1e3), unit("_ms", "ms", 1e6)];
 /// Metrics of a direction. The latencies are defined in `docs/MEASURING.md`.
 pub const METRICS: [Metric; 28] = [
     rate("bw", "B/s", BANDWIDTHS),
-    rate("iops", "1/s", &[]),
+    rate("iops", "IOPS", &[]),
     cost("cpu_per_op", "ns", TIMES),
     cost("slat_mean", "ns", TIMES),
     cost("slat_stddev", "ns", TIMES),
@@ -280,7 +280,7 @@ mod tests {
     fn names_have_direction_metric_and_unit() {
         check("write.bw", "bw", None, "B/s");
         check("write.bw_mib_s", "bw", None, "MiB/s");
-        check("all.iops", "iops", None, "1/s");
+        check("all.iops", "iops", None, "IOPS");
         check("read.clat_p99", "clat_p99", Some(99.0), "ns");
         check("a/b.c/read.lat_p99.9_us", "lat_p99.9", Some(99.9), "µs");
         check("sync.lat_max", "lat_max", None, "ns");

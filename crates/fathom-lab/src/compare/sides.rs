@@ -101,6 +101,7 @@ fn flatten(path: &str, value: &Value, facts: &mut BTreeMap<String, String>) {
             }
         }
         Value::Null => {}
+        Value::String(text) if text.is_empty() => {}
         Value::String(text) => {
             facts.insert(path.to_owned(), text.clone());
         }

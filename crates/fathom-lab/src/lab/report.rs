@@ -260,7 +260,7 @@ fn key(variant: &str, observed: &Observed) -> String {
 /// Returns a value as a cell: rates without decimals, anything else with one.
 fn shown(observed: &Observed, value: f64) -> Cell {
     match observed.name.unit() {
-        "1/s" | "B/s" | "ns" => Cell::Rate(value),
+        "IOPS" | "B/s" | "ns" => Cell::Rate(value),
         _ => Cell::Tenths(value),
     }
 }
