@@ -160,7 +160,10 @@ impl<'a> Measured<'a> {
     fn value(&self, metric: &str, percent: Option<f64>) -> Option<f64> {
         match metric {
             "bw" if self.direction == "sync" => None,
-            "bw" => Some(self.per_second(self.parts.iter().map(|part| part.bytes).sum())),
+            "bw" => {
+                let bytes = self.parts.iter().map(|part| part.bytes);
+                Some(self.per_second(bytes.fold(0, u64::saturating_add)))
+            }
             "iops" => Some(self.per_second(self.ops)),
             "cpu_per_op" => self.cpu_ns_per_op(),
             _ => self.latency_value(metric, percent),
@@ -216,7 +219,8 @@ impl<'a> Measured<'a> {
 
     /// Returns the jobs' processor time per op, which only all directions together have.
     fn cpu_ns_per_op(&self) -> Option<f64> {
-        let used_us: u64 = self.jobs.iter().map(|job| cpu_us(job)).sum();
+        let used_us = self.jobs.iter().map(|job| cpu_us(job));
+        let used_us = used_us.fold(0, u64::saturating_add);
         let has_cpu = self.direction == "all" && used_us > 0;
         has_cpu.then(|| float(used_us) * 1000.0 / float(self.ops))
     }

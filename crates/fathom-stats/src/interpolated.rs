@@ -42,7 +42,8 @@ impl Latency {
             return None;
         }
         let (least, most) = (float(self.summary.min()), float(self.summary.max()));
-        Some(histogram.interpolated(percent)?.clamp(least, most))
+        // Not `clamp`, which panics where a stored summary contradicts itself.
+        Some(histogram.interpolated(percent)?.max(least).min(most))
     }
 }
 
