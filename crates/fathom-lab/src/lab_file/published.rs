@@ -33,7 +33,7 @@ fn one(reader: &Reader<'_>, fields: &Fields<'_>, plan: &LabPlan) -> Option<Publi
     fields.finish();
     let (path, span) = file?;
     let path = reader.path(path);
-    let text = reader.read(&path, &span)?;
+    let text = reader.read_aside(&path, &span)?;
     let csv = Csv::parse(&text);
     let pairs = keys
         .iter()

@@ -85,14 +85,23 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the text of a file that the lab file names at `span`.
+    /// Reads the text of a file that the lab file names at `span`, and that its runs need.
     pub(super) fn read(&self, path: &str, span: &Range<usize>) -> Option<String> {
+        let text = self.read_aside(path, span);
+        if text.is_none() {
+            self.set_incomplete();
+        }
+        text
+    }
+
+    /// Reads the text of a file that the lab file names at `span`; the runs can be tried without
+    /// it.
+    pub(super) fn read_aside(&self, path: &str, span: &Range<usize>) -> Option<String> {
         let problem = match self.environment.read_file(path).map(String::from_utf8) {
             Ok(Ok(text)) => return Some(text),
             Ok(Err(_)) => format!("cannot read {path}: it is not UTF-8 text"),
             Err(error) => format!("cannot read {path}: {error}"),
         };
-        self.set_incomplete();
         self.refuse(span, problem, "name it relative to the lab file");
         None
     }

@@ -146,6 +146,22 @@ columns = []
 }
 
 #[test]
+fn a_missing_published_file_hides_no_other_problem() {
+    let found = problems(
+        r#"[axes]
+bs = ["4q"]
+[[published]]
+file = "q.csv"
+keys = { bs = "bs" }
+columns = [{ metric = "read.bw", column = "bw" }]
+"#,
+    );
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].contains("`q` is not a unit"), "{found:?}");
+    assert!(found[1].contains("cannot read f/q.csv"), "{found:?}");
+}
+
+#[test]
 fn values_to_ask_for_are_named() {
     let text = r#"[lab]
 name = "a"
