@@ -154,6 +154,9 @@ const UNTRIED: &[(&str, &str)] = &[
         "seconds of a processor's time; tested by itself",
     ),
     ("cpuclock-test", "its verdict is the machine's"),
+    ("record", "not in fio; refused under its name"),
+    ("history", "not in fio; refused under its name"),
+    ("tag", "not in fio; refused under its name"),
 ];
 
 #[cfg(test)]
