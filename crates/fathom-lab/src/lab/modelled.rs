@@ -4,17 +4,16 @@
 //! the same with any number of cores.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{OnceLock, mpsc};
 
-use fathom_core::{EngineInfo, Nanos};
-use fathom_job::{Dialect, Environment, Invocation, Plan, parse};
+use fathom_core::Nanos;
+use fathom_job::{Environment, Plan};
 use fathom_record::Record;
 use fathom_virtual::{MachineModel, simulate_quietly};
 
 use super::executor::{Executor, Repeat, RunDone, RunFailure, RunOutcome, RunStep};
-use crate::lab_plan::{LabPlan, RunText};
+use crate::lab_plan::{LabPlan, RunText, job_plan};
 use crate::order::{Slot, order};
 
 /// Executor of runs in virtual time.
@@ -171,61 +170,14 @@ impl<'a> Modelled<'a> {
     }
 
     fn parse(&self, job: &str) -> Result<Plan, String> {
-        let environment = WithJob {
-            inner: self.environment,
-            job,
-        };
-        match parse(&[JOB_FILE.to_owned()], Dialect::Fathom, &environment) {
-            Ok(Invocation::Run { plan, .. }) => Ok(plan),
-            Ok(_) => Err("the job asks for something else than a run".into()),
-            Err(refusal) => {
-                let errors = refusal.diagnostics.iter().map(ToString::to_string);
-                Err(errors.collect::<Vec<_>>().join("\n"))
-            }
+        let plan = job_plan(self.environment, JOB_FILE, job).map_err(|found| {
+            let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
+            texts.join("\n")
+        })?;
+        match plan.jobs.is_empty() {
+            true => Err("the job asks for something else than a run".into()),
+            false => Ok(plan),
         }
-    }
-}
-
-/// Environment in which the file of a run is its text.
-struct WithJob<'a> {
-    inner: &'a dyn Environment,
-    job: &'a str,
-}
-
-impl Environment for WithJob<'_> {
-    fn engines(&self) -> &[&'static EngineInfo] {
-        self.inner.engines()
-    }
-
-    fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
-        match path {
-            JOB_FILE => Ok(self.job.into()),
-            _ => self.inner.read_file(path),
-        }
-    }
-
-    fn is_same_file(&self, a: &str, b: &str) -> bool {
-        self.inner.is_same_file(a, b)
-    }
-
-    fn read_stdin(&self) -> io::Result<Vec<u8>> {
-        self.inner.read_stdin()
-    }
-
-    fn variable(&self, name: &str) -> Option<String> {
-        self.inner.variable(name)
-    }
-
-    fn cpus(&self) -> u32 {
-        self.inner.cpus()
-    }
-
-    fn page_size(&self) -> u64 {
-        self.inner.page_size()
-    }
-
-    fn memory_mib(&self) -> u64 {
-        self.inner.memory_mib()
     }
 }
 

@@ -45,6 +45,10 @@ impl Environment for WithJob<'_> {
         }
     }
 
+    fn is_same_file(&self, a: &str, b: &str) -> bool {
+        self.other.is_same_file(a, b)
+    }
+
     fn read_stdin(&self) -> io::Result<Vec<u8>> {
         Err(io::Error::from(io::ErrorKind::Unsupported))
     }
