@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use fathom_core::Nanos;
-use fathom_peak::{PeakConfig, PeakEngine, SWEEP_DEPTHS};
+use fathom_peak::{PeakConfig, PeakEngine, SWEEP_DEPTHS, block_of};
 use fathom_target::{read_size, show_size};
 
 /// Arguments of `fathom peak`.
@@ -28,9 +28,9 @@ pub(crate) struct PeakArguments {
     /// Completions to wait for when the queue is full [default: --submit]
     #[arg(long, value_name = "N")]
     pub(crate) complete: Option<u32>,
-    /// Op size: 512, 4k, 1m
-    #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = bytes)]
-    pub(crate) block: u32,
+    /// Op size: 512, 4k, 1m; sector: the smallest that the first target takes
+    #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = op_size)]
+    block: OpSize,
     /// Number of threads, each with its own engine
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) threads: u32,
@@ -87,6 +87,14 @@ pub(crate) struct PeakArguments {
     /// Files or block devices
     #[arg(value_name = "TARGET")]
     pub(crate) targets: Vec<PathBuf>,
+}
+
+/// Size of an op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OpSize {
+    Bytes(u32),
+    /// The logical block of the first target.
+    Sector,
 }
 
 /// Engine to measure.
@@ -147,6 +155,16 @@ impl PeakArguments {
         }
     }
 
+    fn block_bytes(&self) -> u32 {
+        match self.block {
+            OpSize::Bytes(bytes) => bytes,
+            OpSize::Sector => self
+                .targets
+                .first()
+                .map_or(SECTOR_BYTES, |path| block_of(path)),
+        }
+    }
+
     const fn usual_depth(&self) -> u32 {
         match self.engine() {
             PeakEngine::Sync => 1,
@@ -162,7 +180,7 @@ impl PeakArguments {
             depth,
             submit,
             complete: batch.or(self.complete).unwrap_or(submit),
-            block_bytes: self.block,
+            block_bytes: self.block_bytes(),
             threads: self.threads,
             polled: self.polled,
             sequential: self.sequential,
@@ -247,6 +265,13 @@ fn bytes(text: &str) -> Result<u32, String> {
     bytes.ok_or_else(|| "expected a size in bytes, such as 512, 4096, 4k or 1m".into())
 }
 
+fn op_size(text: &str) -> Result<OpSize, String> {
+    match text {
+        "sector" => Ok(OpSize::Sector),
+        size => bytes(size).map(OpSize::Bytes),
+    }
+}
+
 /// Parses a list of numbers: 1,8,32.
 fn numbers(text: &str) -> Result<Numbers, String> {
     let numbers: Result<Vec<u32>, _> = text.split(',').map(str::parse).collect();
@@ -274,6 +299,9 @@ fn duration(text: &str) -> Result<Nanos, String> {
 
 /// Longest list of depths or batches.
 const LIST_MAX: usize = 32;
+
+/// The block layer's sector.
+const SECTOR_BYTES: u32 = 512;
 
 const EXAMPLES: &str = "\
 Examples:

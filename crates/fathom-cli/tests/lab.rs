@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::path::Path;
+
 use common::Folder;
 
 const MACHINE: &str = r#"
@@ -159,6 +161,75 @@ fn a_run_that_fails_again_and_again_is_told_and_fails_the_lab() {
     );
     assert!(run.out.contains("failed: "), "{}", run.out);
     assert!(run.out.contains("/dev/null/file"), "{}", run.out);
+}
+
+const PEAK: &str = r#"
+[lab]
+name = "peak"
+[peak]
+target = "blocks"
+engine = "sync"
+buffered = true
+latency = true
+seconds = 0.05
+[axes]
+sequential = [false, true]
+[variants]
+small = { block = "sector" }
+large = { block = "64k" }
+[judge]
+baseline = "small"
+metrics = { "read.bw" = "5%" }
+show = ["read.lat_p50"]
+repeats = { min = 8, max = 8 }
+"#;
+
+#[test]
+fn runs_of_peak_are_compared_and_not_done_twice() {
+    let folder = Folder::new();
+    folder.write("peak.toml", PEAK);
+    folder.write("blocks", vec![7; 1 << 20]);
+    let plan = lab(&folder, "lab peak.toml --plan").expect(0);
+    assert!(plan.out.contains("32 runs\n"), "{}", plan.out);
+    assert!(plan.out.contains("time      2 s\n"), "{}", plan.out);
+    let first = lab(&folder, "lab peak.toml --json").expect(0);
+    let rows = first.json()["rows"].clone();
+    for row in rows.as_array().unwrap() {
+        assert_eq!(row["large_read_bw_mib_s_verdict"], "better", "{row}");
+        let merged = row["small_read_lat_p50_us_of_all_ops"].as_f64();
+        assert!(merged.is_some_and(|us| us > 0.0), "{row}");
+    }
+    let again = lab(&folder, "lab peak.toml --json").expect(0);
+    assert!(again.err.contains("after 32 runs"), "{}", again.err);
+    assert_eq!(again.out, first.out);
+    let modelled = "lab peak.toml --rehearse peak.toml";
+    let refused = lab(&folder, modelled).expect(2);
+    assert!(
+        refused
+            .err
+            .contains("`fathom peak` has no modelled machine"),
+        "{}",
+        refused.err
+    );
+}
+
+#[test]
+fn peak_writes_through_no_link_to_a_device_without_leave() {
+    let folder = Folder::new();
+    let devices = std::fs::read_dir("/sys/block").into_iter().flatten();
+    let mut devices = devices
+        .flatten()
+        .map(|one| Path::new("/dev").join(one.file_name()));
+    let Some(device) = devices.find(|device| device.exists()) else {
+        return println!("skipped: no block device");
+    };
+    std::os::unix::fs::symlink(device, folder.path().join("link")).unwrap();
+    // No op is done either way: the engine takes no batch of 8 at depth 1.
+    let text = "[lab]\nname = \"w\"\n[peak]\ntarget = \"link\"\nwrite = true\nbatch = 8\ndepth = 1\n\
+                [judge]\nrepeats = { min = 1, max = 1 }\n";
+    folder.write("w.toml", text);
+    let run = lab(&folder, "lab w.toml").expect(1);
+    assert!(run.out.contains("`writes` does not name"), "{}", run.out);
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod job_plan;
 mod judging;
 mod loads;
 mod overview;
+mod peak_arguments;
 mod run_settings;
 mod run_text;
 mod service;
@@ -27,6 +28,8 @@ pub use judging::{
     Judge, JudgedMetric, Published, PublishedColumn, PublishedFigure, Repeats, Stop,
 };
 pub use loads::{Curve, Limit, Precondition, Rounds, Search, SearchCondition};
+pub use peak_arguments::PeakArguments;
+pub(crate) use peak_arguments::{peak_argument, peak_names, peak_value_wanted};
 pub use run_settings::RunSettings;
 pub(crate) use run_settings::duration_of;
 pub use run_text::RunText;

@@ -1,5 +1,7 @@
 //! Runs on this machine, each in a process of its own: memory layout varies from run to run, too.
 
+mod peak;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -66,6 +68,9 @@ impl<'a> Real<'a> {
 
     /// Runs the job and reads what it leaves.
     fn measure(&self, text: &RunText) -> RunOutcome {
+        if let Some(peak) = &text.peak {
+            return self.measure_peak(text, peak);
+        }
         let Some(job) = &text.job else {
             return Err(RunFailure::Hopeless("the run has no job".into()));
         };
@@ -100,15 +105,12 @@ impl<'a> Real<'a> {
         let Some(iops) = text.run.throttle_iops else {
             return Ok(None);
         };
-        let job = text.job.as_deref().unwrap_or_default();
-        let mut lines = job.lines().filter_map(|line| line.split_once('='));
-        let file = lines.find(|(key, _)| key.trim() == "filename");
-        let Some((_, file)) = file else {
+        let Some(file) = text.file() else {
             let why = "throttle_iops: the job has no `filename`";
             return Err(RunFailure::Hopeless(why.into()));
         };
         let iops = u32::try_from(iops).unwrap_or(u32::MAX);
-        let throttle = Throttle::new(Path::new(file.trim()), iops);
+        let throttle = Throttle::new(Path::new(file), iops);
         throttle
             .map(Some)
             .map_err(|error| RunFailure::Hopeless(format!("throttle_iops: {error}")))

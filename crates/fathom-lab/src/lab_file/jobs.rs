@@ -18,7 +18,7 @@ use crate::lab_plan::{
 /// run.
 pub(super) fn check(reader: &Reader<'_>, plan: &LabPlan) {
     let Subject::Job(job) = &plan.subject else {
-        return;
+        return check_peak(reader, plan);
     };
     let mut told = BTreeSet::new();
     let trials = trials(plan).into_iter().map(|settings| (job, settings));
@@ -92,8 +92,7 @@ fn problems(
         Ok(jobs) => {
             let forbidden = jobs.jobs.iter().flat_map(|job| forbidden(plan, job));
             let told = |(origin, device): (Origin, String)| {
-                let why = format!("`{device}` would be written, and `writes` does not name it");
-                let hint = format!("add `writes = [\"{device}\"]` to `[lab]` if its data may go");
+                let [why, hint] = no_leave(&device);
                 problem(&origin, why, hint)
             };
             forbidden.map(told).collect()
@@ -109,10 +108,45 @@ fn forbidden(plan: &LabPlan, job: &Job) -> Vec<(Origin, String)> {
         return Vec::new();
     }
     let names = file_names(job, 0).into_iter();
-    let is_device = |name: &String| name.starts_with("/dev/") && !is_in_memory(name);
-    let devices = names.filter(|name| is_device(name) && !plan.writes.contains(name));
+    let devices = names.filter(|name| needs_leave(plan, name));
     let origin = job.place(&["filename", "rw"]);
     devices.map(|device| (origin.clone(), device)).collect()
+}
+
+/// Returns whether this is a device that `writes` does not name.
+fn needs_leave(plan: &LabPlan, name: &str) -> bool {
+    let is_device = name.starts_with("/dev/") && !is_in_memory(name);
+    is_device && !plan.writes.iter().any(|named| named == name)
+}
+
+/// Returns the problem that a device would be written, and what to do.
+fn no_leave(device: &str) -> [String; 2] {
+    [
+        format!("`{device}` would be written, and `writes` does not name it"),
+        format!("add `writes = [\"{device}\"]` to `[lab]` if its data may go"),
+    ]
+}
+
+/// Notes devices that runs of `fathom peak` would write without leave.
+fn check_peak(reader: &Reader<'_>, plan: &LabPlan) {
+    let mut told = BTreeSet::new();
+    for settings in trials(plan) {
+        let peak = plan.run_with(None, &settings, 0).peak.unwrap_or_default();
+        let target = peak.value("target").filter(|_| peak.writes());
+        let Some(device) = target.filter(|target| needs_leave(plan, target)) else {
+            continue;
+        };
+        if told.insert(device.to_owned()) {
+            let of_lab = match &plan.subject {
+                Subject::Peak(settings) => settings.as_slice(),
+                Subject::Job(_) => &[],
+            };
+            let mut all = of_lab.iter().chain(settings);
+            let write = all.find(|one| one.target == Target::Peak && one.key == "write");
+            let [why, hint] = no_leave(device);
+            reader.refuse(&write.map_or(0..0, |one| one.key_span.clone()), why, hint);
+        }
+    }
 }
 
 /// Returns whether a name below `/dev` is no device with data.

@@ -8,8 +8,9 @@ use fathom_toml::{Entry, Value};
 
 use super::jobs::cells_to_try;
 use super::reader::Reader;
-use super::subject;
-use crate::lab_plan::{LabPlan, RunSettings, Setting, Subject, Target};
+use crate::lab_plan::{
+    LabPlan, RunSettings, Setting, Subject, Target, peak_argument, peak_names, peak_value_wanted,
+};
 
 /// Key of a setting with its value, which may be a list of values.
 pub(super) struct Leaf<'a> {
@@ -156,7 +157,15 @@ pub(super) fn setting(
     }
     let key = match target {
         Target::Job => reader.option(key),
-        Target::Peak => argument(reader, key, key_span)?,
+        Target::Peak => {
+            let name = argument(reader, key, key_span)?;
+            if let Some(wanted) = peak_value_wanted(name, &text) {
+                let why = format!("`{key}` must be {wanted}");
+                reader.refuse(&value.span(), why, "see `fathom peak --help`");
+                return None;
+            }
+            name
+        }
         _ => key,
     };
     Some(Setting {
@@ -198,11 +207,11 @@ pub(super) fn refuse_set_twice(reader: &Reader<'_>, plan: &LabPlan) {
 
 /// Returns the argument of `fathom peak` of this name; notes one that does not exist.
 fn argument<'a>(reader: &Reader<'_>, key: &'a str, span: &Range<usize>) -> Option<&'a str> {
-    let known = subject::peak_argument(key);
+    let known = peak_argument(key);
     if known.is_none() {
-        let hint = match closest(key, subject::PEAK_ARGUMENTS) {
+        let hint = match closest(key, peak_names()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("one of: {}", subject::PEAK_ARGUMENTS.join(", ")),
+            None => format!("one of: {}", peak_names().collect::<Vec<_>>().join(", ")),
         };
         reader.refuse(span, format!("`fathom peak` has no `{key}`"), hint);
     }

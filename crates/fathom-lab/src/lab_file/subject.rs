@@ -73,33 +73,3 @@ fn options(reader: &Reader<'_>, fields: &Fields<'_>, target: &Target) -> Vec<Set
         })
         .collect()
 }
-
-/// Returns the argument of `fathom peak` of this name: hyphens may be underscores.
-pub(super) fn peak_argument(name: &str) -> Option<&'static str> {
-    let name = name.replace('_', "-");
-    PEAK_ARGUMENTS.into_iter().find(|known| *known == name)
-}
-
-/// Arguments of `fathom peak` that a run can have. `sweep`, `against` and lists are left out: axes
-/// and variants are their like here.
-pub(super) const PEAK_ARGUMENTS: [&str; 19] = [
-    "target",
-    "depth",
-    "batch",
-    "submit",
-    "complete",
-    "block",
-    "threads",
-    "polled",
-    "sequential",
-    "buffered",
-    "no-fixed",
-    "no-register",
-    "no-register-ring",
-    "nop",
-    "engine",
-    "write",
-    "cpu",
-    "latency",
-    "seconds",
-];

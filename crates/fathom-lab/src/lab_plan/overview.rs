@@ -146,17 +146,20 @@ impl LabPlan {
     }
 
     fn write_peak_cost(&self, text: &mut String) {
-        let of_run = |cell: usize, variant: usize| {
-            let arguments = self.run_of(cell, variant, 0).peak;
-            let value = |name: &str| {
-                let found = arguments.iter().find(|(key, _)| key == name);
-                found.and_then(|(_, value)| super::duration_of(value))
-            };
-            value("seconds").map_or(1_000_000_000, Nanos::get)
+        let mut writes = BTreeMap::new();
+        let mut of_run = |cell: usize, variant: usize| {
+            let arguments = self.run_of(cell, variant, 0).peak.unwrap_or_default();
+            let seconds = arguments.value("seconds").and_then(super::duration_of);
+            if arguments.writes() {
+                let target = arguments.value("target").unwrap_or_default();
+                writes.insert(target.to_owned(), Written::AnyAmount);
+            }
+            seconds.map_or(1_000_000_000, Nanos::get)
         };
         let runs = self.first_runs();
         let time = runs.map(|(cell, variant)| of_run(cell, variant) + self.run.pause.get());
         self.write_time(text, time.sum(), false);
+        self.write_writes(text, &writes);
     }
 
     fn write_time(&self, text: &mut String, of_round_ns: u64, open_end: bool) {

@@ -4,21 +4,35 @@ use std::ops::Range;
 
 use fathom_virtual::{MachineChange, MachineModel};
 
-use super::{JobText, LabPlan, MachineSource, RunSettings, Service, Setting, Subject, Target};
+use super::{
+    JobText, LabPlan, MachineSource, PeakArguments, RunSettings, Service, Setting, Subject, Target,
+};
 
 /// Everything that one run executes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunText {
     /// Job file; `None` for a run of `fathom peak`.
     pub job: Option<String>,
-    /// Arguments of `fathom peak`: name without hyphens, and value; empty for a job file.
-    pub peak: Vec<(String, String)>,
+    /// Arguments of `fathom peak`; `None` for a job file.
+    pub peak: Option<PeakArguments>,
     /// Modelled machine; `None` for this machine.
     pub machine: Option<MachineSource>,
     /// Execution.
     pub run: RunSettings,
     /// Programs beside it.
     pub services: Vec<Service>,
+}
+
+impl RunText {
+    /// Returns the first file that the run names.
+    pub(crate) fn file(&self) -> Option<&str> {
+        let mut lines = self.job.iter().flat_map(|job| job.lines());
+        let of_job = lines.find_map(|line| {
+            let (key, value) = line.split_once('=')?;
+            (key.trim() == FILENAME).then(|| value.trim())
+        });
+        of_job.or_else(|| self.peak.as_ref()?.value("target"))
+    }
 }
 
 impl LabPlan {
@@ -48,7 +62,7 @@ impl LabPlan {
         };
         let mut text = RunText {
             job: None,
-            peak: Vec::new(),
+            peak: None,
             machine: self.machine.as_ref().map(|machine| MachineSource {
                 path: machine.path.clone(),
                 text: machine_with(machine, of(Target::Machine)),
@@ -68,9 +82,11 @@ impl LabPlan {
                 text.job = Some(job_with(job, &settings, Some(seed)).text);
             }
             Subject::Peak(arguments) => {
+                let mut peak = PeakArguments::default();
                 for setting in arguments.iter().chain(of(Target::Peak)) {
-                    replace(&mut text.peak, &setting.key, &setting.value);
+                    peak.set(&setting.key, &setting.value);
                 }
+                text.peak = Some(peak);
             }
         }
         for setting in of(Target::Run) {
@@ -163,7 +179,7 @@ pub(crate) fn job_with(job: &JobText, settings: &[&Setting], seed: Option<u64>) 
     file
 }
 
-fn replace(arguments: &mut Vec<(String, String)>, key: &str, value: &str) {
+pub(super) fn replace(arguments: &mut Vec<(String, String)>, key: &str, value: &str) {
     match arguments.iter_mut().find(|(name, _)| name == key) {
         Some((_, old)) => value.clone_into(old),
         None => arguments.push((key.to_owned(), value.to_owned())),

@@ -3,7 +3,7 @@
 use fathom_job::Origin;
 use fathom_toml::{TomlProblem, TomlProblemKind};
 
-use super::{LabPlan, Subject};
+use super::LabPlan;
 
 impl LabPlan {
     /// Returns a problem for each part that cannot be run yet, at its place in the lab file: an
@@ -21,7 +21,6 @@ impl LabPlan {
             ("[precondition]", self.precondition.is_some()),
             ("[service.", !self.services.is_empty()),
             ("requires", requires),
-            ("[peak]", matches!(self.subject, Subject::Peak(_))),
         ];
         let present = parts.into_iter().filter(|(_, is_present)| *is_present);
         present.map(|(part, _)| self.problem(part)).collect()

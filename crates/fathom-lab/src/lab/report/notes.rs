@@ -134,7 +134,9 @@ fn failures(report: &Report<'_>) -> Vec<String> {
 }
 
 fn disturbances(report: &Report<'_>) -> Vec<String> {
-    let disturbed = &report.outcome.results.disturbed;
+    let mut disturbed: Vec<_> = report.outcome.results.disturbed.iter().collect();
+    // Runs of before an interruption come in another order.
+    disturbed.sort_by_key(|run| (run.repeat, run.cell, run.variant));
     let one = |run: &crate::lab::Disturbance| {
         format!(
             "disturbed: {}, {}, repeat {}: {}",
@@ -144,7 +146,7 @@ fn disturbances(report: &Report<'_>) -> Vec<String> {
             run.what
         )
     };
-    let mut notes: Vec<String> = disturbed.iter().map(one).collect();
+    let mut notes: Vec<String> = disturbed.iter().copied().map(one).collect();
     shorten(&mut notes);
     if !disturbed.is_empty() {
         notes.push(format!(

@@ -286,6 +286,32 @@ dept = 4
         problems_of(text, &[]),
         ["f/lab.toml:6:1: `fathom peak` has no `dept` | did you mean `depth`?"]
     );
+    let hint = "see `fathom peak --help`";
+    assert_eq!(
+        problems_of(&text.replace("dept = 4", "seconds = \"1s\""), &[]),
+        [format!(
+            "f/lab.toml:6:11: `seconds` must be a number of seconds, as `0.5` | {hint}"
+        )]
+    );
+}
+
+#[test]
+fn peak_writes_devices_with_leave_only() {
+    let text = r#"[lab]
+name = "a"
+[peak]
+target = "/dev/x"
+[variants]
+reads = {}
+writes = { write = true }
+[judge]
+baseline = "reads"
+"#;
+    let hint = "add `writes = [\"/dev/x\"]` to `[lab]` if its data may go";
+    let why = "f/lab.toml:7:12: `/dev/x` would be written, and `writes` does not name it";
+    assert_eq!(problems_of(text, &[]), [format!("{why} | {hint}")]);
+    let named = text.replace("name = \"a\"", "name = \"a\"\nwrites = [\"/dev/x\"]");
+    assert_eq!(problems_of(&named, &[]), [""; 0]);
 }
 
 #[test]
