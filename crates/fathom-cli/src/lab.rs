@@ -190,7 +190,9 @@ impl Lab {
         })?;
         Data::Stdout.add(&self.format.render(&alarms.table(plan)))?;
         Ok(ProgramEnd::Ran {
-            failed_jobs: 0,
+            // A cell that failed claims nothing: without this, an experiment that cannot run at
+            // all would look like one that never cries wolf.
+            failed_jobs: usize::try_from(alarms.failed_cells).unwrap_or(usize::MAX),
             tolerated_errors: 0,
             interrupted: alarms.is_interrupted,
         })

@@ -70,6 +70,62 @@ fn without_a_change_there_is_no_claim() {
 }
 
 #[test]
+fn failed_cells_fail_the_count_of_false_alarms() {
+    let folder = with("110");
+    // The device of the machine file has another name.
+    folder.write("m.toml", MACHINE.replace("\"*\"", "\"/dev/other\""));
+    let alarms = folder.fathom("lab lab.toml --a-a 2 --json").expect(1);
+    let row = &alarms.json()["rows"][0];
+    assert_eq!(
+        (&row["failed_cells"], &row["with_claim"]),
+        (&4.into(), &0.into()),
+        "{row}"
+    );
+}
+
+/// A lab of two cells in rounds; the second one has to be steady.
+const ROUNDS: &str = r#"
+[lab]
+name = "rounds"
+machine = "m.toml"
+[job]
+rw = "randread"
+bs = "4k"
+filename = "/dev/modelled"
+number_ios = 5000
+[axes]
+iodepth = [1, 2]
+[rounds]
+most = 8
+window = 5
+range = "RANGE"
+metric = "read.iops"
+cell = { iodepth = 2 }
+"#;
+
+#[test]
+fn rounds_end_when_they_are_steady_or_say_that_they_never_were() {
+    let folder = with("110");
+    folder.write("rounds.toml", ROUNDS.replace("RANGE", "20%"));
+    let run = folder.fathom("lab rounds.toml").expect(0);
+    let want = "steady after 5 rounds; rounds 1 to 5 count";
+    assert!(run.out.contains(want), "{}", run.out);
+    // No noise is as small as that.
+    folder.write("rounds.toml", ROUNDS.replace("RANGE", "0.07%"));
+    let run = folder.fathom("lab rounds.toml --fresh").expect(0);
+    assert!(run.out.contains("rounds (not steady)"), "{}", run.out);
+    let want = "not steady within 8 rounds: the figures are those of rounds 4 to 8";
+    assert!(run.out.contains(want), "{}", run.out);
+    let again = folder.fathom("lab rounds.toml").expect(0);
+    assert!(
+        again.err.contains("continues after 16 runs"),
+        "{}",
+        again.err
+    );
+    assert_eq!(again.out, run.out);
+}
+
+#[test]
 fn a_rehearsal_takes_another_machine() {
     let folder = with("110");
     folder.write(

@@ -15,12 +15,14 @@ mod executor;
 mod false_alarms;
 mod journal;
 mod machine_lock;
+mod merged;
 mod modelled;
 mod observed;
 mod real;
 mod report;
 mod results;
 mod rounds;
+mod steady;
 #[cfg(feature = "history")]
 mod stored;
 
@@ -37,5 +39,6 @@ pub use real::Real;
 pub use report::lab_table;
 pub use results::{CellState, Disturbance, LabResults};
 pub use rounds::{LabEvent, LabFailure, LabOutcome, run_lab};
+pub use steady::{Steadiness, SteadySide};
 #[cfg(feature = "history")]
 pub use stored::{StoredLab, StoredLabError};

@@ -97,6 +97,7 @@ fn read(reader: &Reader<'_>, top: &Fields<'_>, text: &str) -> Option<LabPlan> {
     plan.rounds = loads::rounds(reader, top, &plan);
     plan.curve = loads::curve(reader, top, &plan);
     plan.search = loads::search(reader, top, &plan);
+    loads::repeats_of_rounds(reader, top, &mut plan);
     plan.published = published::read(reader, top, &plan);
     check(reader, top, &plan);
     Some(plan)

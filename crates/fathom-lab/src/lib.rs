@@ -53,7 +53,7 @@ pub use judge::{JudgeRule, Judgement, Values, is_narrow, judge};
 pub use lab::{
     CellState, Disturbance, EarlierRun, Executor, FalseAlarms, Journal, JournalError, LabEvent,
     LabFailure, LabOutcome, LabResults, MachineLock, Modelled, NoJournal, Observed, Real, Repeat,
-    RunDone, RunFailure, RunOutcome, RunStep, lab_table, observed, run_lab,
+    RunDone, RunFailure, RunOutcome, RunStep, Steadiness, SteadySide, lab_table, observed, run_lab,
 };
 #[cfg(feature = "history")]
 pub use lab::{StoredLab, StoredLabError};

@@ -39,7 +39,7 @@ pub use rank_sum::{SERIES_MAX, rank_sum};
 pub use ratio::RatioInterval;
 pub use samples::SampleStats;
 pub use signed_rank::{DIFFERENCES_MAX, signed_rank};
-pub use steady::{SteadyCriterion, SteadyEvaluation, evaluate_steady};
+pub use steady::{SteadyCriterion, SteadyEvaluation, SteadyWindow, evaluate_steady};
 pub use student::t_quantile;
 pub use summary::Summary;
 pub use timeline::{Addition, Timeline};

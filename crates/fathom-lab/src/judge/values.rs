@@ -5,6 +5,8 @@
 pub struct Values {
     variants: usize,
     metrics: usize,
+    /// First repeat that counts.
+    first: u32,
     /// Repeat and value, by cell, variant and metric.
     series: Vec<Vec<(u32, f64)>>,
 }
@@ -16,6 +18,7 @@ impl Values {
         Self {
             variants,
             metrics,
+            first: 0,
             series: vec![Vec::new(); cells * variants * metrics],
         }
     }
@@ -33,6 +36,11 @@ impl Values {
         }
     }
 
+    /// Leaves out the repeats before this one: they are kept, and no longer count.
+    pub fn count_from(&mut self, first: u32) {
+        self.first = first;
+    }
+
     pub(crate) const fn variants(&self) -> usize {
         self.variants
     }
@@ -44,9 +52,16 @@ impl Values {
         (0..sides).map(move |side| (side / variants, side % variants))
     }
 
-    /// Returns repeat and value of each run, by repeat.
+    /// Returns repeat and value of each run that counts, by repeat.
     #[must_use]
     pub fn of(&self, cell: usize, variant: usize, metric: usize) -> &[(u32, f64)] {
+        let all = self.of_all(cell, variant, metric);
+        &all[all.partition_point(|(repeat, _)| *repeat < self.first)..]
+    }
+
+    /// Returns repeat and value of each run, also of those that do not count.
+    #[must_use]
+    pub fn of_all(&self, cell: usize, variant: usize, metric: usize) -> &[(u32, f64)] {
         &self.series[self.index(cell, variant, metric)]
     }
 

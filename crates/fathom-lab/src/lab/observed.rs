@@ -14,8 +14,8 @@ pub struct Observed {
     pub rule: Option<JudgeRule>,
 }
 
-/// Lists the metrics of a lab: the judged ones, in the order of the file, then those that are shown
-/// or beside which published figures stand, each once.
+/// Lists the metrics of a lab: the judged ones, in the order of the file, then those that are
+/// shown, beside which published figures stand, or that have to be steady, each once.
 ///
 /// # Errors
 /// A name that is none.
@@ -36,6 +36,7 @@ pub fn observed(plan: &LabPlan) -> Result<Vec<Observed>, MetricNameError> {
     for metric in published
         .map(|column| &column.metric)
         .chain(&plan.judge.show)
+        .chain(plan.rounds.iter().map(|rounds| &rounds.metric))
     {
         let name = MetricName::parse(metric)?;
         match all.iter_mut().find(|known| known.name.is_same(&name)) {

@@ -2,6 +2,7 @@
 
 mod notes;
 mod order_notes;
+mod steady_notes;
 
 use fathom_record::MetricName;
 use fathom_stats::median;
@@ -64,9 +65,13 @@ impl<'a> Report<'a> {
             .iter()
             .map(|one| one.name.as_str())
             .collect();
-        match names.as_slice() {
+        let about = match names.as_slice() {
             [_] => self.plan.name.clone(),
             names => format!("{}: {}", self.plan.name, names.join(", ")),
+        };
+        match steady_notes::is_never_steady(self) {
+            true => format!("{about} (not steady)"),
+            false => about,
         }
     }
 
@@ -74,7 +79,7 @@ impl<'a> Report<'a> {
     fn key(&self, cell: usize) -> Vec<Cell> {
         let values = self.plan.cells[cell].values.iter().zip(&self.plan.axes);
         let values = values.map(|(value, axis)| number_or_text(&axis.values[*value]));
-        let repeats = self.outcome.results.cells[cell].repeats;
+        let repeats = self.outcome.results.repeats(cell);
         values.chain([Cell::Count(repeats.into())]).collect()
     }
 

@@ -1,11 +1,9 @@
 //! Results of a lab's runs, as they come in.
 
-use std::collections::BTreeMap;
-
-use fathom_stats::Latency;
-
 use super::executor::RunDone;
+use super::merged::Merged;
 use super::observed::Observed;
+use super::steady::metric_of;
 use crate::judge::{JudgeRule, Judgement, Values, is_narrow, judge};
 use crate::lab_plan::LabPlan;
 use crate::order::Slot;
@@ -20,12 +18,16 @@ pub struct LabResults {
     /// State of each cell.
     pub cells: Vec<CellState>,
     /// Latencies of all repeats together, by cell, variant and metric, of percentiles.
-    merged: BTreeMap<(usize, usize, usize), Latency>,
+    merged: Merged,
+    /// First round that counts; later than the first one in rounds until steady.
+    pub first_round: u32,
     /// Runs that were disturbed.
     pub disturbed: Vec<Disturbance>,
     /// Number of repeats that were done again after an error.
     pub retried: u32,
     baseline: usize,
+    /// Cell and metric that have to be steady.
+    steady: Option<(usize, usize)>,
 }
 
 /// State of a cell.
@@ -56,23 +58,33 @@ impl LabResults {
     /// Creates results without values.
     #[must_use]
     pub fn new(plan: &LabPlan, metrics: Vec<Observed>) -> Self {
-        Self {
+        let mut results = Self {
             values: Values::new(plan.cells.len(), plan.variants.len(), metrics.len()),
             metrics,
             cells: vec![CellState::default(); plan.cells.len()],
-            merged: BTreeMap::new(),
+            merged: Merged::new(plan.rounds.as_ref().map(|rounds| rounds.window)),
+            first_round: 0,
             disturbed: Vec::new(),
             retried: 0,
             baseline: plan.judge.baseline,
-        }
+            steady: None,
+        };
+        results.steady = plan.rounds.as_ref().and_then(|rounds| {
+            let metric = metric_of(rounds, &results)?;
+            Some((rounds.cell, metric))
+        });
+        results
     }
 
-    /// Returns a sentence about the first judged metric that a run has no value of: such a run has
-    /// failed.
+    /// Returns a sentence about the first judged metric, or the one that has to be steady, that a
+    /// run of a cell has no value of: such a run has failed.
     #[must_use]
-    pub fn missing(&self, run: &RunDone) -> Option<String> {
-        let mut judged = self.metrics.iter().filter(|metric| metric.rule.is_some());
-        let lacking = judged.find(|metric| run.value(&metric.name).is_none())?;
+    pub fn missing(&self, cell: usize, run: &RunDone) -> Option<String> {
+        let judged = self.metrics.iter().filter(|metric| metric.rule.is_some());
+        let steady = self.steady.filter(|(of_cell, _)| *of_cell == cell);
+        let steady = steady.map(|(_, metric)| &self.metrics[metric]);
+        let mut needed = judged.chain(steady);
+        let lacking = needed.find(|metric| run.value(&metric.name).is_none())?;
         Some(format!(
             "the run has no `{}`: nothing was done in that direction, the latency is not kept, or \
              fewer than ten ops are beyond the percentile",
@@ -93,7 +105,7 @@ impl LabResults {
                     && let Some(latency) = metric.name.latency(record)
                 {
                     let key = (slot.cell, slot.variant, at);
-                    self.merged.entry(key).or_default().merge(&latency);
+                    self.merged.add(key, slot.repeat, &latency);
                 }
             }
             self.disturbed
@@ -130,8 +142,19 @@ impl LabResults {
     #[must_use]
     pub fn merged(&self, cell: usize, variant: usize, metric: usize) -> Option<f64> {
         let percent = self.metrics[metric].name.percent?;
-        let latency = self.merged.get(&(cell, variant, metric))?;
-        latency.interpolated(percent)
+        self.merged.percentile((cell, variant, metric), percent)
+    }
+
+    /// Leaves out the rounds before this one: their values are kept, and no longer count.
+    pub(crate) fn count_from(&mut self, round: u32) {
+        self.first_round = round;
+        self.values.count_from(round);
+    }
+
+    /// Returns the number of complete repeats of a cell that count.
+    #[must_use]
+    pub fn repeats(&self, cell: usize) -> u32 {
+        self.cells[cell].repeats.saturating_sub(self.first_round)
     }
 
     fn rules(&self) -> Vec<JudgeRule> {

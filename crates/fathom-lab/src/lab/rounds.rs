@@ -11,6 +11,7 @@ use super::executor::{Executor, Repeat, RunDone, RunOutcome, RunStep};
 use super::journal::{Journal, JournalError};
 use super::observed::observed;
 use super::results::LabResults;
+use super::steady::Steadiness;
 use crate::judge::Judgement;
 use crate::lab_plan::{LabPlan, Stop};
 use crate::order::{Slot, order};
@@ -24,6 +25,8 @@ pub struct LabOutcome {
     pub judgements: Vec<Judgement>,
     /// The user interrupted it: runs are left.
     pub is_interrupted: bool,
+    /// Evaluation of the last rounds, with `[rounds]`.
+    pub steadiness: Option<Steadiness>,
 }
 
 impl LabOutcome {
@@ -101,6 +104,7 @@ pub fn run_lab(
         results: LabResults::new(plan, metrics),
         done: BTreeSet::new(),
         earlier: BTreeMap::new(),
+        steadiness: None,
         journal,
         tell,
     };
@@ -109,6 +113,7 @@ pub fn run_lab(
     let judgements = lab.results.judgements();
     lab.journal.judge(&judgements, !is_interrupted)?;
     Ok(LabOutcome {
+        steadiness: lab.steadiness,
         results: lab.results,
         judgements,
         is_interrupted,
@@ -123,6 +128,8 @@ struct Lab<'a> {
     done: BTreeSet<(usize, u32)>,
     /// Complete repeats of an earlier process, by number and cell.
     earlier: BTreeMap<(u32, usize), Vec<(Slot, RunDone)>>,
+    /// Evaluation of the last round.
+    steadiness: Option<Steadiness>,
     journal: &'a mut dyn Journal,
     tell: &'a mut dyn FnMut(LabEvent<'_>),
 }
@@ -169,20 +176,37 @@ impl Lab<'_> {
             if repeats.stop == Stop::Narrow && is_look(round, repeats.min) {
                 self.results.stop_narrow_cells();
             }
+            if let Some(rounds) = &self.plan.rounds {
+                self.results
+                    .count_from((round + 1).saturating_sub(rounds.window));
+            }
             self.take_earlier(round);
             let waiting = self.repeats_of(round);
-            if waiting.is_empty() {
-                continue;
+            if !waiting.is_empty() {
+                (self.tell)(LabEvent::Round {
+                    number: round + 1,
+                    cells: waiting.len(),
+                });
+                if self.round(executor, waiting)? {
+                    return Ok(true);
+                }
             }
-            (self.tell)(LabEvent::Round {
-                number: round + 1,
-                cells: waiting.len(),
-            });
-            if self.round(executor, waiting)? {
-                return Ok(true);
+            if self.has_settled(round) {
+                break;
             }
         }
         Ok(false)
+    }
+
+    /// Evaluates the rounds after this one, and returns whether they end: all variants are steady,
+    /// or the cell that tells was given up.
+    fn has_settled(&mut self, round: u32) -> bool {
+        let Some(rounds) = &self.plan.rounds else {
+            return false;
+        };
+        self.steadiness = Steadiness::of(self.plan, &self.results, round + 1);
+        let is_reached = self.steadiness.as_ref().is_some_and(Steadiness::is_reached);
+        is_reached || self.results.cells[rounds.cell].failure.is_some()
     }
 
     /// Returns the repeats of a round that are left to do.
@@ -307,7 +331,7 @@ impl Lab<'_> {
             is_final,
         };
         let why = match outcome {
-            Ok(done) => match self.results.missing(&done) {
+            Ok(done) => match self.results.missing(slot.cell, &done) {
                 None => {
                     self.journal.finish(slot, &done)?;
                     let disturbance = done.disturbance.as_deref();

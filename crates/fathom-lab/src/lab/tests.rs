@@ -1,5 +1,7 @@
 //! Labs in virtual time, and with executors that fail as told.
 
+mod steady;
+
 use fathom_record::{DirectionRecord, JobRecord, Record};
 use fathom_stats::Verdict;
 
@@ -92,7 +94,7 @@ fn the_same_machine_is_no_change() {
 }
 
 /// Executor whose runs end as a function says.
-struct Told<F>(F);
+pub(super) struct Told<F>(pub(super) F);
 
 impl<F: FnMut(&Slot) -> RunOutcome> Executor for Told<F> {
     fn execute(&mut self, repeats: &[Repeat], watch: &mut dyn FnMut(&Slot, RunStep)) {
@@ -117,7 +119,7 @@ impl<F: FnMut(&Slot) -> RunOutcome> Executor for Told<F> {
 }
 
 /// Returns a run with these reads in a second.
-fn reads(count: u64) -> RunOutcome {
+pub(super) fn reads(count: u64) -> RunOutcome {
     let mut job = JobRecord::default();
     job.directions.read = DirectionRecord {
         ios: count,
@@ -132,9 +134,9 @@ fn reads(count: u64) -> RunOutcome {
 
 /// Journal that notes what it is told.
 #[derive(Default)]
-struct Notes {
-    earlier: Vec<EarlierRun>,
-    lines: Vec<String>,
+pub(super) struct Notes {
+    pub(super) earlier: Vec<EarlierRun>,
+    pub(super) lines: Vec<String>,
 }
 
 impl Journal for Notes {

@@ -143,6 +143,15 @@ pub(super) fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &LabPlan) {
     if comparisons == 0 || min >= needed {
         return;
     }
+    if let (Some(rounds), Some(fields)) = (&plan.rounds, top.value("rounds")) {
+        let why = format!(
+            "a window of {} rounds proves nothing: with {comparisons} comparisons no difference \
+             could reach p = 0.05",
+            rounds.window
+        );
+        let hint = format!("set `window = {needed}`, or compare less");
+        return reader.refuse(&fields.span(), why, hint);
+    }
     let judge = top.value("judge");
     let repeats = judge
         .as_ref()

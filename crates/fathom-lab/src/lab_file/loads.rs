@@ -8,7 +8,8 @@ use super::metrics;
 use super::reader::Reader;
 use super::settings;
 use crate::lab_plan::{
-    Curve, LabPlan, Precondition, Rounds, Search, Setting, Subject, Target, duration_of,
+    Curve, LabPlan, Precondition, Repeats, Rounds, Search, Setting, Stop, Subject, Target,
+    duration_of,
 };
 
 /// Reads `[precondition]`: options of a job, and `times_capacity`.
@@ -94,6 +95,39 @@ fn share_in(reader: &Reader<'_>, value: &Value<'_>, key: &str) -> Option<f64> {
         reader.refuse(&value.span(), why, "write it as `\"20%\"`");
     }
     read
+}
+
+/// Sets the number of repeats to that of the rounds, which decide instead of `[judge] repeats`.
+pub(super) fn repeats_of_rounds(reader: &Reader<'_>, top: &Fields<'_>, plan: &mut LabPlan) {
+    let Some(rounds) = &plan.rounds else {
+        return;
+    };
+    plan.judge.repeats = Repeats {
+        min: rounds.window,
+        max: rounds.most,
+        stop: Stop::Never,
+    };
+    let judge = top.value("judge").and_then(|judge| judge.fields("judge"));
+    if let Some(repeats) = judge.and_then(|judge| judge.value("repeats")) {
+        let why = "`repeats` has no effect beside `[rounds]`, which say when a lab ends";
+        let hint = "remove it; `window` is the number of rounds that count, `most` the largest \
+                    number of all";
+        reader.refuse(&repeats.span(), why, hint);
+    }
+    for (name, is_there) in [
+        ("curve", plan.curve.is_some()),
+        ("search", plan.search.is_some()),
+    ] {
+        if let Some(part) = top.value(name).filter(|_| is_there) {
+            let why = format!("a lab file has `[rounds]` or `[{name}]`, not both");
+            reader.refuse(&part.span(), why, "remove one");
+        }
+    }
+    let waiting = plan.variants.iter().find(|one| !one.requires.is_empty());
+    if let Some(variant) = waiting {
+        let why = "`requires` takes one repeat of each boot, and `[rounds]` follow each other";
+        reader.refuse(&variant.span, why, "remove one of them");
+    }
 }
 
 /// Reads `[rounds]`. `plan` has its axes and cells.

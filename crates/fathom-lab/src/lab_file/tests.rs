@@ -158,7 +158,7 @@ rw = "read"
 "#;
 
 /// Parses a small lab file with these lines behind it, and returns its problems as lines.
-fn problems(text: &str) -> Vec<String> {
+pub(crate) fn problems(text: &str) -> Vec<String> {
     problems_of(&format!("{SMALL}{text}"), &[])
 }
 

@@ -74,6 +74,23 @@ pub enum Limit {
     OfAsked(f64),
 }
 
+impl Rounds {
+    /// Returns the largest range in percent of the mean, for texts.
+    pub(crate) fn range_percent(&self) -> f64 {
+        percent(self.range)
+    }
+
+    /// Returns the largest excursion in percent of the mean, for texts.
+    pub(crate) fn slope_percent(&self) -> f64 {
+        percent(self.slope)
+    }
+}
+
+/// Returns a share in percent, without the digits that 0.07 × 100 has in binary.
+fn percent(share: f64) -> f64 {
+    (share * 1e8).round() / 1e6
+}
+
 impl Precondition {
     /// Returns the job file that prepares this device or file.
     #[must_use]

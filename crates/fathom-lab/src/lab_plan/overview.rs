@@ -60,6 +60,22 @@ impl LabPlan {
             );
             line(text, "judged", &what);
         }
+        if let Some(rounds) = &self.rounds {
+            let label = match self.cells[rounds.cell].label.as_str() {
+                "" => String::new(),
+                label => format!(" in {label}"),
+            };
+            let what = format!(
+                "at most {}, until {}{label} is steady in the last {}: range {} %, slope {} % of \
+                 the mean",
+                rounds.most,
+                rounds.metric,
+                rounds.window,
+                rounds.range_percent(),
+                rounds.slope_percent()
+            );
+            line(text, "rounds", &what);
+        }
         for variant in &self.variants {
             for requirement in &variant.requires {
                 let what = format!(
@@ -240,6 +256,10 @@ impl LabPlan {
         line(text, "compared", &what);
         let repeats = self.judge.repeats;
         let mut shown = vec![repeats.min, repeats.max];
+        if self.rounds.is_some() {
+            // The rounds before the window do not count.
+            shown.truncate(1);
+        }
         shown.dedup();
         for repeats in shown {
             if let Some(effect) = smallest_effect(repeats, comparisons) {

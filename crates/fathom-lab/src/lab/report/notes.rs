@@ -5,6 +5,7 @@ use fathom_stats::Verdict;
 use fathom_virtual::MachineModel;
 
 use super::order_notes::order_notes;
+use super::steady_notes::steady_notes;
 use super::{Report, label, published_figure};
 use crate::judge::Judgement;
 use crate::lab_plan::{LabPlan, Stop};
@@ -13,6 +14,7 @@ use crate::published::{error_percent, mean_and_worst};
 /// Returns the notes.
 pub(super) fn notes(report: &Report<'_>) -> Vec<String> {
     let mut notes = vec![conditions(report)];
+    notes.extend(steady_notes(report));
     notes.extend(judged(report));
     if report.plan.a_a {
         notes.push("A/A: every variant is the baseline; any change is a false alarm".into());
@@ -66,6 +68,7 @@ fn judged(report: &Report<'_>) -> Option<String> {
     let metrics = metrics.collect::<Vec<_>>().join(", ");
     let repeats = &plan.judge.repeats;
     let repeats = match repeats.stop {
+        Stop::Never if plan.rounds.is_some() => format!("{} rounds that count", repeats.min),
         Stop::Never => format!("{} repeats", repeats.max),
         Stop::Narrow => format!(
             "{} to {} repeats, until the intervals are narrow",
@@ -146,13 +149,13 @@ fn disturbances(report: &Report<'_>) -> Vec<String> {
             run.what
         )
     };
-    let mut notes: Vec<String> = disturbed.iter().copied().map(one).collect();
+    let first = report.outcome.results.first_round;
+    let counted = disturbed.iter().copied().filter(|run| run.repeat >= first);
+    let mut notes: Vec<String> = counted.map(one).collect();
+    let count = notes.len();
     shorten(&mut notes);
-    if !disturbed.is_empty() {
-        notes.push(format!(
-            "{} runs were disturbed; they count",
-            disturbed.len()
-        ));
+    if count > 0 {
+        notes.push(format!("{count} runs were disturbed; they count"));
     }
     notes
 }
@@ -199,7 +202,7 @@ fn unsettled(report: &Report<'_>) -> Vec<String> {
     notes
 }
 
-fn cell_name(report: &Report<'_>, cell: usize) -> String {
+pub(super) fn cell_name(report: &Report<'_>, cell: usize) -> String {
     match report.plan.cells[cell].label.as_str() {
         "" => "the cell".into(),
         label => label.into(),
