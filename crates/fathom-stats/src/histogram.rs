@@ -108,20 +108,14 @@ impl Histogram {
         }
     }
 
-    /// Adds the values in a range of buckets since `before`, a previous state of this histogram, to
-    /// `counts`, and brings `before` up to date. Outside the range there must be none.
-    pub(crate) fn move_difference(
-        &self,
-        before: &mut Self,
-        counts: &mut [u64],
-        range: std::ops::Range<usize>,
-    ) {
-        let now = &self.counts[range.clone()];
-        let before = &mut before.counts[range.clone()];
-        for ((count, before), &now) in counts[range].iter_mut().zip(before).zip(now) {
-            *count += now - *before;
-            *before = now;
-        }
+    /// Returns the counts of a group of buckets.
+    pub(crate) fn group(&self, group: usize) -> &[u64] {
+        &self.counts[group * GROUP_BUCKETS..][..GROUP_BUCKETS]
+    }
+
+    /// Returns the counts of a group of buckets.
+    pub(crate) fn group_mut(&mut self, group: usize) -> &mut [u64] {
+        &mut self.counts[group * GROUP_BUCKETS..][..GROUP_BUCKETS]
     }
 
     /// Removes all values; keeps the memory.
@@ -338,7 +332,7 @@ fn rank(percent: f64, count: u64) -> u64 {
 const GROUP_BITS: u32 = 6;
 
 /// Buckets in a group.
-const GROUP_BUCKETS: usize = 1 << GROUP_BITS;
+pub(crate) const GROUP_BUCKETS: usize = 1 << GROUP_BITS;
 
 /// Length of the table: `BUCKETS` rounded up to a power of two, so that a mask bounds the index.
 const TABLE_LENGTH: usize = Histogram::BUCKETS.next_power_of_two();

@@ -17,6 +17,7 @@ mod ratio;
 mod samples;
 mod series;
 mod signed_rank;
+mod slot_counts;
 mod steady;
 mod student;
 mod summary;

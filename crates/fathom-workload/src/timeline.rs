@@ -21,7 +21,7 @@
 //! # What this costs
 //! Nothing per op. Per job and window a pass over the buckets between its smallest and largest
 //! latency, some µs; no allocation. Of memory, 7 MiB per group and direction, of which only the
-//! pages of buckets in use are touched, and 32 KiB per job and direction.
+//! buckets in use are touched, and 32 KiB per job and direction.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};

@@ -55,7 +55,8 @@ impl LogChannel {
             let _fits = empty.push(made(chunk));
         }
         Self {
-            warm: ArrayQueue::new((WARM_ENTRIES / chunk.max(1)).max(1)),
+            // No more than there are: a run in virtual time has none, and labs have thousands.
+            warm: ArrayQueue::new((WARM_ENTRIES / chunk.max(1)).clamp(1, chunks.max(1))),
             empty,
             // At its end a job may have allocated a chunk of its own.
             full: ArrayQueue::new(chunks + jobs.max(1)),
