@@ -60,6 +60,13 @@ pub fn import(text: &str) -> Result<Vec<ImportedRun>, ImportError> {
     let mut last_fio: Option<Value> = None;
     for document in documents::documents(text) {
         let line = document.line;
+        // Records first: they are large, and need no `Value`.
+        if Record::is_in(&document.json) {
+            let record = Record::from_json(&document.json).map_err(ImportError::Record)?;
+            last_fio = None;
+            runs.push(of_record(&record));
+            continue;
+        }
         let parsed = serde_json::from_str::<Value>(&document.json);
         let value = parsed.map_err(|source| ImportError::Json { line, source })?;
         if fio::is_report(&value) {
@@ -77,14 +84,8 @@ pub fn import(text: &str) -> Result<Vec<ImportedRun>, ImportError> {
             continue;
         }
         last_fio = None;
-        if let Some(run) = exported::from_value(&value) {
-            runs.push(run);
-        } else if value.get("version").is_some() && value.get("jobs").is_some() {
-            let record = Record::from_json(&document.json).map_err(ImportError::Record)?;
-            runs.push(of_record(&record));
-        } else {
-            return Err(ImportError::Unknown { line });
-        }
+        let exported = exported::from_value(&value);
+        runs.push(exported.ok_or(ImportError::Unknown { line })?);
     }
     match runs.is_empty() {
         true => Err(ImportError::NoDocument),

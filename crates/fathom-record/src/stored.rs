@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::{RECORD_VERSION, Record};
 
@@ -14,6 +14,14 @@ impl Record {
     /// None for a record made by this program.
     pub fn to_json(&self) -> Result<String, RecordError> {
         serde_json::to_string(self).map_err(|error| RecordError::json(DOCUMENT, error))
+    }
+
+    /// Returns whether a JSON document has the keys of a record, of any version. Their values are
+    /// skipped.
+    #[must_use]
+    pub fn is_in(text: &str) -> bool {
+        let keys: Result<RecordKeys, _> = serde_json::from_str(text);
+        keys.is_ok_and(|keys| keys.version.is_some() && keys.jobs.is_some() && keys.fio.is_none())
     }
 
     /// Reads a record of this version of the layout or an earlier one.
@@ -101,6 +109,15 @@ impl std::error::Error for RecordError {
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
+}
+
+/// Keys by which a record is told from other documents with jobs.
+#[derive(Deserialize)]
+struct RecordKeys {
+    version: Option<IgnoredAny>,
+    jobs: Option<IgnoredAny>,
+    #[serde(rename = "fio version")]
+    fio: Option<IgnoredAny>,
 }
 
 /// Name of the document in error messages.
