@@ -36,6 +36,12 @@ pub(crate) fn plan_text(record: &Record) -> String {
     text
 }
 
+/// Returns the name and version of the program in a subject.
+pub(crate) fn program_of(subject: &str) -> Option<String> {
+    let subject: Value = serde_json::from_str(subject).ok()?;
+    subject["program"].as_str().map(str::to_owned)
+}
+
 /// Returns the machine of a run. Memory is rounded to GiB: kernels reserve different parts of it.
 pub(crate) fn machine_json(record: &Record, model: Option<&str>) -> String {
     if let Some(text) = model {

@@ -83,7 +83,7 @@ impl MetricName {
     #[must_use]
     pub fn latency(&self, record: &Record) -> Option<Latency> {
         let measured = Measured::of(record, &self.group, self.direction)?;
-        let (kind, _) = self.metric.split_once('_')?;
+        let (kind, _) = self.metric.rsplit_once('_')?;
         measured.latency(kind).map(Cow::into_owned)
     }
 }
@@ -130,7 +130,7 @@ impl<'a> Measured<'a> {
         let mut wanted: Vec<(String, Option<f64>)> = vec![("cpu_per_op".into(), None)];
         if self.direction != "all" || self.moves_several_ways() {
             wanted.extend(["bw", "iops"].map(|metric| (metric.into(), None)));
-            for kind in KINDS {
+            for kind in KINDS.into_iter().chain(CLASSES.map(|(kind, _)| kind)) {
                 wanted.extend(MOMENTS.map(|moment| (format!("{kind}_{moment}"), None)));
                 let of = |percent: f64| (format!("{kind}_p{percent}"), Some(percent));
                 wanted.extend(PERCENTILES_KEPT.map(of));
@@ -171,7 +171,7 @@ impl<'a> Measured<'a> {
     }
 
     fn latency_value(&self, metric: &str, percent: Option<f64>) -> Option<f64> {
-        let (kind, figure) = metric.split_once('_')?;
+        let (kind, figure) = metric.rsplit_once('_')?;
         let latency = self.latency(kind)?;
         if let Some(percent) = percent {
             return latency.interpolated(percent);
@@ -188,8 +188,10 @@ impl<'a> Measured<'a> {
 
     /// Returns a latency of all ops together: of a single job its own, else merged.
     fn latency(&self, kind: &str) -> Option<Cow<'a, Latency>> {
-        let mut all = match self.direction {
-            "sync" if kind == "lat" => self.jobs.iter().map(|job| &job.sync.lat).collect(),
+        let of_class = CLASSES.into_iter().find(|(known, _)| *known == kind);
+        let mut all = match (self.direction, of_class) {
+            (_, Some((_, classes))) => self.of_classes(classes),
+            ("sync", _) if kind == "lat" => self.jobs.iter().map(|job| &job.sync.lat).collect(),
             _ => self
                 .parts
                 .iter()
@@ -211,6 +213,16 @@ impl<'a> Measured<'a> {
             }
         }
         Some(Cow::Owned(merged))
+    }
+
+    /// Returns the clat of ops of these classes of I/O priorities; nothing if lat was kept instead.
+    fn of_classes(&self, classes: &[u16]) -> Vec<&'a Latency> {
+        if self.jobs.iter().any(|job| job.display.lat_percentiles) {
+            return Vec::new();
+        }
+        let all = self.parts.iter().flat_map(|part| &part.priorities);
+        let of_classes = all.filter(|one| classes.contains(&(one.priority >> CLASS_SHIFT)));
+        of_classes.map(|one| &one.latency).collect()
     }
 
     fn per_second(&self, amount: u64) -> f64 {
@@ -267,6 +279,13 @@ const fn float(value: u64) -> f64 {
 
 /// Latencies.
 const KINDS: [&str; 5] = ["slat", "clat", "lat", "resp", "lag"];
+
+/// Kinds of clat by the class of I/O priorities, with the classes as the kernel numbers them. Ops
+/// without a priority have class 0, and the kernel treats them as best effort.
+const CLASSES: [(&str, &[u16]); 3] = [("clat_rt", &[1]), ("clat_be", &[0, 2]), ("clat_idle", &[3])];
+
+/// Bits of a priority below its class.
+const CLASS_SHIFT: u16 = 13;
 
 const MOMENTS: [&str; 3] = ["mean", "stddev", "max"];
 

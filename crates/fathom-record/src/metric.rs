@@ -147,6 +147,12 @@ impl MetricName {
     pub fn in_unit(&self, stored: f64) -> f64 {
         self.unit.map_or(stored, |unit| stored / unit.size)
     }
+
+    /// Converts a value in the unit of the name into a stored one.
+    #[must_use]
+    pub fn stored(&self, value: f64) -> f64 {
+        self.unit.map_or(value, |unit| value * unit.size)
+    }
 }
 
 impl fmt::Display for MetricName {
@@ -229,8 +235,9 @@ const USUAL: [&str; 2] = ["_mib_s", "_us"];
 
 const TIMES: &[Unit] = &[unit("_us", "µs", 1e3), unit("_ms", "ms", 1e6)];
 
-/// Metrics of a direction. The latencies are defined in `docs/MEASURING.md`.
-pub const METRICS: [Metric; 28] = [
+/// Metrics of a direction. The latencies are defined in `docs/MEASURING.md`; `clat_rt`, `clat_be`
+/// and `clat_idle` are of ops of one class of I/O priorities.
+pub const METRICS: [Metric; 37] = [
     rate("bw", "B/s", BANDWIDTHS),
     rate("iops", "IOPS", &[]),
     cost("cpu_per_op", "ns", TIMES),
@@ -244,6 +251,15 @@ pub const METRICS: [Metric; 28] = [
     cost("clat_min", "ns", TIMES),
     cost("clat_max", "ns", TIMES),
     percentile("clat_p"),
+    cost("clat_rt_mean", "ns", TIMES),
+    cost("clat_rt_max", "ns", TIMES),
+    percentile("clat_rt_p"),
+    cost("clat_be_mean", "ns", TIMES),
+    cost("clat_be_max", "ns", TIMES),
+    percentile("clat_be_p"),
+    cost("clat_idle_mean", "ns", TIMES),
+    cost("clat_idle_max", "ns", TIMES),
+    percentile("clat_idle_p"),
     cost("lat_mean", "ns", TIMES),
     cost("lat_stddev", "ns", TIMES),
     cost("lat_min", "ns", TIMES),
@@ -284,8 +300,10 @@ mod tests {
         check("read.clat_p99", "clat_p99", Some(99.0), "ns");
         check("a/b.c/read.lat_p99.9_us", "lat_p99.9", Some(99.9), "µs");
         check("sync.lat_max", "lat_max", None, "ns");
+        check("read.clat_rt_p99_us", "clat_rt_p99", Some(99.0), "µs");
         let name = MetricName::parse("write.bw_mib_s").unwrap();
         assert_eq!(name.in_unit(3_145_728.0), 3.0);
+        assert_eq!(name.stored(3.0), 3_145_728.0);
         let usual = |text: &str| MetricName::parse(text).unwrap().in_usual_unit().to_string();
         assert_eq!(usual("write.bw"), "write.bw_mib_s");
         assert_eq!(usual("write.bw_gbps"), "write.bw_gbps");

@@ -5,8 +5,8 @@
 //! computed and jobs can be merged. JSON has only percentiles: they are taken of single jobs.
 
 use fathom_record::{
-    CpuRecord, DirectionRecord, JobRecord, Measure, PerDirectionRecord, RECORD_VERSION, Record,
-    SyncRecord,
+    CpuRecord, DirectionRecord, JobRecord, Measure, PerDirectionRecord, PriorityRecord,
+    RECORD_VERSION, Record, SyncRecord,
 };
 use fathom_stats::{BEYOND_MIN, Histogram, Latency, Summary};
 use serde_json::{Value, json};
@@ -139,8 +139,25 @@ fn direction(direction: &Value) -> DirectionRecord {
         slat: latency(&direction["slat_ns"]),
         clat: latency(&direction["clat_ns"]),
         lat: latency(&direction["lat_ns"]),
+        priorities: priorities(&direction["prios"]),
         ..DirectionRecord::default()
     }
+}
+
+/// Reads the clat of each I/O priority; priorities whose lat was reported instead are left out.
+fn priorities(prios: &Value) -> Vec<PriorityRecord> {
+    let prios = prios.as_array().into_iter().flatten().take(PRIORITIES_MAX);
+    let priority = |prio: &Value| {
+        let part = |key: &str, bits: u32| u16::try_from(number(&prio[key]) & ((1 << bits) - 1));
+        let class = part("prioclass", 3).unwrap_or(0);
+        let hint = part("priohint", 10).unwrap_or(0);
+        let level = part("prio", 3).unwrap_or(0);
+        Some(PriorityRecord {
+            priority: class << 13 | hint << 3 | level,
+            latency: latency(&prio["clat_ns"])?,
+        })
+    };
+    prios.filter_map(priority).collect()
 }
 
 /// Reads a latency; `None` if it has no values.
@@ -242,6 +259,9 @@ fn part(whole: u64, share: f64) -> u64 {
 
 /// Largest count, size or time that is read: sums of all jobs stay below 2⁶⁴.
 const COUNT_MAX: u64 = 1 << 48;
+
+/// Most I/O priorities of a direction: the kernel has four classes of eight levels.
+const PRIORITIES_MAX: usize = 64;
 
 /// Most jobs of a report; fio permits 4096.
 const JOBS_MAX: usize = 1 << 14;

@@ -138,3 +138,23 @@ fn other_texts_are_refused_with_their_line() {
     refuse("\n\n{\"a\": }", "line 3 is not JSON");
     refuse("{\"version\": 99, \"jobs\": []}", "version 99");
 }
+
+#[test]
+fn priorities_have_metrics_of_their_own() {
+    let clat =
+        |ns: u64| format!(r#"{{"N":30,"min":{ns},"max":{ns},"mean":{ns},"bins":{{"{ns}":30}}}}"#);
+    let prio =
+        |class: u16, ns| format!(r#"{{"prioclass":{class},"prio":0,"clat_ns":{}}}"#, clat(ns));
+    let report = format!(
+        r#"{{"fio version":"fio-3.33","jobs":[{{"jobname":"a","read":{{"total_ios":60,"runtime":1000,
+           "clat_ns":{},"prios":[{},{}]}}}}]}}"#,
+        clat(200),
+        prio(0, 300),
+        prio(1, 100)
+    );
+    let runs = import(&report).unwrap();
+    assert_eq!(value(&runs[0], "read", "clat_rt_max"), 100.0);
+    assert_eq!(value(&runs[0], "read", "clat_be_mean"), 300.0);
+    close(value(&runs[0], "read", "clat_be_p50"), 300.0, 0.016);
+    assert!(!has(&runs[0], "clat_idle_mean"));
+}

@@ -16,6 +16,8 @@ pub struct Repeat {
 pub struct RunDone {
     /// Record; `None` of a program that leaves none.
     pub record: Option<Record>,
+    /// Name and version of the program, if it is not this one.
+    pub program: Option<String>,
     /// Its metrics.
     pub measures: Vec<Measure>,
     /// Wall time, ms; 0 in virtual time, which is the same on every host.

@@ -233,11 +233,14 @@ fn of_fio(output: &Output) -> RunOutcome {
     let Some(run) = runs.into_iter().next_back() else {
         return Err(RunFailure::Failed("fio printed no report".into()));
     };
+    // Without histograms there is no record: percentiles of all repeats together are missing then.
+    let record = run.run.record.as_deref().map(Record::from_json);
+    let record = record.transpose();
     Ok(RunDone {
-        record: None,
+        record: record.map_err(|error| RunFailure::Failed(error.to_string()))?,
+        program: crate::subject::program_of(&run.run.subject),
         measures: run.run.measures,
-        wall_ms: 0,
-        disturbance: None,
+        ..RunDone::default()
     })
 }
 

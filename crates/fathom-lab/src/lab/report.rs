@@ -93,14 +93,8 @@ impl<'a> Report<'a> {
             if observed.name.row.is_percentile {
                 columns.push(self.merged(metric, variant, &named.name));
             }
-            for published in &self.plan.published {
-                for (at, column) in published.columns.iter().enumerate() {
-                    let name = MetricName::parse(&column.metric);
-                    let is_this = name.is_ok_and(|name| name.is_same(&observed.name));
-                    if is_this && column.variant == variant {
-                        columns.extend(self.published(metric, variant, (published, at)));
-                    }
-                }
+            for (nth, published) in self.published_of(metric, variant).into_iter().enumerate() {
+                columns.extend(self.published(metric, variant, published, nth));
             }
         }
         for (variant, named) in self.plan.variants.iter().enumerate() {
@@ -144,18 +138,40 @@ impl<'a> Report<'a> {
         (column, Box::new(value))
     }
 
-    /// Returns the published figures and the error of ours against them.
+    /// Returns the published columns of a metric and variant.
+    fn published_of(&self, metric: usize, variant: usize) -> Vec<(&'a Published, usize)> {
+        let observed = &self.outcome.results.metrics[metric];
+        let columns = self.plan.published.iter().flat_map(|published| {
+            let columns = published.columns.iter().enumerate();
+            columns.map(move |(at, column)| (published, at, column))
+        });
+        let of_this = columns.filter(|(_, _, column)| {
+            let name = MetricName::parse(&column.metric);
+            column.variant == variant && name.is_ok_and(|name| name.is_same(&observed.name))
+        });
+        of_this.map(|(published, at, _)| (published, at)).collect()
+    }
+
+    /// Returns the published figures and the error of ours against them; those of the second table
+    /// and of further ones are numbered.
     fn published(
         &'a self,
         metric: usize,
         variant: usize,
         (published, at): (&'a Published, usize),
+        nth: usize,
     ) -> [Filled<'a>; 2] {
         let observed = &self.outcome.results.metrics[metric];
         let key = key(&self.plan.variants[variant].name, observed);
-        let figures = figure(observed, &format!("{key}_published"), "published");
-        let errors = figure(observed, &format!("{key}_error_percent"), "error, %");
-        let known = move |cell| published_figure(published, at, cell);
+        let [of_key, of_heading] = match nth {
+            0 => [String::new(), String::new()],
+            nth => [format!("_{}", nth + 1), format!(" {}", nth + 1)],
+        };
+        let heading = format!("published{of_heading}");
+        let figures = figure(observed, &format!("{key}_published{of_key}"), &heading);
+        let error_key = format!("{key}_error_percent{of_key}");
+        let errors = figure(observed, &error_key, "error, %");
+        let known = move |cell| published_figure(published, at, cell, observed);
         let error = move |cell| {
             let error = error_percent(self.median(cell, variant, metric)?, known(cell)?);
             Some(Cell::Tenths(error))
@@ -215,10 +231,16 @@ const NUMBERS: [(&str, Number); 5] = [
 ];
 
 /// Returns the figure that a published column has for a cell.
-fn published_figure(published: &Published, column: usize, cell: usize) -> Option<f64> {
+fn published_figure(
+    published: &Published,
+    column: usize,
+    cell: usize,
+    observed: &Observed,
+) -> Option<f64> {
     let mut figures = published.figures.iter();
-    let figure = figures.find(|one| (one.cell, one.column) == (cell, column));
-    figure.map(|figure| figure.value)
+    let figure = figures.find(|one| (one.cell, one.column) == (cell, column))?;
+    let name = MetricName::parse(&published.columns[column].metric).ok()?;
+    Some(observed.name.in_unit(name.stored(figure.value)))
 }
 
 /// Formats a comparison: `+3.1 % [+2.0, +4.2] better`.
@@ -251,7 +273,8 @@ fn label(observed: &Observed) -> String {
     format!("{group}{}.{}, {}", name.direction, name.metric, name.unit())
 }
 
-/// Returns the key of a variant's values: `fair_write_bw_mib_s`.
+/// Returns the key of a variant's values: `fair_write_bw_mib_s`, without the variant if it has no
+/// name.
 fn key(variant: &str, observed: &Observed) -> String {
     let metric = observed.name.to_string().replace(['.', '/'], "_");
     let unit = match observed.name.unit() {
@@ -259,7 +282,10 @@ fn key(variant: &str, observed: &Observed) -> String {
         "B/s" => "_bytes_s",
         _ => "",
     };
-    format!("{variant}_{metric}{unit}")
+    match variant {
+        "" => format!("{metric}{unit}"),
+        variant => format!("{variant}_{metric}{unit}"),
+    }
 }
 
 /// Returns a value as a cell: rates without decimals, anything else with one.

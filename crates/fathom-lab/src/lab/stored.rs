@@ -109,6 +109,7 @@ impl<'a> StoredLab<'a> {
             },
             done: RunDone {
                 record: record.map_err(|error| JournalError(error.to_string()))?,
+                program: None,
                 measures: self.history.measures_of_run(run.id)?,
                 wall_ms: run.wall_ms.unwrap_or_default(),
                 disturbance: run.note.clone(),
@@ -179,7 +180,10 @@ impl Journal for StoredLab<'_> {
         let text = self.plan.run_of(slot.cell, slot.variant, slot.seed);
         let model = text.machine.as_ref().map(|machine| machine.text.as_str());
         let mut finished = match &done.record {
-            Some(record) => FinishedRun::of_record(record, &self.program, model),
+            Some(record) => {
+                let program = done.program.as_ref().unwrap_or(&self.program);
+                FinishedRun::of_record(record, program, model)
+            }
             None => FinishedRun {
                 measures: done.measures.clone(),
                 plan: text.job.unwrap_or_default(),

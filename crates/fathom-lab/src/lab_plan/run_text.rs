@@ -136,7 +136,7 @@ impl JobFile {
     }
 
     fn push_settings(&mut self, settings: &[&Setting], seed: Option<u64>) {
-        if let Some(seed) = seed {
+        if let Some(seed) = seed.map(|seed| seed & SEED_MAX) {
             let setting = Setting::of_job("randseed", &seed.to_string());
             self.push(&format!("randseed={seed}"), setting.origin());
         }
@@ -186,6 +186,9 @@ pub(super) fn replace(arguments: &mut Vec<(String, String)>, key: &str, value: &
     }
 }
 
+/// Largest seed that fio takes, too.
+const SEED_MAX: u64 = u64::MAX >> 1;
+
 /// The one option that adds to its earlier value.
 const FILENAME: &str = "filename";
 
@@ -233,6 +236,17 @@ mod tests {
             "[global]\nbs=4k\n[a]\nrw=read\n\nrandseed=7\nbs=16k\n[b]\nfilename=/dev/x\n\
              randseed=7\nbs=16k\n",
         );
+    }
+
+    #[test]
+    fn seeds_are_such_as_fio_takes() {
+        let job = JobText {
+            file: "a.fio".into(),
+            text: "[a]\n".into(),
+            settings: Vec::new(),
+        };
+        let text = job_with(&job, &[], Some(u64::MAX - 4)).text;
+        assert_eq!(text, "[a]\nrandseed=9223372036854775803\n");
     }
 
     #[test]

@@ -101,3 +101,35 @@ fn syncs_are_a_direction() {
     assert_eq!(value(&record, "sync.lat_p50"), Some(700.0));
     assert_eq!(value(&record, "sync.bw"), None);
 }
+
+#[test]
+fn classes_of_priorities_are_told_apart() {
+    let latency = |ns: &[u64]| {
+        let mut latency = Latency::new(true);
+        latency.record_all(ns);
+        latency
+    };
+    let of = |priority: u16, ns: &[u64]| crate::PriorityRecord {
+        priority,
+        latency: latency(ns),
+    };
+    let mut both = job("a", 1000, &[100; 60]);
+    both.directions.read.priorities = vec![
+        of(0, &[300; 20]),
+        of(1 << 13 | 4, &[100; 20]),
+        of(2 << 13 | 7, &[500; 20]),
+    ];
+    let both = record(vec![both]);
+    assert_eq!(value(&both, "read.clat_rt_mean"), Some(100.0));
+    assert_eq!(value(&both, "read.clat_be_mean"), Some(400.0));
+    assert_eq!(value(&both, "read.clat_be_max"), Some(500.0));
+    let median = value(&both, "read.clat_rt_p50").unwrap();
+    assert!((99.0..102.0).contains(&median), "{median}");
+    assert_eq!(value(&both, "read.clat_idle_mean"), None);
+    let name = MetricName::parse("read.clat_rt_p50").unwrap();
+    assert_eq!(name.latency(&both).unwrap().summary.count(), 20);
+    // Ops are kept with their lat instead where its percentiles are asked for.
+    let mut of_lat = both;
+    of_lat.jobs[0].display.lat_percentiles = true;
+    assert_eq!(value(&of_lat, "read.clat_rt_mean"), None);
+}

@@ -1,12 +1,12 @@
 //! Notes of a lab's table: conditions, failures, and what is not settled.
 
-use fathom_record::MetricName;
 use fathom_stats::Verdict;
 use fathom_virtual::MachineModel;
 
 use super::order_notes::order_notes;
 use super::steady_notes::steady_notes;
 use super::{Report, label, published_figure};
+use crate::counted::counted;
 use crate::judge::Judgement;
 use crate::lab_plan::{LabPlan, Stop};
 use crate::published::{error_percent, mean_and_worst};
@@ -86,28 +86,29 @@ fn judged(report: &Report<'_>) -> Option<String> {
 fn errors(report: &Report<'_>) -> Vec<String> {
     let results = &report.outcome.results;
     let mut notes = Vec::new();
-    for published in &report.plan.published {
-        for (at, column) in published.columns.iter().enumerate() {
-            let Ok(name) = MetricName::parse(&column.metric) else {
-                continue;
-            };
-            let metric = results
-                .metrics
-                .iter()
-                .position(|one| one.name.is_same(&name));
-            let error = |cell: usize| {
-                let ours = report.median(cell, column.variant, metric?)?;
-                Some(error_percent(ours, published_figure(published, at, cell)?))
-            };
-            let errors: Vec<f64> = (0..results.cells.len()).filter_map(error).collect();
-            if let Some((mean, worst)) = mean_and_worst(&errors) {
-                let variant = &report.plan.variants[column.variant].name;
-                notes.push(format!(
-                    "{variant} {}: error against {} published figures: mean {mean:.1} %, worst \
-                     {worst:.1} %",
-                    column.metric,
-                    errors.len()
-                ));
+    for (metric, observed) in results.metrics.iter().enumerate() {
+        for (variant, named) in report.plan.variants.iter().enumerate() {
+            let columns = report.published_of(metric, variant);
+            for (nth, (published, at)) in columns.into_iter().enumerate() {
+                let error = |cell: usize| {
+                    let ours = report.median(cell, variant, metric)?;
+                    let known = published_figure(published, at, cell, observed)?;
+                    Some(error_percent(ours, known))
+                };
+                let errors: Vec<f64> = (0..results.cells.len()).filter_map(error).collect();
+                if let Some((mean, worst)) = mean_and_worst(&errors) {
+                    let of = format!("{} {}", named.name, published.columns[at].metric);
+                    let number = match nth {
+                        0 => String::new(),
+                        nth => format!(" (published {})", nth + 1),
+                    };
+                    notes.push(format!(
+                        "{}: error against {}{number}: mean {mean:.1} %, worst \
+                         {worst:.1} %",
+                        of.trim_start(),
+                        counted(errors.len() as u64, "published figure")
+                    ));
+                }
             }
         }
     }
