@@ -51,7 +51,7 @@ fn check(plan: &LabPlan) -> Result<(), String> {
     }
     for slot in slots.iter().take(1).chain(slots.last()) {
         let run = plan.run_of(slot.cell, slot.variant, slot.seed);
-        if run.job.is_none() && run.peak.is_empty() {
+        if run.job.is_none() && run.peak.is_none() {
             return Err("a run without jobs".to_owned());
         }
     }

@@ -82,6 +82,58 @@ fn a_slower_machine_is_worse_with_any_number_of_cores() {
 }
 
 #[test]
+fn published_figures_stand_in_the_unit_of_ours_and_each_table_has_keys() {
+    let text = LAB
+        .replace("fast = {", "\"\" = {")
+        .replace(
+            "slow = { machine = { \"device.constant.latency_us\" = 110 } }\n",
+            "",
+        )
+        .replace(
+            "baseline = \"fast\"\nmetrics = { \"read.iops\" = \"2%\" }\n",
+            "",
+        )
+        .replace(
+            "[variants]\n\"\" = { machine = { \"device.constant.latency_us\" = 100 } }\n",
+            "",
+        );
+    let published = |unit: &str, column: &str| {
+        format!(
+            "[[published]]\nfile = \"p.csv\"\nkeys = {{ iodepth = \"depth\" }}\n\
+             columns = [{{ metric = \"read.clat_mean{unit}\", column = \"{column}\" }}]\n"
+        )
+    };
+    let text = text + &published("", "ns") + &published("_ms", "ms");
+    let csv = "depth,ns,ms\n1,50000,0.2\n2,50000,0.2\n";
+    let files = Files::new(&[("m.toml", MACHINE), ("p.csv", csv)]);
+    let plan = LabPlan::parse("t.toml", &text, &[], &files);
+    let plan = plan.unwrap_or_else(|problems| panic!("{problems:#?}"));
+    let table = lab_table(&plan, &simulated(&plan, 1));
+    let json: serde_json::Value = serde_json::from_str(&table.json()).unwrap();
+    let row = &json["rows"][0];
+    // In the unit of the last table: ours is 0.1 ms, so the errors are +100 % and -50 %.
+    let near = |key: &str, want: f64, most: f64| {
+        let value = row[key]
+            .as_f64()
+            .unwrap_or_else(|| panic!("no {key}: {row}"));
+        assert!((value - want).abs() <= most, "{key}: {value}");
+    };
+    near("read_clat_mean_ms", 0.1, 0.001);
+    near("read_clat_mean_ms_error_percent", 100.0, 5.0);
+    near("read_clat_mean_ms_published_2", 0.2, 0.001);
+    near("read_clat_mean_ms_error_percent_2", -50.0, 5.0);
+    let note = table
+        .notes
+        .iter()
+        .find(|note| note.contains("(published 2)"));
+    assert!(
+        note.is_some_and(|note| note.contains("2 published figures")),
+        "{:?}",
+        table.notes
+    );
+}
+
+#[test]
 fn the_same_machine_is_no_change() {
     let plan = plan(LAB).all_baseline();
     let outcome = simulated(&plan, 2);
