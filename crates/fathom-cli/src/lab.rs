@@ -226,6 +226,14 @@ fn line(plan: &LabPlan, event: &LabEvent<'_>, is_watched: bool) -> Option<String
             disturbance: Some(what),
         } => format!("{}: disturbed: {what}", name(slot)),
         LabEvent::GoesOn { runs } => format!("continues after {runs} runs"),
+        LabEvent::Precondition { name, pass, bytes } => {
+            let (pass, passes) = pass;
+            let whole = match bytes {
+                Some(bytes) => format!("{} MiB", bytes.div_ceil(1 << 20)),
+                None => "whole".into(),
+            };
+            format!("precondition: writes {name}, {whole}, pass {pass} of {passes}")
+        }
         LabEvent::Round { number, cells } if is_watched => {
             let s = if *cells == 1 { "" } else { "s" };
             format!("round {number}: {cells} cell{s}")

@@ -328,3 +328,77 @@ fn settings_and_files_are_compared_without_a_lab_file() {
         nothing.err
     );
 }
+
+/// Returns the example of SNIA's rounds with two mixes, two block sizes and short runs.
+fn short_snia() -> String {
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../examples/lab/snia-iops.toml"
+    );
+    let mut text = std::fs::read_to_string(file).unwrap();
+    for (long, short) in [
+        ("[100, 95, 65, 50, 35, 5, 0]", "[100, 0]"),
+        (
+            "[\"1024k\", \"128k\", \"64k\", \"32k\", \"16k\", \"8k\", \"4k\", \"512\"]",
+            "[\"8k\", \"4k\"]",
+        ),
+        ("runtime = 60", "runtime = \"100ms\""),
+        ("most = 25", "most = 5"),
+        // Other load on the machine of the test must not decide its end.
+        ("range = \"20%\"", "range = \"1000%\""),
+        ("slope = \"10%\"", "slope = \"1000%\""),
+    ] {
+        assert!(text.contains(long), "{long}");
+        text = text.replace(long, short);
+    }
+    text
+}
+
+#[test]
+fn rounds_of_snia_write_a_drive_and_run_until_it_is_steady() {
+    let folder = Folder::new();
+    folder.write("snia.toml", short_snia());
+    // The device goes with the last process that has it open.
+    let script = format!(
+        "{{ truncate --size=16m image && device=$(losetup --find --show image) && \
+         exec 3<$device && losetup --detach $device; }} >&2 || exit 77\n\
+         exec '{}' lab snia.toml DEV=$device",
+        env!("CARGO_BIN_EXE_fathom"),
+    );
+    let mut command = folder.command("sh", "-c");
+    command.arg(script).env("TMPDIR", folder.path());
+    let run = common::Run::of(command);
+    if run.code == Some(77) {
+        return println!("skipped: no loop device: {}", run.err.trim());
+    }
+    if run.err.contains("io_uring") {
+        return println!("skipped: {}", run.err.trim());
+    }
+    let run = run.expect(0);
+    for pass in ["whole, pass 1 of 2", "whole, pass 2 of 2"] {
+        assert!(run.err.contains(pass), "{}", run.err);
+    }
+    let want = "steady after 5 rounds; rounds 1 to 5 count";
+    assert!(run.out.contains(want), "{}", run.out);
+    let image = std::fs::read(folder.path().join("image")).unwrap();
+    let blocks = image.chunks(4096);
+    let written = blocks.filter(|block| block.iter().any(|byte| *byte != 0));
+    assert_eq!(written.count(), 4096, "the whole device was written");
+}
+
+#[test]
+fn rounds_of_snia_are_rehearsed_and_devices_need_leave() {
+    let folder = with("110");
+    folder.write("snia.toml", short_snia());
+    let words = "lab snia.toml DEV=/dev/modelled --rehearse m.toml";
+    let run = folder.fathom(words).expect(0);
+    assert!(run.out.contains("steady after 5 rounds"), "{}", run.out);
+    let plan = folder.fathom("lab snia.toml DEV=/dev/modelled --plan");
+    let want = "/dev/modelled: whole, 2 times, before the first run";
+    assert!(plan.expect(0).out.contains(want));
+    let other = short_snia().replace("\"${DEV}\"]", "\"/dev/other\"]");
+    folder.write("other.toml", other);
+    let run = folder.fathom("lab other.toml DEV=/dev/modelled").expect(2);
+    let want = "`/dev/modelled` would be written, and `writes` does not name it";
+    assert!(run.err.contains(want), "{}", run.err);
+}

@@ -18,6 +18,7 @@ mod machine_lock;
 mod merged;
 mod modelled;
 mod observed;
+mod precondition;
 mod real;
 mod report;
 mod results;

@@ -24,6 +24,7 @@ mod loads;
 mod machine;
 mod metrics;
 mod names;
+mod precondition;
 mod published;
 mod reader;
 mod rehearsal;
@@ -69,14 +70,14 @@ impl LabPlan {
 /// Reads the tables, then tries the runs they describe; `None` if a part is missing.
 fn read(reader: &Reader<'_>, top: &Fields<'_>, text: &str) -> Option<LabPlan> {
     let lab = top.table("lab", false);
-    let head = lab.as_ref().map(|lab| head(reader, lab));
+    let head = lab.as_ref().map(|lab| head(reader, lab, top));
     let subject = subject::read(reader, top);
     let run = run::read(reader, top);
     let services = run::services(reader, top);
     let axes = axes::read(reader, top, subject.as_ref());
     let variants = variants::read(reader, top, subject.as_ref());
     let judge = judge::read(reader, top, &variants, &services);
-    let precondition = loads::precondition(reader, top);
+    let precondition = precondition::read(reader, top);
     let warm_up = loads::warm_up(reader, top, subject.as_ref());
     let cells = axes::cells(reader, top, &axes);
     let mut plan = LabPlan {
@@ -99,12 +100,12 @@ fn read(reader: &Reader<'_>, top: &Fields<'_>, text: &str) -> Option<LabPlan> {
     plan.search = loads::search(reader, top, &plan);
     loads::repeats_of_rounds(reader, top, &mut plan);
     plan.published = published::read(reader, top, &plan);
-    check(reader, top, &plan);
+    check(reader, top, &mut plan);
     Some(plan)
 }
 
 /// Tries the runs as far as they are known.
-fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &LabPlan) {
+fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &mut LabPlan) {
     if plan.cells.is_empty() || reader.is_incomplete() {
         return;
     }
@@ -113,6 +114,7 @@ fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &LabPlan) {
     machine::refuse_real_parts(reader, top, plan);
     machine::check(reader, plan);
     jobs::check(reader, plan);
+    precondition::check(reader, top, plan);
     judge::check(reader, top, plan);
     if reader.is_sound() {
         variants::refuse_equal(reader, plan);
@@ -120,11 +122,11 @@ fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &LabPlan) {
 }
 
 /// Reads `[lab]`.
-fn head(reader: &Reader<'_>, lab: &Fields<'_>) -> Option<LabPlan> {
+fn head(reader: &Reader<'_>, lab: &Fields<'_>, top: &Fields<'_>) -> Option<LabPlan> {
     let name = names::read(reader, lab, "name");
     let seed = lab.whole("seed", 0..=u64::MAX >> 1, Some(1));
     ask::check(reader, lab);
-    let writes = ask::writes(reader, lab);
+    let writes = ask::writes(reader, lab, top.has("precondition"));
     let machine = machine::read(reader, lab);
     lab.finish();
     Some(LabPlan {

@@ -27,7 +27,7 @@ pub(crate) use job_plan::job_plan;
 pub use judging::{
     Judge, JudgedMetric, Published, PublishedColumn, PublishedFigure, Repeats, Stop,
 };
-pub use loads::{Curve, Limit, Precondition, Rounds, Search, SearchCondition};
+pub use loads::{Curve, Limit, Precondition, PreconditionFile, Rounds, Search, SearchCondition};
 pub use peak_arguments::PeakArguments;
 pub(crate) use peak_arguments::{peak_argument, peak_names, peak_value_wanted};
 pub use run_settings::RunSettings;

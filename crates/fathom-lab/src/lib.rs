@@ -59,9 +59,9 @@ pub use lab::{
 pub use lab::{StoredLab, StoredLabError};
 pub use lab_plan::{
     Curve, JobText, Judge, JudgedMetric, LabAxis, LabCell, LabPlan, LabVariant, Limit,
-    MachineSource, PeakArguments, Precondition, Published, PublishedColumn, PublishedFigure, Ready,
-    Repeats, Requirement, Rounds, RunSettings, RunText, Search, SearchCondition, Service, Setting,
-    Stop, Subject, Target,
+    MachineSource, PeakArguments, Precondition, PreconditionFile, Published, PublishedColumn,
+    PublishedFigure, Ready, Repeats, Requirement, Rounds, RunSettings, RunText, Search,
+    SearchCondition, Service, Setting, Stop, Subject, Target,
 };
 pub use log_entries::{LogEntries, log_entries};
 pub use machines::LabMachine;

@@ -75,4 +75,15 @@ pub trait Executor {
     /// each; after a failure, the rest of that repeat is left out, after an interruption
     /// everything.
     fn execute(&mut self, repeats: &[Repeat], watch: &mut dyn FnMut(&Slot, RunStep));
+
+    /// Runs a job that prepares a device. A modelled one keeps nothing from run to run, so there
+    /// is nothing to prepare.
+    ///
+    /// # Errors
+    /// It failed, or the user interrupted it.
+    fn prepare(&mut self, _job: String) -> RunOutcome {
+        Err(RunFailure::Hopeless(
+            "devices cannot be prepared here".into(),
+        ))
+    }
 }

@@ -47,6 +47,31 @@ pub trait Journal {
     /// It cannot be written.
     fn cut(&mut self, cell: usize, repeat: u32) -> Result<(), JournalError>;
 
+    /// Returns the names of the devices and files that were prepared, once and for all.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    fn prepared(&mut self) -> Result<Vec<String>, JournalError> {
+        Ok(Vec::new())
+    }
+
+    /// Keeps that a device or file begins to be prepared.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn prepare(&mut self, _name: &str) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    /// Keeps the end of what [`prepare`](Self::prepare) began: the result of its last pass, or the
+    /// error.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn end_preparation(&mut self, _outcome: Result<&RunDone, &str>) -> Result<(), JournalError> {
+        Ok(())
+    }
+
     /// Keeps the verdicts; with `is_complete`, the lab has ended.
     ///
     /// # Errors

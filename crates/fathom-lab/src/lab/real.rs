@@ -165,6 +165,13 @@ impl<'a> Real<'a> {
 }
 
 impl Executor for Real<'_> {
+    fn prepare(&mut self, job: String) -> RunOutcome {
+        self.measure(&RunText {
+            job: Some(job),
+            ..RunText::default()
+        })
+    }
+
     fn execute(&mut self, repeats: &[Repeat], watch: &mut dyn FnMut(&Slot, RunStep)) {
         for repeat in repeats {
             for slot in &repeat.slots {

@@ -10,6 +10,7 @@ use super::executor::RunFailure;
 use super::executor::{Executor, Repeat, RunDone, RunOutcome, RunStep};
 use super::journal::{Journal, JournalError};
 use super::observed::observed;
+use super::precondition;
 use super::results::LabResults;
 use super::steady::Steadiness;
 use crate::judge::Judgement;
@@ -55,6 +56,15 @@ pub enum LabEvent<'a> {
         /// Cells that get a repeat in it.
         cells: usize,
     },
+    /// A device or file is written before the first run.
+    Precondition {
+        /// Its name.
+        name: &'a str,
+        /// Number of this pass, from 1, and of all passes.
+        pass: (u32, u32),
+        /// Bytes of a regular file; `None` of a device.
+        bytes: Option<u64>,
+    },
     /// A run ended.
     Ended {
         /// The run.
@@ -85,6 +95,8 @@ pub enum LabFailure {
     Metric(MetricNameError),
     /// Its progress cannot be kept.
     Journal(JournalError),
+    /// A device or file cannot be written before the first run.
+    Precondition(String),
 }
 
 /// Runs what is missing of a lab, and judges.
@@ -109,7 +121,7 @@ pub fn run_lab(
         tell,
     };
     lab.read_earlier()?;
-    let is_interrupted = lab.rounds(executor)?;
+    let is_interrupted = lab.precondition(executor)? || lab.rounds(executor)?;
     let judgements = lab.results.judgements();
     lab.journal.judge(&judgements, !is_interrupted)?;
     Ok(LabOutcome {
@@ -158,6 +170,42 @@ impl Lab<'_> {
             runs.push((run.slot, run.done));
         }
         Ok(())
+    }
+
+    /// Writes each device and file of `[precondition]` that no earlier process has written whole.
+    /// Returns whether the user interrupted it.
+    fn precondition(&mut self, executor: &mut dyn Executor) -> Result<bool, LabFailure> {
+        let Some(precondition) = &self.plan.precondition else {
+            return Ok(false);
+        };
+        let prepared = self.journal.prepared()?;
+        // All are checked before the first one is written.
+        let files = precondition::resolve_all(self.plan, &prepared);
+        for file in &files.map_err(LabFailure::Precondition)? {
+            precondition::check_again(self.plan, file).map_err(LabFailure::Precondition)?;
+            self.journal.prepare(&file.name)?;
+            let job = precondition.job(&file.path.to_string_lossy(), file.bytes);
+            let mut last = RunDone::default();
+            for pass in 1..=precondition.times_capacity {
+                (self.tell)(LabEvent::Precondition {
+                    name: &file.name,
+                    pass: (pass, precondition.times_capacity),
+                    bytes: file.bytes,
+                });
+                last = match executor.prepare(job.clone()) {
+                    Ok(done) => done,
+                    // What was begun is done again.
+                    Err(RunFailure::Interrupted) => return Ok(true),
+                    Err(RunFailure::Failed(why) | RunFailure::Hopeless(why)) => {
+                        self.journal.end_preparation(Err(&why))?;
+                        let why = format!("{}: {why}", file.name);
+                        return Err(LabFailure::Precondition(why));
+                    }
+                };
+            }
+            self.journal.end_preparation(Ok(&last))?;
+        }
+        Ok(false)
     }
 
     /// Adds what an earlier process did of a round. Not all rounds at once: a cell stops by the
@@ -374,6 +422,7 @@ impl fmt::Display for LabFailure {
         match self {
             Self::Metric(error) => f.write_str(&error.message),
             Self::Journal(error) => error.fmt(f),
+            Self::Precondition(why) => write!(f, "precondition: {why}"),
         }
     }
 }

@@ -26,6 +26,8 @@ pub struct StoredLab<'a> {
     program: String,
     /// Runs of the latest attempt at each repeat, by cell, repeat and variant.
     runs: BTreeMap<(usize, u32, usize), RunId>,
+    /// Run that prepares a device.
+    preparation: Option<RunId>,
 }
 
 /// Reason why a lab cannot be begun or resumed.
@@ -72,6 +74,7 @@ impl<'a> StoredLab<'a> {
                 lab,
                 program: program.to_owned(),
                 runs: BTreeMap::new(),
+                preparation: None,
             }),
             LabStart::Changed { text: earlier, .. } => {
                 Err(StoredLabError::Changed { earlier, now: text })
@@ -217,6 +220,51 @@ impl Journal for StoredLab<'_> {
         Ok(self.history.cut_runs(&cut)?)
     }
 
+    fn prepared(&mut self) -> Result<Vec<String>, JournalError> {
+        let runs = self.history.runs_of(self.lab)?;
+        let runs = runs.iter().filter(|run| run.planned.role == PRECONDITION);
+        let (done, others): (Vec<&LabRun>, Vec<_>) =
+            runs.partition(|run| run.state == RunState::Done);
+        let open = [RunState::Planned, RunState::Running];
+        let cut = others.iter().filter(|run| open.contains(&run.state));
+        let cut: Vec<RunId> = cut.map(|run| run.id).collect();
+        self.history.cut_runs(&cut)?;
+        let names = done.iter().map(|run| run.planned.variant.clone());
+        Ok(names.collect())
+    }
+
+    fn prepare(&mut self, name: &str) -> Result<(), JournalError> {
+        let planned = PlannedRun {
+            cell: 0,
+            variant: name.into(),
+            repeat: 0,
+            place: 0,
+            role: PRECONDITION.into(),
+            seed: 0,
+        };
+        let ids = self.history.plan_runs(self.lab, &[planned])?;
+        self.preparation = ids.first().copied();
+        match self.preparation {
+            Some(run) => Ok(self.history.begin_run(run, clock::wall_ms())?),
+            None => Ok(()),
+        }
+    }
+
+    fn end_preparation(&mut self, outcome: Result<&RunDone, &str>) -> Result<(), JournalError> {
+        let Some(run) = self.preparation.take() else {
+            return Ok(());
+        };
+        match outcome {
+            Err(why) => Ok(self.history.fail_run(run, why, 0)?),
+            Ok(done) => {
+                let record = done.record.as_ref();
+                let of_record = |record| FinishedRun::of_record(record, &self.program, None);
+                let finished = record.map(of_record).unwrap_or_default();
+                Ok(self.history.finish_run(run, &finished)?)
+            }
+        }
+    }
+
     fn judge(&mut self, judgements: &[Judgement], is_complete: bool) -> Result<(), JournalError> {
         let metrics = observed(self.plan).map_err(|error| JournalError(error.message))?;
         let rows: Vec<VerdictRow> = judgements
@@ -280,6 +328,8 @@ impl From<HistoryError> for JournalError {
 
 /// Role of the runs that are compared.
 const MEASURE: &str = "measure";
+/// Role of the jobs that prepare devices; their variant is the name of the device.
+const PRECONDITION: &str = "precondition";
 
 #[cfg(test)]
 mod tests;

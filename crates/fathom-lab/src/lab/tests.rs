@@ -1,8 +1,10 @@
 //! Labs in virtual time, and with executors that fail as told.
 
+mod precondition;
 mod steady;
+mod warm_up;
 
-use fathom_record::{DirectionRecord, JobRecord, Record};
+use fathom_record::{DirectionRecord, JobRecord, RECORD_VERSION, Record};
 use fathom_stats::Verdict;
 
 use super::*;
@@ -179,6 +181,7 @@ pub(super) fn reads(count: u64) -> RunOutcome {
         ..DirectionRecord::default()
     };
     Ok(RunDone::of_record(Record {
+        version: RECORD_VERSION,
         jobs: vec![job],
         ..Record::default()
     }))

@@ -48,8 +48,9 @@ fn one(reader: &Reader<'_>, name: &str, span: &Range<usize>, sentence: Option<St
     }
 }
 
-/// Reads `writes`: the block devices that may be written.
-pub(super) fn writes(reader: &Reader<'_>, lab: &Fields<'_>) -> Vec<String> {
+/// Reads `writes`: the block devices that may be written, and the files that a precondition may
+/// write although the jobs only read them.
+pub(super) fn writes(reader: &Reader<'_>, lab: &Fields<'_>, has_precondition: bool) -> Vec<String> {
     if !lab.has("writes") {
         return Vec::new();
     }
@@ -58,7 +59,7 @@ pub(super) fn writes(reader: &Reader<'_>, lab: &Fields<'_>) -> Vec<String> {
         let Some(device) = reader.substituted(device, &span) else {
             continue;
         };
-        if !device.starts_with("/dev/") && !device.contains("${") {
+        if !has_precondition && !device.starts_with("/dev/") && !device.contains("${") {
             let why = format!("`{device}` is no block device");
             reader.refuse(
                 &span,

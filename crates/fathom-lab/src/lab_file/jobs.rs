@@ -104,7 +104,8 @@ fn problems(
 ///
 /// Names that lead to a device by a link are found when the lab begins: reading looks at no device.
 fn forbidden(plan: &LabPlan, job: &Job) -> Vec<(Origin, String)> {
-    if !writes(job) || !job.options.moves_data() {
+    let is_written = writes(job) && job.options.moves_data();
+    if !is_written && plan.precondition.is_none() {
         return Vec::new();
     }
     let names = file_names(job, 0).into_iter();
@@ -155,7 +156,12 @@ fn is_in_memory(name: &str) -> bool {
 }
 
 /// Returns the place of a problem of a job file in the files that the user wrote.
-fn origin_of(reader: &Reader<'_>, job: &JobText, file: &JobFile, origin: &Origin) -> Origin {
+pub(super) fn origin_of(
+    reader: &Reader<'_>,
+    job: &JobText,
+    file: &JobFile,
+    origin: &Origin,
+) -> Origin {
     if origin.file != job.file {
         return origin.clone();
     }

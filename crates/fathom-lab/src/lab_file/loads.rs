@@ -1,4 +1,4 @@
-//! `[precondition]`, `[warm_up]`, `[rounds]`, `[curve]` and `[search]`.
+//! `[warm_up]`, `[rounds]`, `[curve]` and `[search]`.
 
 use fathom_core::Nanos;
 use fathom_toml::{Fields, Value};
@@ -6,43 +6,7 @@ use fathom_toml::{Fields, Value};
 use super::judge::share_of;
 use super::metrics;
 use super::reader::Reader;
-use super::settings;
-use crate::lab_plan::{
-    Curve, LabPlan, Precondition, Repeats, Rounds, Search, Setting, Stop, Subject, Target,
-    duration_of,
-};
-
-/// Reads `[precondition]`: options of a job, and `times_capacity`.
-pub(super) fn precondition(reader: &Reader<'_>, top: &Fields<'_>) -> Option<Precondition> {
-    let fields = top.table("precondition", true)?;
-    let times_capacity = fields.count("times_capacity", 1..=100, Some(1));
-    let entries = fields.entries().into_iter();
-    let settings: Vec<Setting> = entries
-        .filter_map(|entry| {
-            settings::setting(
-                reader,
-                &Target::Job,
-                entry.key,
-                &entry.key_span,
-                &entry.value,
-            )
-        })
-        .collect();
-    for setting in &settings {
-        if ["filename", "size", "loops"].contains(&setting.key.as_str()) {
-            let why = format!(
-                "`{}` cannot be set here: each device is written whole",
-                setting.key
-            );
-            let hint = "remove it; `times_capacity` says how often";
-            reader.refuse(&setting.key_span, why, hint);
-        }
-    }
-    Some(Precondition {
-        settings,
-        times_capacity,
-    })
-}
+use crate::lab_plan::{Curve, LabPlan, Repeats, Rounds, Search, Stop, Subject, duration_of};
 
 /// Reads `[warm_up]`.
 pub(super) fn warm_up(

@@ -162,7 +162,7 @@ pub(crate) fn problems(text: &str) -> Vec<String> {
     problems_of(&format!("{SMALL}{text}"), &[])
 }
 
-fn problems_of(text: &str, arguments: &[(String, String)]) -> Vec<String> {
+pub(crate) fn problems_of(text: &str, arguments: &[(String, String)]) -> Vec<String> {
     let files = [
         (
             "f/m.toml",

@@ -11,6 +11,19 @@ pub struct Precondition {
     pub settings: Vec<Setting>,
     /// Number of times that the job writes the whole device.
     pub times_capacity: u32,
+    /// Devices and files of all runs, each once.
+    pub files: Vec<PreconditionFile>,
+}
+
+/// Device or file that is written before the first run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreconditionFile {
+    /// Name, as the jobs have it.
+    pub name: String,
+    /// Size that the jobs give a regular file; `None`: the size that it has.
+    pub bytes: Option<u64>,
+    /// Some job writes it.
+    pub is_written: bool,
 }
 
 /// Steady state by SNIA's rounds.
@@ -92,16 +105,22 @@ fn percent(share: f64) -> f64 {
 }
 
 impl Precondition {
-    /// Returns the job file that prepares this device or file.
+    /// Returns the job file that writes this device or file once, whole. A regular file has a size.
     #[must_use]
-    pub fn job(&self, device: &str) -> String {
-        let job = JobText {
-            file: String::new(),
-            text: format!("[precondition]\nfilename={device}\nsize=100%\n"),
+    pub fn job(&self, file: &str, bytes: Option<u64>) -> String {
+        let settings: Vec<&Setting> = self.settings.iter().collect();
+        job_with(&Self::job_text(file, bytes), &settings, None).text
+    }
+
+    /// Returns the job without its settings.
+    pub(crate) fn job_text(file: &str, bytes: Option<u64>) -> JobText {
+        let size = bytes.map_or_else(|| "100%".to_owned(), |bytes| bytes.to_string());
+        // A colon would separate two names.
+        let file = file.replace(':', "\\:");
+        JobText {
+            file: "the precondition's job".into(),
+            text: format!("[precondition]\nfilename={file}\nsize={size}\n"),
             settings: Vec::new(),
-        };
-        let loops = Setting::of_job("loops", &self.times_capacity.to_string());
-        let settings: Vec<&Setting> = std::iter::once(&loops).chain(&self.settings).collect();
-        job_with(&job, &settings, None).text
+        }
     }
 }

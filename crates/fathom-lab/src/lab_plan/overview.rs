@@ -215,11 +215,11 @@ impl LabPlan {
         }
         if let Some(precondition) = &self.precondition {
             let times = counted(precondition.times_capacity.into(), "time");
-            line(
-                text,
-                "written",
-                &format!("each device whole, {times}, before the first run"),
-            );
+            for file in &precondition.files {
+                let whole = file.bytes.map_or_else(|| "whole".into(), size);
+                let what = format!("{}: {whole}, {times}, before the first run", file.name);
+                line(text, "written", &what);
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use super::{
 };
 
 /// Everything that one run executes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunText {
     /// Job file; `None` for a run of `fathom peak`.
     pub job: Option<String>,

@@ -17,7 +17,6 @@ impl LabPlan {
         let parts = [
             ("[curve]", self.curve.is_some()),
             ("[search]", self.search.is_some()),
-            ("[precondition]", self.precondition.is_some()),
             ("[service.", !self.services.is_empty()),
             ("requires", requires),
         ];

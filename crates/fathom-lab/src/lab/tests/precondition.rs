@@ -1,0 +1,197 @@
+//! Devices and files that are written before the first run.
+
+use std::path::PathBuf;
+
+use super::*;
+use crate::lab_file::tests::problems_of;
+
+/// Folder of one test, removed at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let name = format!("fathom-precondition-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path.canonicalize().unwrap())
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _not_there = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Executor that notes the jobs that prepare, and ends them as told.
+struct Prepares<'a> {
+    jobs: Vec<String>,
+    end: &'a mut dyn FnMut(usize) -> RunOutcome,
+}
+
+impl Executor for Prepares<'_> {
+    fn execute(&mut self, repeats: &[Repeat], watch: &mut dyn FnMut(&Slot, RunStep)) {
+        Told(|_: &Slot| reads(1000)).execute(repeats, watch);
+    }
+
+    fn prepare(&mut self, job: String) -> RunOutcome {
+        self.jobs.push(job);
+        (self.end)(self.jobs.len())
+    }
+}
+
+/// Returns a lab that writes a file, with these lines in `[lab]`.
+fn lab(file: &str, rw: &str, head: &str) -> LabPlan {
+    let text = format!(
+        "[lab]\nname = \"p\"\n{head}\n[precondition]\nrw = \"write\"\nbs = \"64k\"\n\
+         times_capacity = 2\n[job]\nfilename = \"{file}\"\nrw = \"{rw}\"\nsize = \"1m\"\n[judge]\n\
+         show = [\"read.iops\"]\nrepeats = {{ min = 2, max = 2 }}\n"
+    );
+    plan(&text)
+}
+
+fn run(
+    plan: &LabPlan,
+    journal: &mut dyn Journal,
+    end: &mut dyn FnMut(usize) -> RunOutcome,
+) -> (Vec<String>, Result<LabOutcome, LabFailure>) {
+    let mut executor = Prepares {
+        jobs: Vec::new(),
+        end,
+    };
+    let outcome = run_lab(plan, &mut executor, journal, &mut |_| {});
+    (executor.jobs, outcome)
+}
+
+#[test]
+fn a_file_is_written_as_often_as_asked_for_before_the_first_run() {
+    let folder = Folder::new("whole");
+    let plan = lab(&folder.path("data"), "randread", "");
+    let (jobs, outcome) = run(&plan, &mut NoJournal, &mut |_| reads(1));
+    assert_eq!(outcome.unwrap().results.cells[0].repeats, 2);
+    assert_eq!(jobs.len(), 2);
+    let want = format!(
+        "[precondition]\nfilename={}\nsize=1048576\nrw=write\nbs=64k\n",
+        folder.path("data")
+    );
+    assert_eq!(jobs[0], want);
+}
+
+#[test]
+fn a_file_with_data_that_the_jobs_only_read_needs_leave() {
+    let folder = Folder::new("leave");
+    let file = folder.path("data");
+    std::fs::write(&file, "precious").unwrap();
+    let refused = |plan: &LabPlan| {
+        let (jobs, outcome) = run(plan, &mut NoJournal, &mut |_| reads(1));
+        outcome.err().map(|error| (jobs, error.to_string()))
+    };
+    let (jobs, why) = refused(&lab(&file, "randread", "")).unwrap();
+    assert!(jobs.is_empty());
+    assert!(why.contains("the jobs only read it"), "{why}");
+    assert_eq!(refused(&lab(&file, "randwrite", "")), None);
+    let leave = format!("writes = [\"{file}\"]");
+    assert_eq!(refused(&lab(&file, "randread", &leave)), None);
+    // Neither is anything else written: a link to a character device.
+    let link = folder.path("link");
+    std::os::unix::fs::symlink("/dev/null", &link).unwrap();
+    let (jobs, why) = refused(&lab(&link, "randwrite", "")).unwrap();
+    assert!(jobs.is_empty());
+    assert!(why.contains("no block device and no regular file"), "{why}");
+}
+
+#[test]
+fn a_link_that_leads_elsewhere_when_it_is_written_is_refused() {
+    let folder = Folder::new("moved");
+    let (link, other) = (folder.path("a"), folder.path("other"));
+    let second = folder.path("b");
+    for name in ["one", "other", "b"] {
+        std::fs::write(folder.path(name), "data").unwrap();
+    }
+    std::os::unix::fs::symlink(folder.path("b"), &link).unwrap();
+    std::fs::rename(&link, folder.path("z")).unwrap();
+    let plan = lab(&format!("{second}:{}", folder.path("z")), "write", "");
+    let plan = LabPlan {
+        precondition: plan.precondition.clone().map(|mut one| {
+            one.times_capacity = 1;
+            one
+        }),
+        ..plan
+    };
+    // Both names lead to one file, which is written once.
+    let (jobs, outcome) = run(&plan, &mut NoJournal, &mut |_| reads(1));
+    assert_eq!((jobs.len(), outcome.is_ok()), (1, true));
+    std::fs::remove_file(folder.path("z")).unwrap();
+    std::os::unix::fs::symlink(folder.path("one"), folder.path("z")).unwrap();
+    // While the first file is written, the second name moves.
+    let (jobs, outcome) = run(&plan, &mut NoJournal, &mut |_| {
+        std::fs::remove_file(folder.path("z")).unwrap();
+        std::os::unix::fs::symlink(&other, folder.path("z")).unwrap();
+        reads(1)
+    });
+    assert_eq!(jobs.len(), 1);
+    let why = outcome.unwrap_err().to_string();
+    assert!(
+        why.contains("it led to") && why.contains("leads to"),
+        "{why}"
+    );
+}
+
+#[test]
+fn devices_that_are_only_read_need_leave_and_jobs_that_write_nothing_are_refused() {
+    let text = r#"[lab]
+name = "a"
+[precondition]
+rw = "read"
+runtime = 1
+[job]
+filename = "/dev/x"
+rw = "randread"
+"#;
+    let found = problems_of(text, &[]).join("\n");
+    for want in [
+        "4:1: `precondition` writes nothing",
+        "5:1: `runtime` cannot be set here",
+        "7:12: `/dev/x` would be written, and `writes` does not name it",
+    ] {
+        let want = want.split_once(": ").unwrap().1;
+        assert!(found.contains(want), "{want}\n{found}");
+    }
+}
+
+#[cfg(feature = "history")]
+#[test]
+fn a_device_is_prepared_once_unless_it_was_cut() {
+    use crate::{History, StoredLab};
+
+    let folder = Folder::new("kept");
+    let plan = lab(&folder.path("data"), "randread", "");
+    let journal = || {
+        let history = History::open(&folder.0.join("history.db")).unwrap();
+        StoredLab::begin(history, &plan, "fathom test", false).unwrap()
+    };
+    let cut = |pass| match pass {
+        2 => Err(RunFailure::Interrupted),
+        _ => reads(1),
+    };
+    let (jobs, outcome) = run(&plan, &mut journal(), &mut { cut });
+    assert_eq!((jobs.len(), outcome.unwrap().is_interrupted), (2, true));
+    let (jobs, outcome) = run(&plan, &mut journal(), &mut |_| {
+        Err(RunFailure::Failed("no medium".into()))
+    });
+    let why = outcome.unwrap_err().to_string();
+    assert!(jobs.len() == 1 && why.contains("no medium"), "{why}");
+    let (jobs, outcome) = run(&plan, &mut journal(), &mut |_| reads(1));
+    assert_eq!((jobs.len(), outcome.unwrap().is_interrupted), (2, false));
+    // It is there now, with data, and is not written again.
+    std::fs::write(folder.path("data"), "prepared").unwrap();
+    let (jobs, outcome) = run(&plan, &mut journal(), &mut |_| reads(1));
+    assert_eq!(
+        (jobs.len(), outcome.unwrap().results.cells[0].repeats),
+        (0, 2)
+    );
+}
