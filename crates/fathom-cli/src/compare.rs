@@ -123,7 +123,7 @@ fn metric(text: &str) -> Result<(MetricName, Option<f64>), String> {
 }
 
 /// Reads a percentage, with or without its sign, as a ratio.
-fn percent(text: &str) -> Result<f64, String> {
+pub(crate) fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end();
     match number.parse::<f64>() {
         Ok(percent) if percent > 0.0 && percent < 1000.0 => Ok(percent / 100.0),

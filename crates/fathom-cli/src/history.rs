@@ -3,12 +3,16 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use fathom_record::MetricName;
 
 use crate::exit::ProgramEnd;
 
 #[cfg(feature = "history")]
 #[path = "history_commands.rs"]
 mod commands;
+#[cfg(feature = "history")]
+#[path = "history_trend.rs"]
+mod trends;
 
 /// Arguments of `fathom history`.
 #[derive(Args, Clone, Debug)]
@@ -75,6 +79,13 @@ pub(crate) enum HistoryCommand {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Show how a metric developed: its levels, and what changed between them
+    Trend(TrendArguments),
+    /// Tell whether the newest runs changed for the worse: exit code 1 if so
+    ///
+    /// Of each metric and each plan on each machine, a change for the worse among the newest 10 runs
+    /// counts, and the newest 5 runs are held against those before.
+    Check(CheckArguments),
     /// Copy the history into a new file, also while it is in use
     Backup {
         /// File to create
@@ -93,6 +104,47 @@ pub(crate) struct ListArguments {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) select: SelectArguments,
+}
+
+/// Arguments of `fathom history trend`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TrendArguments {
+    /// Metric, such as read.iops or write.clat_p99
+    #[arg(value_parser = metric)]
+    pub(crate) metric: MetricName,
+    #[command(flatten)]
+    pub(crate) series: SeriesArguments,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `fathom history check`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CheckArguments {
+    /// Metric to check; may be repeated [default: bandwidth and the 99th percentile of clat of each
+    /// direction]
+    #[arg(long = "metric", value_name = "METRIC", value_parser = metric)]
+    pub(crate) metrics: Vec<MetricName>,
+    #[command(flatten)]
+    pub(crate) series: SeriesArguments,
+    /// Change that is too small to count
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = crate::compare::percent)]
+    pub(crate) tolerance: f64,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Selection of series of comparable runs.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct SeriesArguments {
+    /// Only runs of this plan, by its number
+    #[arg(long, value_name = "P")]
+    pub(crate) plan: Option<i64>,
+    /// Only runs on this machine, by its number
+    #[arg(long, value_name = "M")]
+    pub(crate) machine: Option<i64>,
 }
 
 /// Selection of runs.
@@ -121,6 +173,14 @@ pub(crate) fn run(_arguments: &HistoryArguments) -> ProgramEnd {
     ProgramEnd::Refused
 }
 
+/// Reads a metric's name.
+fn metric(text: &str) -> Result<MetricName, String> {
+    MetricName::parse(text).map_err(|error| match error.candidates.is_empty() {
+        true => error.message,
+        false => format!("{}; known: {}", error.message, error.candidates.join(", ")),
+    })
+}
+
 /// Reads a label.
 fn tag(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
@@ -133,6 +193,8 @@ const EXAMPLES: &str = "\
 Examples:
   fathom run --history --tag commit=1a2b3c job.fio
   fathom history list --tag commit=1a2b3c
+  fathom history trend read.iops
+  fathom history check --metric read.iops --tolerance 3%
   fathom history sql 'SELECT run, value FROM measure WHERE metric = \"iops\"'
 
 The history is the file FATHOM_HISTORY, else fathom/history.db in XDG_DATA_HOME

@@ -9,7 +9,9 @@ use fathom_lab::{HistoryError, ImportedRun, Prune, RunId, RunSelection};
 use fathom_sys::clock;
 use serde_json::{Map, Value};
 
-use super::{HistoryArguments, HistoryCommand, ListArguments, SelectArguments};
+use super::{
+    CheckArguments, HistoryArguments, HistoryCommand, ListArguments, SelectArguments, trends,
+};
 use crate::exit::ProgramEnd;
 use crate::history_keep::{reader, with_its_hint, writer};
 use crate::history_text;
@@ -20,7 +22,7 @@ use crate::saved_runs;
 pub(super) fn run(arguments: &HistoryArguments) -> ProgramEnd {
     let list = HistoryCommand::List(arguments.list.clone());
     match execute(arguments.command.as_ref().unwrap_or(&list)) {
-        Ok(()) => ProgramEnd::Printed,
+        Ok(end) => end,
         Err(error) => {
             output::print(StandardStream::Error, &format!("fathom: {error:#}\n"));
             ProgramEnd::Refused
@@ -28,8 +30,10 @@ pub(super) fn run(arguments: &HistoryArguments) -> ProgramEnd {
     }
 }
 
-fn execute(command: &HistoryCommand) -> Result<()> {
-    match command {
+fn execute(command: &HistoryCommand) -> Result<ProgramEnd> {
+    let done = match command {
+        HistoryCommand::Check(check) => return checked(check),
+        HistoryCommand::Trend(trend) => print(&trends::trend(trend)?),
         HistoryCommand::List(list) => print(&listed(list)?),
         HistoryCommand::Show { run, json, record } => print(&shown(*run, *json, *record)?),
         HistoryCommand::Sql { query, json } => print(&answered(query, *json)?),
@@ -48,7 +52,17 @@ fn execute(command: &HistoryCommand) -> Result<()> {
             })
         }
         HistoryCommand::Backup { file } => reader()?.backup(file).map_err(with_its_hint),
-    }
+    };
+    done.map(|()| ProgramEnd::Printed)
+}
+
+fn checked(check: &CheckArguments) -> Result<ProgramEnd> {
+    let (text, is_worse) = trends::check(check)?;
+    print(&text)?;
+    Ok(match is_worse {
+        true => ProgramEnd::Judged,
+        false => ProgramEnd::Printed,
+    })
 }
 
 fn print(text: &str) -> Result<()> {

@@ -1,5 +1,7 @@
 //! Figures for people, and the table in which they stand.
 
+use fathom_stats::RatioInterval;
+
 /// Formats a value with its unit: `52.4 MiB/s`, `1.21 ms`, `12500 1/s`.
 #[must_use]
 pub fn figure(value: f64, unit: &str) -> String {
@@ -25,6 +27,17 @@ pub fn change(ratio: f64) -> String {
         0.1..10.0 => format!("{:+.1} %", (ratio - 1.0) * 100.0),
         _ => format!("×{}", digits(ratio)),
     }
+}
+
+/// Formats a ratio and its interval as a change: `+3.1 % [+2.0, +4.2]`.
+pub(crate) fn interval(ratio: &RatioInterval) -> String {
+    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+    format!(
+        "{:+.1} % [{:+.1}, {:+.1}]",
+        percent(ratio.middle),
+        percent(ratio.low),
+        percent(ratio.high)
+    )
 }
 
 /// Aligns rows in columns: text to the left, and to the right the columns whose heading begins with

@@ -31,6 +31,7 @@ mod store;
 mod subject;
 mod table;
 mod throttle;
+mod trend;
 mod uring_irq;
 mod work_folder;
 
@@ -71,7 +72,9 @@ pub use plot::{Axis, Panel, Plot, Point, Scale, Series, Shape};
 #[cfg(feature = "history")]
 pub use store::{
     BUSY_TIMEOUT, History, HistoryError, HistoryProblem, LabId, LabRow, LabRun, LabStart,
-    PlannedRun, Prune, RunId, RunRow, RunSelection, RunState, SqlAnswer, VerdictRow, default_path,
+    PlannedRun, Prune, RunId, RunRow, RunSelection, RunSeries, RunState, SeriesKey, SeriesPoint,
+    SeriesSelection, SqlAnswer, VerdictRow, default_path,
 };
 pub use table::{Cell, Column, Experiment, Table, TableHead};
+pub use trend::{NEWEST, NewestRuns, RECENT, Trend, TrendChange, TrendCheck, changed_facts};
 pub use uring_irq::{UringIrq, uring_irq};

@@ -21,6 +21,7 @@ mod place;
 mod query;
 mod runs;
 mod schema;
+mod series;
 mod sql;
 mod upkeep;
 
@@ -36,6 +37,7 @@ pub use error::{HistoryError, HistoryProblem};
 pub use labs::{LabId, LabRow, LabRun, LabStart, PlannedRun, RunId, RunState, VerdictRow};
 pub use place::default_path;
 pub use query::{RunRow, RunSelection};
+pub use series::{RunSeries, SeriesKey, SeriesPoint, SeriesSelection};
 pub use sql::SqlAnswer;
 pub use upkeep::Prune;
 

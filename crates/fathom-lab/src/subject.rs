@@ -1,6 +1,7 @@
 //! Division of a run's circumstances: plan and machine, which make runs comparable, and the
 //! subject, which may change between comparable runs.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 
@@ -84,6 +85,42 @@ pub(crate) fn subject_json(record: &Record, program: &str) -> String {
         subject["firmware"] = by_device(machine, &firmware);
     }
     subject.to_string()
+}
+
+/// Returns the entries of a JSON object, nested ones with their path. Empty ones are left out.
+pub(crate) fn facts(json: &str) -> BTreeMap<String, String> {
+    let mut facts = BTreeMap::new();
+    if let Ok(value) = serde_json::from_str::<Value>(json) {
+        flatten("", &value, &mut facts);
+    }
+    facts
+}
+
+fn flatten(path: &str, value: &Value, facts: &mut BTreeMap<String, String>) {
+    let below = |key: &str| match path {
+        "" => key.to_owned(),
+        path => format!("{path}.{key}"),
+    };
+    match value {
+        Value::Object(entries) => {
+            for (key, value) in entries {
+                flatten(&below(key), value, facts);
+            }
+        }
+        Value::Array(values) => {
+            for (at, value) in values.iter().enumerate() {
+                flatten(&below(&at.to_string()), value, facts);
+            }
+        }
+        Value::Null => {}
+        Value::String(text) if text.is_empty() => {}
+        Value::String(text) => {
+            facts.insert(path.to_owned(), text.clone());
+        }
+        other => {
+            facts.insert(path.to_owned(), other.to_string());
+        }
+    }
 }
 
 fn storage(one: &StorageRecord) -> Value {

@@ -2,6 +2,7 @@
 //! repeated runs.
 #![forbid(unsafe_code)]
 
+mod change_points;
 mod comparisons;
 mod design;
 mod histogram;
@@ -27,6 +28,7 @@ mod windows;
 mod within_run;
 
 // Public items, listed once.
+pub use change_points::{ChangePoint, change_points};
 pub use comparisons::{SIGNIFICANT, holm, repeats_to_prove};
 pub use design::{smallest_effect, unstable};
 pub use histogram::Histogram;

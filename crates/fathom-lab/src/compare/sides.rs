@@ -1,12 +1,11 @@
 //! Sides of a comparison, and the circumstances in which they differ.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use serde_json::Value;
+use std::collections::BTreeSet;
 
 use crate::figure::{printable, shortened};
 use crate::finished::FinishedRun;
 use crate::import::ImportedRun;
+use crate::subject;
 
 /// Runs of one side.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -74,41 +73,10 @@ fn all(side: &CompareSide, of: FactsOf) -> BTreeSet<String> {
 
 /// Returns the entries of a JSON object, nested ones with their path.
 fn facts(json: &str) -> Vec<String> {
-    let mut facts = BTreeMap::new();
-    if let Ok(value) = serde_json::from_str::<Value>(json) {
-        flatten("", &value, &mut facts);
-    }
-    facts
+    subject::facts(json)
         .into_iter()
         .map(|(key, value)| format!("{key} {value}"))
         .collect()
-}
-
-fn flatten(path: &str, value: &Value, facts: &mut BTreeMap<String, String>) {
-    let below = |key: &str| match path {
-        "" => key.to_owned(),
-        path => format!("{path}.{key}"),
-    };
-    match value {
-        Value::Object(entries) => {
-            for (key, value) in entries {
-                flatten(&below(key), value, facts);
-            }
-        }
-        Value::Array(values) => {
-            for (at, value) in values.iter().enumerate() {
-                flatten(&below(&at.to_string()), value, facts);
-            }
-        }
-        Value::Null => {}
-        Value::String(text) if text.is_empty() => {}
-        Value::String(text) => {
-            facts.insert(path.to_owned(), text.clone());
-        }
-        other => {
-            facts.insert(path.to_owned(), other.to_string());
-        }
-    }
 }
 
 /// Lists the facts of a run's circumstance.

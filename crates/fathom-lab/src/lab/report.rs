@@ -9,6 +9,7 @@ use fathom_stats::median;
 
 use super::observed::Observed;
 use super::rounds::LabOutcome;
+use crate::figure::interval;
 use crate::judge::Judgement;
 use crate::lab_plan::{LabPlan, Published};
 use crate::published::error_percent;
@@ -246,15 +247,9 @@ fn published_figure(
 /// Formats a comparison: `+3.1 % [+2.0, +4.2] better`.
 fn change(judgement: &Judgement) -> String {
     let word = judgement.verdict.word();
-    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
     match &judgement.ratio {
         None => word.into(),
-        Some(ratio) => format!(
-            "{:+.1} % [{:+.1}, {:+.1}] {word}",
-            percent(ratio.middle),
-            percent(ratio.low),
-            percent(ratio.high)
-        ),
+        Some(ratio) => format!("{} {word}", interval(ratio)),
     }
 }
 
