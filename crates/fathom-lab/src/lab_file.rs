@@ -22,6 +22,7 @@ mod jobs;
 mod judge;
 mod loads;
 mod machine;
+mod measured;
 mod metrics;
 mod names;
 mod precondition;
@@ -31,6 +32,7 @@ mod rehearsal;
 mod run;
 mod settings;
 mod subject;
+mod trials;
 mod variants;
 
 use fathom_job::Environment;
@@ -113,7 +115,7 @@ fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &mut LabPlan) {
     run::check_settings(reader, plan);
     machine::refuse_real_parts(reader, top, plan);
     machine::check(reader, plan);
-    jobs::check(reader, plan);
+    jobs::check(reader, top, plan);
     precondition::check(reader, top, plan);
     judge::check(reader, top, plan);
     if reader.is_sound() {

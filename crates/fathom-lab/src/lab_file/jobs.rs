@@ -2,102 +2,107 @@
 
 use std::collections::BTreeSet;
 
-use fathom_job::{Diagnostic, Job, Origin, Severity, file_names};
-use fathom_toml::{TomlProblem, TomlProblemKind};
+use fathom_job::{Diagnostic, Job, Origin, Plan, Severity, file_names};
+use fathom_toml::{Fields, TomlProblem, TomlProblemKind};
 
+use super::measured::MeasuredCheck;
 use super::reader::Reader;
+use super::trials::{Trial, Trials, each_value};
 use crate::lab_plan::{
-    JobFile, JobText, LabCell, LabPlan, LineOrigin, Setting, Subject, Target, job_plan, job_with,
-    writes,
+    JobFile, JobText, LabPlan, LineOrigin, Setting, Subject, Target, job_plan, job_with, writes,
 };
 
-/// Notes everything that the job language refuses, at its place in the lab file.
-///
-/// Each value of each axis is tried once, and each variant, on the first cell: trying all cells
-/// would take minutes where there are many, and options that only clash in one are refused by its
-/// run.
-pub(super) fn check(reader: &Reader<'_>, plan: &LabPlan) {
-    let Subject::Job(job) = &plan.subject else {
-        return check_peak(reader, plan);
-    };
-    let mut told = BTreeSet::new();
-    let trials = trials(plan).into_iter().map(|settings| (job, settings));
-    let of_variants = plan.variants.iter().filter_map(|variant| {
-        let settings = plan.cells[0].settings().chain(&variant.settings);
-        Some((variant.job.as_ref()?, settings.collect()))
-    });
-    for (job, settings) in trials.chain(of_variants) {
-        for problem in problems(reader, plan, job, &settings) {
+/// Notes everything that the job language refuses, and metrics that no run can have, at their places
+/// in the lab file.
+pub(super) fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &LabPlan) {
+    if let Subject::Peak(of_lab) = &plan.subject {
+        return check_peak(reader, plan, of_lab);
+    }
+    let (mut told, mut count) = (BTreeSet::new(), 0);
+    let mut measured = MeasuredCheck::new(top);
+    let trials = Trials::of(plan);
+    for trial in &trials.runs {
+        let Some(job) = trial.job(plan) else {
+            return;
+        };
+        let problems = match jobs_of(reader, job, *trial) {
+            Ok(jobs) => {
+                measured.see(*trial, &jobs);
+                forbidden_devices(reader, plan, job, *trial, &jobs)
+            }
+            Err(problems) => problems,
+        };
+        for problem in problems {
             let place = (problem.origin.file.clone(), problem.origin.line);
             if told.insert((place, problem.message.clone())) {
                 reader.source.push(problem);
+                count += 1;
             }
         }
+        // Combinations of values may go wrong in as many ways as there are.
+        if count >= PROBLEMS_MAX {
+            return;
+        }
+    }
+    if count == 0 {
+        measured.refuse(reader, trials.are_all);
     }
 }
 
-/// Returns the settings of cells and variants such that each value is in one of them.
-pub(super) fn trials(plan: &LabPlan) -> Vec<Vec<&Setting>> {
-    let first = &plan.variants[0];
-    let of_cells = cells_to_try(plan).into_iter().map(|cell| (cell, first));
-    let of_variants = plan.variants[1..]
-        .iter()
-        .map(|variant| (&plan.cells[0], variant));
-    let both = of_cells.chain(of_variants);
-    both.map(|(cell, variant)| cell.settings().chain(&variant.settings).collect())
-        .collect()
+/// Returns the jobs of one run, or the errors of its job file.
+fn jobs_of(reader: &Reader<'_>, job: &JobText, trial: Trial<'_>) -> Result<Plan, Vec<TomlProblem>> {
+    let file = file_of(job, trial);
+    let read = job_plan(reader.environment, &job.file, &file.text);
+    read.map_err(|diagnostics| {
+        let errors = diagnostics.iter();
+        let errors = errors.filter(|one| one.severity == Severity::Error);
+        let told = |error: &Diagnostic| TomlProblem {
+            kind: TomlProblemKind::BadValue,
+            origin: origin_of(reader, job, &file, &error.origin),
+            message: error.message.clone(),
+            hint: error.hint.clone().unwrap_or_default(),
+        };
+        errors.map(told).collect()
+    })
 }
 
-/// Returns cells such that each value of each axis is in one of them.
-pub(super) fn cells_to_try(plan: &LabPlan) -> Vec<&LabCell> {
-    let mut numbers = BTreeSet::from([0]);
-    let mut stride = plan.cells.len();
-    for axis in &plan.axes {
-        stride /= axis.values.len().max(1);
-        numbers.extend((0..axis.values.len()).map(|value| value * stride));
-    }
-    let cells = numbers.into_iter();
-    cells.map(|number| &plan.cells[number]).collect()
-}
-
-/// Returns the errors of the job file of one run.
-fn problems(
+/// Returns the devices of one run that it may not write.
+fn forbidden_devices(
     reader: &Reader<'_>,
     plan: &LabPlan,
     job: &JobText,
-    settings: &[&Setting],
+    trial: Trial<'_>,
+    jobs: &Plan,
 ) -> Vec<TomlProblem> {
-    let settings = settings.iter().copied();
-    let of_job = settings.filter(|setting| setting.target == Target::Job);
-    let settings: Vec<&Setting> = job.settings.iter().chain(of_job).collect();
-    let file = job_with(job, &settings, None);
-    let problem = |origin: &Origin, message: String, hint: String| TomlProblem {
-        kind: TomlProblemKind::BadValue,
-        origin: origin_of(reader, job, &file, origin),
-        message,
-        hint,
-    };
-    let is_error = |one: &&Diagnostic| one.severity == Severity::Error;
-    match job_plan(reader.environment, &job.file, &file.text) {
-        Err(diagnostics) => {
-            let errors = diagnostics.iter().filter(is_error);
-            let told = |error: &Diagnostic| {
-                let hint = error.hint.clone().unwrap_or_default();
-                problem(&error.origin, error.message.clone(), hint)
-            };
-            errors.map(told).collect()
-        }
-        // A modelled machine has no data to lose.
-        Ok(_) if plan.machine.is_some() => Vec::new(),
-        Ok(jobs) => {
-            let forbidden = jobs.jobs.iter().flat_map(|job| forbidden(plan, job));
-            let told = |(origin, device): (Origin, String)| {
-                let [why, hint] = no_leave(&device);
-                problem(&origin, why, hint)
-            };
-            forbidden.map(told).collect()
-        }
+    // A modelled machine has no data to lose.
+    if plan.machine.is_some() {
+        return Vec::new();
     }
+    let forbidden: Vec<_> = (jobs.jobs.iter())
+        .flat_map(|job| forbidden(plan, job))
+        .collect();
+    if forbidden.is_empty() {
+        return Vec::new();
+    }
+    let file = file_of(job, trial);
+    let told = |(origin, device): (Origin, String)| {
+        let [message, hint] = no_leave(&device);
+        TomlProblem {
+            kind: TomlProblemKind::BadValue,
+            origin: origin_of(reader, job, &file, &origin),
+            message,
+            hint,
+        }
+    };
+    forbidden.into_iter().map(told).collect()
+}
+
+/// Returns the job file of one run.
+fn file_of(job: &JobText, trial: Trial<'_>) -> JobFile {
+    let of_job = trial.settings();
+    let of_job = of_job.filter(|setting| setting.target == Target::Job);
+    let settings: Vec<&Setting> = job.settings.iter().chain(of_job).collect();
+    job_with(job, &settings, None)
 }
 
 /// Returns the devices that a job writes without leave, each with its place.
@@ -129,19 +134,16 @@ fn no_leave(device: &str) -> [String; 2] {
 }
 
 /// Notes devices that runs of `fathom peak` would write without leave.
-fn check_peak(reader: &Reader<'_>, plan: &LabPlan) {
+fn check_peak(reader: &Reader<'_>, plan: &LabPlan, of_lab: &[Setting]) {
     let mut told = BTreeSet::new();
-    for settings in trials(plan) {
+    for trial in each_value(plan) {
+        let settings: Vec<&Setting> = trial.settings().collect();
         let peak = plan.run_with(None, &settings, 0).peak.unwrap_or_default();
         let target = peak.value("target").filter(|_| peak.writes());
         let Some(device) = target.filter(|target| needs_leave(plan, target)) else {
             continue;
         };
         if told.insert(device.to_owned()) {
-            let of_lab = match &plan.subject {
-                Subject::Peak(settings) => settings.as_slice(),
-                Subject::Job(_) => &[],
-            };
             let mut all = of_lab.iter().chain(settings);
             let write = all.find(|one| one.target == Target::Peak && one.key == "write");
             let [why, hint] = no_leave(device);
@@ -178,3 +180,6 @@ pub(super) fn origin_of(
         }
     }
 }
+
+/// Problems after which no further run is tried.
+const PROBLEMS_MAX: usize = 20;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use fathom_toml::Fields;
 use fathom_virtual::{MachineChange, MachineModel};
 
-use super::jobs::trials;
 use super::reader::Reader;
+use super::trials::each_value;
 use crate::lab_plan::{LabPlan, MachineSource, Setting, Target};
 
 /// Reads the machine file that `[lab]` names.
@@ -20,10 +20,8 @@ pub(super) fn read(reader: &Reader<'_>, lab: &Fields<'_>) -> Option<MachineSourc
 /// Notes everything that the machine file refuses, at its place in the lab file.
 pub(super) fn check(reader: &Reader<'_>, plan: &LabPlan) {
     let mut told = BTreeSet::new();
-    for settings in trials(plan) {
-        let of_machine = settings
-            .into_iter()
-            .filter(|one| one.target == Target::Machine);
+    for trial in each_value(plan) {
+        let of_machine = trial.settings().filter(|one| one.target == Target::Machine);
         let settings: Vec<&Setting> = of_machine.collect();
         let Some(machine) = &plan.machine else {
             if let Some(setting) = settings.first()

@@ -6,8 +6,8 @@ use std::ops::Range;
 use fathom_job::closest;
 use fathom_toml::{Entry, Value};
 
-use super::jobs::cells_to_try;
 use super::reader::Reader;
+use super::trials::cells_to_try;
 use crate::lab_plan::{
     LabPlan, RunSettings, Setting, Subject, Target, peak_argument, peak_names, peak_value_wanted,
 };

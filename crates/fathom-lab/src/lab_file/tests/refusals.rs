@@ -345,3 +345,39 @@ fn what_cannot_be_run_yet_is_named() {
         (7, "`curve` cannot be run yet")
     );
 }
+
+#[test]
+fn metrics_that_no_run_has_are_refused() {
+    check(
+        "[judge]\nmetrics = { \"write.bw\" = \"2%\", \"jop/read.bw\" = \"2%\" }\nshow = [\"trim.iops\"]\n",
+        &[
+            "f/lab.toml:8:13: `write.bw`: the jobs write nothing | name another direction, or \
+             change `rw`",
+            "f/lab.toml:8:32: `jop/read.bw`: there is no job `jop` | did you mean \
+             `job/read.bw`?",
+            "f/lab.toml:9:9: `trim.iops`: the jobs trim nothing | name another direction, or \
+             change `rw`",
+        ],
+    );
+    // A cell that writes nothing cannot be judged by its writes, but the others may be shown.
+    let judged = "[axes]\nrw = [\"randread\", \"randrw\"]\nrwmixread = [100, 50]\n[judge]\n";
+    check(
+        &format!("{judged}metrics = {{ \"write.bw\" = \"2%\" }}\n"),
+        &[
+            "f/lab.toml:11:13: `write.bw`: the jobs write nothing in `rw=randread, rwmixread=100` \
+             | judge what every run has, as `all.iops`, and move the rest to `show`",
+        ],
+    );
+    check(&format!("{judged}show = [\"write.bw\"]\n"), &[]);
+    // Verification reads.
+    let verified = "verify = \"crc32c\"\n[axes]\nrw = [\"write\"]\n[judge]\nshow = [\"read.bw\"]\n";
+    check(verified, &[]);
+}
+
+#[test]
+fn combinations_of_values_are_tried() {
+    // Either value is good beside the first one of the other axis.
+    let found = problems("[axes]\nverify = [\"0\", \"crc32c\"]\nbs = [\"4k\", \"24\"]\n");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("leaves no payload"), "{found:?}");
+}
