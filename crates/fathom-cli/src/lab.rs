@@ -182,6 +182,12 @@ impl Lab {
 
     /// Counts the false alarms of experiments without a difference.
     fn false_alarms(&self, plan: &LabPlan, count: u32) -> Result<ProgramEnd> {
+        if plan.search.is_some() {
+            bail!(
+                "{}: --a-a: a search judges nothing, so it cannot raise a false alarm",
+                plan.file
+            );
+        }
         if plan.comparisons() == 0 {
             bail!("{}: --a-a: the experiment compares nothing", plan.file);
         }

@@ -402,3 +402,40 @@ fn rounds_of_snia_are_rehearsed_and_devices_need_leave() {
     let want = "`/dev/modelled` would be written, and `writes` does not name it";
     assert!(run.err.contains(want), "{}", run.err);
 }
+
+const SEARCH: &str = r#"
+[lab]
+name = "search"
+machine = "m.toml"
+[job]
+rw = "randread"
+bs = "4k"
+filename = "/dev/modelled"
+ioengine = "libaio"
+iodepth = 1
+runtime = 3
+time_based = true
+[search]
+keep = ["read.resp_p90 <= 1ms", "read.iops >= 99% of asked"]
+precision = "10%"
+probe_most = "3s"
+"#;
+
+#[test]
+fn a_search_is_kept_and_prints_the_same_again() {
+    let folder = with("110");
+    folder.write("search.toml", SEARCH);
+    let first = lab(&folder, "lab search.toml --json").expect(0);
+    let json = first.json();
+    let row = &json["rows"][0];
+    let bounds = ["highest_passed_iops", "lowest_failed_iops"];
+    let [passed, failed] = bounds.map(|key| row[key].as_u64().unwrap());
+    // Ops of 100 µs, one at a time: 10,000 IOPS.
+    assert!((7_000..10_500).contains(&passed), "{row}");
+    assert!(failed > passed && failed <= passed + passed / 10, "{row}");
+    let again = lab(&folder, "lab search.toml --json").expect(0);
+    assert!(again.err.contains("continues after"), "{}", again.err);
+    assert_eq!(again.out, first.out);
+    let refused = folder.fathom("lab search.toml --a-a 5").expect(2);
+    assert!(refused.err.contains("judges nothing"), "{}", refused.err);
+}

@@ -48,7 +48,7 @@ impl FinishedRun {
 /// Returns the record to keep. A timeline of many small windows takes most of its space; its
 /// windows merge until all have no more than [`BINS_MAX`] bins together. Sums and histograms of the
 /// run stay exact, and its metrics and their intervals were computed before.
-fn kept(record: &Record) -> Cow<'_, Record> {
+pub(crate) fn kept(record: &Record) -> Cow<'_, Record> {
     let bins = |record: &Record| -> usize {
         let timelines = record.timelines.iter();
         let windows = timelines.flat_map(|timeline| &timeline.windows.windows);

@@ -23,6 +23,7 @@ mod real;
 mod report;
 mod results;
 mod rounds;
+mod search;
 mod steady;
 #[cfg(feature = "history")]
 mod stored;
@@ -40,6 +41,7 @@ pub use real::Real;
 pub use report::lab_table;
 pub use results::{CellState, Disturbance, LabResults};
 pub use rounds::{LabEvent, LabFailure, LabOutcome, run_lab};
+pub use search::{Decision, Estimate, Probe, Searching};
 pub use steady::{Steadiness, SteadySide};
 #[cfg(feature = "history")]
 pub use stored::{StoredLab, StoredLabError};

@@ -25,6 +25,7 @@ mod machine;
 mod measured;
 mod metrics;
 mod names;
+mod open_loop;
 mod precondition;
 mod published;
 mod reader;
@@ -99,10 +100,12 @@ fn read(reader: &Reader<'_>, top: &Fields<'_>, text: &str) -> Option<LabPlan> {
     };
     plan.rounds = loads::rounds(reader, top, &plan);
     plan.curve = loads::curve(reader, top, &plan);
+    open_loop::add_axis(reader, top, &mut plan);
     plan.search = loads::search(reader, top, &plan);
     loads::repeats_of_rounds(reader, top, &mut plan);
     plan.published = published::read(reader, top, &plan);
     check(reader, top, &mut plan);
+    open_loop::find_jobs(reader, top, &mut plan);
     Some(plan)
 }
 

@@ -10,6 +10,7 @@ mod cost;
 mod job_plan;
 mod judging;
 mod loads;
+mod open_loop;
 mod overview;
 mod peak_arguments;
 mod run_settings;
@@ -28,6 +29,7 @@ pub use judging::{
     Judge, JudgedMetric, Published, PublishedColumn, PublishedFigure, Repeats, Stop,
 };
 pub use loads::{Curve, Limit, Precondition, PreconditionFile, Rounds, Search, SearchCondition};
+pub use open_loop::{CurveLoad, Load, OpenLoop};
 pub use peak_arguments::PeakArguments;
 pub(crate) use peak_arguments::{peak_argument, peak_names, peak_value_wanted};
 pub use run_settings::RunSettings;
@@ -80,6 +82,9 @@ pub struct LabPlan {
     pub curve: Option<Curve>,
     /// Search for the highest load that keeps a condition.
     pub search: Option<Search>,
+    /// Jobs of each cell of the axes in the file, and variant, as they share loads; empty if loads
+    /// are not varied.
+    pub open_loops: Vec<OpenLoop>,
     /// Block devices that may be written; any other is refused. Empty for none.
     pub writes: Vec<String>,
 }

@@ -52,17 +52,18 @@ pub use import::{ImportError, ImportedRun, import};
 pub use io_pacing::{Condition, Devices, IoPacing, Pacing, PacingTest, Period, Slow, io_pacing};
 pub use judge::{JudgeRule, Judgement, Values, is_narrow, judge};
 pub use lab::{
-    CellState, Disturbance, EarlierRun, Executor, FalseAlarms, Journal, JournalError, LabEvent,
-    LabFailure, LabOutcome, LabResults, MachineLock, Modelled, NoJournal, Observed, Real, Repeat,
-    RunDone, RunFailure, RunOutcome, RunStep, Steadiness, SteadySide, lab_table, observed, run_lab,
+    CellState, Decision, Disturbance, EarlierRun, Estimate, Executor, FalseAlarms, Journal,
+    JournalError, LabEvent, LabFailure, LabOutcome, LabResults, MachineLock, Modelled, NoJournal,
+    Observed, Probe, Real, Repeat, RunDone, RunFailure, RunOutcome, RunStep, Searching, Steadiness,
+    SteadySide, lab_table, observed, run_lab,
 };
 #[cfg(feature = "history")]
 pub use lab::{StoredLab, StoredLabError};
 pub use lab_plan::{
-    Curve, JobText, Judge, JudgedMetric, LabAxis, LabCell, LabPlan, LabVariant, Limit,
-    MachineSource, PeakArguments, Precondition, PreconditionFile, Published, PublishedColumn,
-    PublishedFigure, Ready, Repeats, Requirement, Rounds, RunSettings, RunText, Search,
-    SearchCondition, Service, Setting, Stop, Subject, Target,
+    Curve, CurveLoad, JobText, Judge, JudgedMetric, LabAxis, LabCell, LabPlan, LabVariant, Limit,
+    Load, MachineSource, OpenLoop, PeakArguments, Precondition, PreconditionFile, Published,
+    PublishedColumn, PublishedFigure, Ready, Repeats, Requirement, Rounds, RunSettings, RunText,
+    Search, SearchCondition, Service, Setting, Stop, Subject, Target,
 };
 pub use log_entries::{LogEntries, log_entries};
 pub use machines::LabMachine;

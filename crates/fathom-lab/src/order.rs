@@ -9,6 +9,7 @@
 use fathom_core::{Xoshiro256, stream_seed};
 
 use crate::LabPlan;
+use crate::lab_plan::Load;
 
 /// Run of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct Slot {
     pub place: usize,
     /// Seed of the offsets: variants of a repeat share it, unless each is the baseline.
     pub seed: u64,
+    /// Load that is asked for; `None` for that of the job.
+    pub load: Option<Load>,
 }
 
 /// Returns the runs of a round: one repeat of each cell, the cells in drawn order, each with its
@@ -43,6 +46,7 @@ pub fn order(plan: &LabPlan, round: u32) -> Vec<Slot> {
                 variant,
                 place: slots.len(),
                 seed: seed_of(plan, cell, round, variant),
+                load: None,
             });
         }
     }
@@ -50,7 +54,7 @@ pub fn order(plan: &LabPlan, round: u32) -> Vec<Slot> {
 }
 
 /// Returns the seed of a run's offsets.
-fn seed_of(plan: &LabPlan, cell: usize, round: u32, variant: usize) -> u64 {
+pub(crate) fn seed_of(plan: &LabPlan, cell: usize, round: u32, variant: usize) -> u64 {
     let of_round = stream_seed(plan.seed ^ OFFSETS, round.into());
     let of_repeat = stream_seed(of_round, cell as u64);
     match plan.a_a {

@@ -87,6 +87,25 @@ impl Windows {
         }
     }
 
+    /// Puts the whole windows of another timeline behind those of this one, as if it had gone on
+    /// there. Both get the larger width; windows that were not measured to their end are left out.
+    pub fn append(&mut self, other: &Self) {
+        let mut other = other.clone();
+        while self.width_ns < other.width_ns {
+            self.widen();
+        }
+        while other.width_ns < self.width_ns {
+            other.widen();
+        }
+        for one in [&mut *self, &mut other] {
+            let whole = one.whole().min(APPENDED_MAX);
+            one.windows.resize(whole, Window::default());
+            one.end_ns = (whole as u64).saturating_mul(one.width_ns);
+        }
+        self.windows.append(&mut other.windows);
+        self.end_ns = self.end_ns.saturating_add(other.end_ns);
+    }
+
     /// Doubles the width: neighbours merge, and all sums stay exact.
     pub fn widen(&mut self) {
         // A timeline without windows has any width.
@@ -146,6 +165,13 @@ impl Window {
         }
         below
     }
+    /// Returns the sum of the latencies, ns: that of their buckets' midpoints.
+    pub(crate) fn latency_sum(&self) -> f64 {
+        let bins = self.bins.iter();
+        let real = bins.filter(|(index, _)| *index < Histogram::BUCKETS);
+        real.map(|&(index, count)| Histogram::midpoint(index) as f64 * count as f64)
+            .sum()
+    }
 }
 
 /// Merges two ascending lists of buckets.
@@ -172,3 +198,38 @@ fn merged(one: &[(usize, u64)], other: &[(usize, u64)]) -> Vec<(usize, u64)> {
 
 /// Windows beyond which merged timelines widen: a group may have started long after another.
 const MERGED_MAX: u64 = 240;
+
+/// Most windows of appended timelines: a stored record may claim any time.
+const APPENDED_MAX: usize = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a timeline of whole windows with so many ops each, and a part of one more.
+    fn timeline(width_ns: u64, ops: &[u64]) -> Windows {
+        let window = |&ios: &u64| Window {
+            ios,
+            ..Window::default()
+        };
+        Windows {
+            width_ns,
+            end_ns: width_ns * ops.len() as u64 - 1,
+            windows: ops.iter().map(window).collect(),
+        }
+    }
+
+    #[test]
+    fn timelines_go_on_in_whole_windows_of_the_larger_width() {
+        let mut all = timeline(100, &[1, 2, 3, 4, 5, 6]);
+        all.append(&timeline(200, &[10, 20, 30]));
+        let ops = |all: &Windows| all.windows.iter().map(|one| one.ios).collect::<Vec<_>>();
+        assert_eq!(ops(&all), [3, 7, 10, 20]);
+        assert_eq!((all.width_ns, all.end_ns, all.whole()), (200, 800, 4));
+        // A window in which nothing completed counts, too.
+        let mut silent = timeline(100, &[1, 1]);
+        silent.end_ns = 400;
+        all.append(&silent);
+        assert_eq!(ops(&all), [3, 7, 10, 20, 2, 0]);
+    }
+}

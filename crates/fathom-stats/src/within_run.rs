@@ -146,21 +146,62 @@ impl<'a> WithinRun<'a> {
     /// # Errors
     /// The run is too short, or no latency was recorded.
     pub fn mean_latency(&self, of_run: f64) -> Result<Interval, NoInterval> {
-        let sum = |window: &Window| {
-            let bins = window.bins.iter();
-            let real = bins.filter(|(index, _)| *index < Histogram::BUCKETS);
-            real.map(|&(index, count)| Histogram::midpoint(index) as f64 * count as f64)
-                .sum()
-        };
         if self.histogram.count() == 0 {
             return Err(NoInterval::NotMeasured);
         }
-        let ratio = self.enough(self.ratio(sum), self.effective)?;
+        let ratio = self.enough(self.ratio(Window::latency_sum), self.effective)?;
         Ok(Interval::around(of_run, ratio.half_width()))
+    }
+
+    /// Returns half the width of the interval of the share of ops with latencies below a limit.
+    ///
+    /// It tells whether a percentile clears the limit, and asks only for enough windows of this
+    /// share. The median's do not count: under a load that is too high, latencies grow all the
+    /// time and say little about their median, while nearly all are beyond the limit.
+    ///
+    /// # Errors
+    /// The run is too short, or no latency was recorded.
+    pub fn share_half_width(&self, limit_ns: f64) -> Result<f64, NoInterval> {
+        self.own_half_width(self.share_below(limit_ns))
+    }
+
+    /// Returns half the width of the interval of the mean latency, ns, with enough windows of its
+    /// own.
+    ///
+    /// # Errors
+    /// The run is too short, or no latency was recorded.
+    pub fn mean_half_width(&self) -> Result<f64, NoInterval> {
+        self.own_half_width(self.ratio(Window::latency_sum))
+    }
+
+    /// Returns half the width of the interval of a rate, per second, with enough windows of its
+    /// own.
+    ///
+    /// # Errors
+    /// The run is too short.
+    pub fn rate_half_width(&self, amount: fn(&Window) -> u64) -> Result<f64, NoInterval> {
+        self.own_half_width(self.rates(amount))
+    }
+
+    fn own_half_width(&self, fit: Option<SeriesMean>) -> Result<f64, NoInterval> {
+        let effective = fit.map(|fit| fit.effective);
+        self.enough(fit, effective).map(|fit| fit.half_width())
     }
 
     /// Returns the interval of a rate: of its mean over the windows that were measured as a whole.
     fn rate(&self, of_run: f64, amount: fn(&Window) -> u64) -> Result<Interval, NoInterval> {
+        let fit = self.rates(amount);
+        let own = fit.map(|fit| fit.effective);
+        let effective = match (own, self.effective) {
+            (Some(own), Some(median)) => Some(own.min(median)),
+            (own, _) => own,
+        };
+        let fit = self.enough(fit, effective)?;
+        Ok(Interval::around(of_run, fit.half_width()))
+    }
+
+    /// Fits a rate to the windows that were measured as a whole.
+    fn rates(&self, amount: fn(&Window) -> u64) -> Option<SeriesMean> {
         let whole = self.windows.whole().min(self.whole);
         let per_s = 1e9 / self.windows.width_ns.max(1) as f64;
         let values: Vec<f64> = (0..whole)
@@ -169,14 +210,7 @@ impl<'a> WithinRun<'a> {
                 window.map_or(0.0, |window| amount(window) as f64 * per_s)
             })
             .collect();
-        let fit = SeriesMean::of(&values);
-        let own = fit.map(|fit| fit.effective);
-        let effective = match (own, self.effective) {
-            (Some(own), Some(median)) => Some(own.min(median)),
-            (own, _) => own,
-        };
-        let fit = self.enough(fit, effective)?;
-        Ok(Interval::around(of_run, fit.half_width()))
+        SeriesMean::of(&values)
     }
 
     /// Returns the fit of a mean if the run has enough windows for one.
@@ -228,6 +262,9 @@ impl<'a> WithinRun<'a> {
     /// which a device stalls and one with a thousand times as many ops do not weigh the same.
     fn ratio(&self, amount: impl Fn(&Window) -> f64) -> Option<SeriesMean> {
         let ops = self.histogram.count() as f64;
+        if ops <= 0.0 {
+            return None;
+        }
         let all = self.windows.windows.iter();
         let amounts: Vec<(f64, f64)> = all
             .map(|window| (amount(window), window.latencies() as f64))

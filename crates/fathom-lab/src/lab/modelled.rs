@@ -129,7 +129,7 @@ impl<'a> Modelled<'a> {
 
     /// Runs a job on its machine, as the time line of the experiment has it there.
     fn simulate(&self, slot: &Slot) -> Result<Record, String> {
-        let text = self.plan.run_of(slot.cell, slot.variant, slot.seed);
+        let text = self.plan.run_of_slot(slot);
         let (plan, machine) = self.read(&text)?;
         let per_round = (self.plan.cells.len() * self.plan.variants.len()) as u64;
         let number = u64::from(slot.repeat) * per_round + slot.place as u64;
@@ -146,6 +146,10 @@ impl<'a> Modelled<'a> {
     /// that end at the same time on several cores would have to wait for each other.
     fn spacing(&self) -> Nanos {
         *self.spacing.get_or_init(|| {
+            // Probes differ in their length.
+            if let Some(search) = &self.plan.search {
+                return Nanos::new(search.probe_most.get() + self.plan.run.pause.get());
+            }
             let first = order(self.plan, 0)[0];
             let text = self.plan.run_of(first.cell, first.variant, first.seed);
             let (plan, machine) = match self.read(&text) {

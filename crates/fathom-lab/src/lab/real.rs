@@ -48,7 +48,7 @@ impl<'a> Real<'a> {
     }
 
     fn run(&self, slot: &Slot) -> RunOutcome {
-        let text = self.plan.run_of(slot.cell, slot.variant, slot.seed);
+        let text = self.plan.run_of_slot(slot);
         self.pause(text.run.pause)?;
         if text.run.drop_caches {
             drop_caches()?;

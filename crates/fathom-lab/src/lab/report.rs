@@ -2,6 +2,7 @@
 
 mod notes;
 mod order_notes;
+mod searches;
 mod steady_notes;
 
 use fathom_record::MetricName;
@@ -19,6 +20,9 @@ use crate::table::{Cell, Column, Table, TableHead};
 #[must_use]
 pub fn lab_table(plan: &LabPlan, outcome: &LabOutcome) -> Table {
     let report = Report { plan, outcome };
+    if let Some(search) = &plan.search {
+        return searches::table(&report, search);
+    }
     let mut columns: Vec<Column> = plan
         .axes
         .iter()

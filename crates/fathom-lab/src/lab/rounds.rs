@@ -12,6 +12,7 @@ use super::journal::{Journal, JournalError};
 use super::observed::observed;
 use super::precondition;
 use super::results::LabResults;
+use super::search::{Searching, run_searches};
 use super::steady::Steadiness;
 use crate::judge::Judgement;
 use crate::lab_plan::{LabPlan, Stop};
@@ -24,6 +25,8 @@ pub struct LabOutcome {
     pub results: LabResults,
     /// Verdicts.
     pub judgements: Vec<Judgement>,
+    /// Searches, of a lab that searches: by cell and variant.
+    pub searches: Vec<Searching>,
     /// The user interrupted it: runs are left.
     pub is_interrupted: bool,
     /// Evaluation of the last rounds, with `[rounds]`.
@@ -110,6 +113,9 @@ pub fn run_lab(
     journal: &mut dyn Journal,
     tell: &mut dyn FnMut(LabEvent<'_>),
 ) -> Result<LabOutcome, LabFailure> {
+    if let Some(search) = &plan.search {
+        return run_searches(plan, search, executor, journal, tell);
+    }
     let metrics = observed(plan).map_err(LabFailure::Metric)?;
     let mut lab = Lab {
         plan,
@@ -128,6 +134,7 @@ pub fn run_lab(
         steadiness: lab.steadiness,
         results: lab.results,
         judgements,
+        searches: Vec::new(),
         is_interrupted,
     })
 }
@@ -430,4 +437,4 @@ impl fmt::Display for LabFailure {
 impl std::error::Error for LabFailure {}
 
 /// Times that a repeat is done again after an error.
-const RETRIES: u32 = 2;
+pub(super) const RETRIES: u32 = 2;

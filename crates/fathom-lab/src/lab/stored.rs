@@ -94,6 +94,28 @@ impl<'a> StoredLab<'a> {
             .ok_or_else(|| JournalError("a run that is not planned ended".into()))
     }
 
+    /// Returns the role of the lab's runs.
+    const fn role(&self) -> &'static str {
+        match self.plan.search {
+            Some(_) => PROBE,
+            None => MEASURE,
+        }
+    }
+
+    /// Reads the runs of searches, each of which stands for itself.
+    fn earlier_probes(&mut self, runs: &[LabRun]) -> Result<Vec<EarlierRun>, JournalError> {
+        let (mut earlier, mut cut) = (Vec::new(), Vec::new());
+        for run in runs.iter().filter(|run| run.planned.role == PROBE) {
+            match (run.state, self.variant(&run.planned.variant)) {
+                (RunState::Done, Some(variant)) => earlier.push(self.earlier_run(run, variant)?),
+                (RunState::Planned | RunState::Running, _) => cut.push(run.id),
+                _ => {}
+            }
+        }
+        self.history.cut_runs(&cut)?;
+        Ok(earlier)
+    }
+
     fn variant(&self, name: &str) -> Option<usize> {
         self.plan.variants.iter().position(|one| one.name == name)
     }
@@ -109,6 +131,7 @@ impl<'a> StoredLab<'a> {
                 variant,
                 place: run.planned.place as usize,
                 seed: run.planned.seed,
+                load: None,
             },
             done: RunDone {
                 record: record.map_err(|error| JournalError(error.to_string()))?,
@@ -124,6 +147,9 @@ impl<'a> StoredLab<'a> {
 impl Journal for StoredLab<'_> {
     fn earlier(&mut self) -> Result<Vec<EarlierRun>, JournalError> {
         let runs = self.history.runs_of(self.lab)?;
+        if self.plan.search.is_some() {
+            return self.earlier_probes(&runs);
+        }
         let mut repeats: BTreeMap<(u32, u32), Vec<&LabRun>> = BTreeMap::new();
         for run in runs.iter().filter(|run| run.planned.role == MEASURE) {
             let repeat = (run.planned.repeat, run.planned.cell);
@@ -162,7 +188,7 @@ impl Journal for StoredLab<'_> {
                 variant: self.plan.variants[slot.variant].name.clone(),
                 repeat: slot.repeat,
                 place: number(slot.place),
-                role: MEASURE.into(),
+                role: self.role().into(),
                 seed: slot.seed,
             })
             .collect();
@@ -180,7 +206,7 @@ impl Journal for StoredLab<'_> {
 
     fn finish(&mut self, slot: &Slot, done: &RunDone) -> Result<(), JournalError> {
         let run = self.run(slot)?;
-        let text = self.plan.run_of(slot.cell, slot.variant, slot.seed);
+        let text = self.plan.run_of_slot(slot);
         let model = text.machine.as_ref().map(|machine| machine.text.as_str());
         let mut finished = match &done.record {
             Some(record) => {
@@ -193,6 +219,8 @@ impl Journal for StoredLab<'_> {
                 ..FinishedRun::default()
             },
         };
+        // Those of the whole record: a probe's is reduced.
+        finished.measures.clone_from(&done.measures);
         finished.wall_ms = done.wall_ms;
         finished.note.clone_from(&done.disturbance);
         Ok(self.history.finish_run(run, &finished)?)
@@ -330,6 +358,8 @@ impl From<HistoryError> for JournalError {
 const MEASURE: &str = "measure";
 /// Role of the jobs that prepare devices; their variant is the name of the device.
 const PRECONDITION: &str = "precondition";
+/// Role of the runs of searches.
+const PROBE: &str = "probe";
 
 #[cfg(test)]
 mod tests;

@@ -232,4 +232,4 @@ fn cell(axes: &[Axis], number: usize) -> LabCell {
 /// Most bytes of the labels of all cells.
 const LABELS_MAX: usize = 16 << 20;
 /// Most cells: each takes memory, and a row of the table.
-const CELLS_MAX: usize = 100_000;
+pub(super) const CELLS_MAX: usize = 100_000;

@@ -238,6 +238,7 @@ pub(super) fn search(reader: &Reader<'_>, top: &Fields<'_>, plan: &LabPlan) -> O
     let precision = share(reader, &fields, "precision", 0.01);
     let probe_most = duration(reader, &fields, "probe_most");
     fields.finish();
+    refuse_judgement(reader, top);
     if top.has("curve") {
         let why = "a lab file has `[curve]` or `[search]`, not both";
         reader.refuse(&fields.span(), why, "remove one");
@@ -248,6 +249,25 @@ pub(super) fn search(reader: &Reader<'_>, top: &Fields<'_>, plan: &LabPlan) -> O
         precision,
         probe_most: probe_most.unwrap_or(PROBE_MOST),
     })
+}
+
+/// Notes metrics to judge and repeats: a search is done once, and proves no difference.
+fn refuse_judgement(reader: &Reader<'_>, top: &Fields<'_>) {
+    let judge = top.value("judge");
+    let fields = judge.as_ref().and_then(|judge| judge.fields("judge"));
+    for key in ["metrics", "repeats"] {
+        let Some(value) = fields.as_ref().and_then(|fields| fields.value(key)) else {
+            continue;
+        };
+        let why = format!("`{key}` beside `[search]`: a search is done once, and judges nothing");
+        let hint = "remove it; `keep` has the conditions, and `show` the metrics to see";
+        reader.refuse(&value.span(), why, hint);
+    }
+    if top.has("rounds") {
+        let why = "a lab file has `[rounds]` or `[search]`, not both";
+        let span = top.value("rounds").map_or(0..0, |rounds| rounds.span());
+        reader.refuse(&span, why, "remove one");
+    }
 }
 
 /// Longest duration of a probe if the file says nothing.

@@ -97,7 +97,7 @@ fn every_example_is_read() {
         ("aio-submit", &[("FOLDER", "/tmp")], 6, 8),
         ("io-pacing", &[], 16, 32),
         ("snia-iops", &[("DEV", "/dev/x")], 56, 0),
-        ("curve", &[], 1, 0),
+        ("curve", &[], 7, 0),
         ("search", &[], 1, 0),
         ("ci-gate", &[("BEFORE", "/a"), ("AFTER", "/b")], 3, 0),
     ] {

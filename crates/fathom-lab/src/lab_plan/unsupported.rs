@@ -16,7 +16,6 @@ impl LabPlan {
             .any(|variant| !variant.requires.is_empty());
         let parts = [
             ("[curve]", self.curve.is_some()),
-            ("[search]", self.search.is_some()),
             ("[service.", !self.services.is_empty()),
             ("requires", requires),
         ];

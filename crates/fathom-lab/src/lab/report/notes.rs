@@ -25,7 +25,7 @@ pub(super) fn notes(report: &Report<'_>) -> Vec<String> {
     notes.extend(unsettled(report));
     notes.extend(order_notes(report.plan, &report.outcome.results));
     if report.outcome.is_interrupted {
-        notes.push("interrupted: some runs are missing; the same command continues".into());
+        notes.push(INTERRUPTED.into());
     }
     notes
 }
@@ -115,7 +115,7 @@ fn errors(report: &Report<'_>) -> Vec<String> {
     notes
 }
 
-fn failures(report: &Report<'_>) -> Vec<String> {
+pub(super) fn failures(report: &Report<'_>) -> Vec<String> {
     let results = &report.outcome.results;
     let mut notes: Vec<String> = results
         .cells
@@ -137,7 +137,7 @@ fn failures(report: &Report<'_>) -> Vec<String> {
     notes
 }
 
-fn disturbances(report: &Report<'_>) -> Vec<String> {
+pub(super) fn disturbances(report: &Report<'_>) -> Vec<String> {
     let mut disturbed: Vec<_> = report.outcome.results.disturbed.iter().collect();
     // Runs of before an interruption come in another order.
     disturbed.sort_by_key(|run| (run.repeat, run.cell, run.variant));
@@ -219,6 +219,10 @@ fn shorten(notes: &mut Vec<String>) {
         notes.push(format!("{kind}: and {more} more"));
     }
 }
+
+/// Note of a lab that was interrupted.
+pub(super) const INTERRUPTED: &str =
+    "interrupted: some runs are missing; the same command continues";
 
 /// Most notes of a kind.
 const NOTES_MAX: usize = 8;
