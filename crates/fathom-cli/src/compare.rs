@@ -119,6 +119,11 @@ fn metric(text: &str) -> Result<(MetricName, Option<f64>), String> {
         true => error.message,
         false => format!("{}; known: {}", error.message, error.candidates.join(", ")),
     })?;
+    if name.is_of_service() {
+        return Err(format!(
+            "nothing says whether more or less of `{name}` is better"
+        ));
+    }
     Ok((name, tolerance))
 }
 

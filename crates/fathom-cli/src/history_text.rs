@@ -1,7 +1,7 @@
 //! Texts and JSON of `fathom history`.
 
 use fathom_lab::{RunRow, SqlAnswer, aligned, figure, printable, shortened};
-use fathom_record::{Measure, MetricName};
+use fathom_record::{Measure, MetricName, OF_SERVICE};
 use serde_json::{Value, json};
 
 /// Formats a list of runs.
@@ -132,11 +132,17 @@ pub(crate) fn measure_json(one: &Measure) -> Value {
 }
 
 fn name(one: &Measure) -> String {
-    let group = match one.group.as_str() {
-        "" => String::new(),
-        group => format!("{group}/"),
-    };
-    format!("{group}{}.{}", one.direction, one.metric)
+    let Measure {
+        group,
+        direction,
+        metric,
+        ..
+    } = one;
+    match group.as_str() {
+        "" => format!("{direction}.{metric}"),
+        service if *direction == OF_SERVICE => format!("{OF_SERVICE}.{service}.{metric}"),
+        group => format!("{group}/{direction}.{metric}"),
+    }
 }
 
 /// Returns the run's place in its lab, or the names of its jobs.

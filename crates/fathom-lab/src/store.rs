@@ -96,15 +96,46 @@ impl History {
     /// Opens an existing history for reading.
     ///
     /// # Errors
-    /// As [`open`](Self::open), or there is no such file.
+    /// As [`open`](Self::open), or there is no such file, or the directory is read-only and the
+    /// last runs are still in the write-ahead log.
     pub fn open_read_only(path: &Path) -> Result<Self, HistoryError> {
         if !path.exists() {
             return Err(HistoryError::new(path, HistoryProblem::Missing));
         }
         check_header(path)?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        match Self::open_with(path, path, OpenFlags::empty()) {
+            // Readers, too, have a file beside the database, through which they tell of themselves.
+            // On a read-only file system SQLite finds it, and fails at its lock.
+            Err(error)
+                if matches!(error.problem(), HistoryProblem::ReadOnly)
+                    || place::is_on_read_only(path) =>
+            {
+                Self::open_immutable(path)
+            }
+            opened => opened,
+        }
+    }
+
+    /// Opens a history in a read-only directory, as a file that nobody changes.
+    fn open_immutable(path: &Path) -> Result<Self, HistoryError> {
+        if fs::metadata(place::write_ahead_log(path)).is_ok_and(|log| log.len() > 0) {
+            return Err(HistoryError::new(path, HistoryProblem::LogUnreadable));
+        }
+        let uri = place::immutable_uri(path);
+        let uri = uri.map_err(|error| HistoryError::new(path, HistoryProblem::Folder(error)))?;
+        let mut history = Self::open_with(path, Path::new(&uri), OpenFlags::SQLITE_OPEN_URI)?;
+        history.notes.push(format!(
+            "the history {} is read-only: it is read as it lies there",
+            path.display()
+        ));
+        Ok(history)
+    }
+
+    /// Opens a database for reading under a name that SQLite knows it by.
+    fn open_with(path: &Path, name: &Path, flags: OpenFlags) -> Result<Self, HistoryError> {
+        let flags = flags | OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection =
-            Connection::open_with_flags(path, flags).map_err(HistoryError::at(path))?;
+            Connection::open_with_flags(name, flags).map_err(HistoryError::at(path))?;
         let history = Self {
             connection,
             path: path.to_owned(),

@@ -26,7 +26,9 @@ pub use context::{Machine, StorageRecord, Validity, Warning};
 pub use device_trace::{DeviceTraceRecord, TracedJob};
 pub use lifecycle::{LatencyTargetRecord, SteadyStateRecord, Unified};
 pub use measures::{GROUPS_MAX, Measure, measures};
-pub use metric::{DIRECTIONS, METRICS, Metric, MetricName, MetricNameError};
+pub use metric::{
+    DIRECTIONS, METRICS, Metric, MetricName, MetricNameError, OF_SERVICE, known_direction,
+};
 pub use peak::{
     PEAK_VERSION, PeakComparison, PeakContention, PeakLatency, PeakPercentile, PeakPoint,
     PeakPointComparison, PeakRatio, PeakRecord, PeakRepeat, PeakRepeatLatency,

@@ -12,9 +12,9 @@ use crate::{DirectionRecord, JobRecord, Record};
 /// Value of a metric of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measure {
-    /// Name of the jobs, empty for all jobs of the run.
+    /// Name of the jobs, empty for all jobs of the run; or of a service.
     pub group: String,
-    /// `read`, `write`, `trim`, `sync` or `all`.
+    /// `read`, `write`, `trim`, `sync` or `all`; or [`OF_SERVICE`](crate::OF_SERVICE).
     pub direction: &'static str,
     /// Name of the metric.
     pub metric: String,

@@ -4,6 +4,7 @@
 //! write.bw              bytes per second written by all jobs of the run
 //! reader/read.lat_p99   99th percentile of the reads' lat, of the jobs named `reader`
 //! all.clat_p99.9_us     of all directions together, in µs
+//! service.target.sent   number that the service `target` beside the run tells of itself
 //! ```
 
 use std::fmt;
@@ -34,14 +35,16 @@ struct Unit {
     size: f64,
 }
 
-/// Metric of a direction of a run or of a group of its jobs: `[GROUP/]DIRECTION.METRIC`.
+/// Metric of a direction of a run or of a group of its jobs, `[GROUP/]DIRECTION.METRIC`, or number
+/// of a service beside it, `service.NAME.KEY`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricName {
-    /// Name of jobs, empty for all jobs of the run.
+    /// Name of jobs, empty for all jobs of the run; or of a service.
     pub group: String,
-    /// `read`, `write`, `trim`, `sync`, or `all`: reads, writes and trims together.
+    /// `read`, `write`, `trim`, `sync`, or `all`: reads, writes and trims together; or
+    /// [`OF_SERVICE`].
     pub direction: &'static str,
-    /// Name of the metric, without its unit's suffix: `clat_p99`.
+    /// Name of the metric, without its unit's suffix: `clat_p99`; or a service's key.
     pub metric: String,
     /// Row of the table.
     pub row: Metric,
@@ -65,6 +68,24 @@ impl MetricName {
     /// # Errors
     /// No such direction or metric, or a percentile outside 0–100.
     pub fn parse(text: &str) -> Result<Self, MetricNameError> {
+        Self::of_jobs(text).or_else(|error| Self::of_service(text).ok_or(error))
+    }
+
+    /// Parses `service.NAME.KEY`.
+    fn of_service(text: &str) -> Option<Self> {
+        let rest = text.strip_prefix(OF_SERVICE)?.strip_prefix('.')?;
+        let (service, key) = rest.split_once('.')?;
+        (!service.is_empty() && !key.is_empty()).then(|| Self {
+            group: service.into(),
+            direction: OF_SERVICE,
+            metric: key.into(),
+            row: SERVICE_NUMBER,
+            percent: None,
+            unit: None,
+        })
+    }
+
+    fn of_jobs(text: &str) -> Result<Self, MetricNameError> {
         // A job's name may have slashes and full stops: the last slash ends it.
         let (group, rest) = text.rsplit_once('/').unwrap_or(("", text));
         let Some((direction, metric)) = rest.split_once('.') else {
@@ -136,7 +157,14 @@ impl MetricName {
             && self.group == other.group
     }
 
-    /// Returns the symbol of the unit: `MiB/s`.
+    /// Returns whether it is a number that a service tells of itself: its unit, and the direction
+    /// in which it improves, are not known.
+    #[must_use]
+    pub fn is_of_service(&self) -> bool {
+        self.direction == OF_SERVICE
+    }
+
+    /// Returns the symbol of the unit, `MiB/s`; empty for a number of a service.
     #[must_use]
     pub fn unit(&self) -> &'static str {
         self.unit.map_or(self.row.unit, |unit| unit.symbol)
@@ -157,6 +185,9 @@ impl MetricName {
 
 impl fmt::Display for MetricName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_of_service() {
+            return write!(f, "{OF_SERVICE}.{}.{}", self.group, self.metric);
+        }
         if !self.group.is_empty() {
             write!(f, "{}/", self.group)?;
         }
@@ -280,6 +311,19 @@ pub const METRICS: [Metric; 37] = [
 /// Directions of a metric's name.
 pub const DIRECTIONS: [&str; 5] = ["read", "write", "trim", "sync", "all"];
 
+/// Word in place of a direction: the number is one of a service, whose name is the group.
+pub const OF_SERVICE: &str = "service";
+
+/// Returns the word of a stored measure's direction, if it is one.
+#[must_use]
+pub fn known_direction(word: &str) -> Option<&'static str> {
+    let mut known = DIRECTIONS.into_iter().chain([OF_SERVICE]);
+    known.find(|known| *known == word)
+}
+
+/// Row of all numbers of services.
+const SERVICE_NUMBER: Metric = rate("", "", &[]);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -301,6 +345,8 @@ mod tests {
         check("a/b.c/read.lat_p99.9_us", "lat_p99.9", Some(99.9), "µs");
         check("sync.lat_max", "lat_max", None, "ns");
         check("read.clat_rt_p99_us", "clat_rt_p99", Some(99.0), "µs");
+        check("service.target.threads.0.sent", "threads.0.sent", None, "");
+        check("service.a/read.iops", "iops", None, "IOPS");
         let name = MetricName::parse("write.bw_mib_s").unwrap();
         assert_eq!(name.in_unit(3_145_728.0), 3.0);
         assert_eq!(name.stored(3.0), 3_145_728.0);
@@ -326,5 +372,7 @@ mod tests {
         refuse("read.clat_p1e1", "no metric");
         refuse("read.clat_p100", "below 100");
         refuse("read.iops_us", "no metric");
+        refuse("service.target", "no direction `service`");
+        refuse("service.target.", "no direction `service`");
     }
 }

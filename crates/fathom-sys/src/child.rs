@@ -5,15 +5,19 @@
 //! started, and Ctrl-C on a terminal reaches only this program, which then ends the command in
 //! order. A second signal, which ends this process at once, kills the groups first (see `signals`).
 
+mod guard;
+
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{ChildStdout, Command, ExitStatus, Output};
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::thread;
 
 use fathom_core::Nanos;
 
+pub use guard::guard_commands;
+
 use crate::clock;
+use crate::drained_pipe::{DrainedPipe, Keep};
 
 /// A running command, killed with its group on drop.
 #[derive(Debug)]
@@ -41,7 +45,7 @@ impl Child {
     pub fn spawn(command: &mut Command) -> io::Result<Self> {
         // Not `pre_exec`: it would force a fork that copies the address space, including buffers
         // that the kernel is writing to.
-        let child = command.process_group(0).spawn()?;
+        let child = guard::marked(command).process_group(0).spawn()?;
         let mut started = Self {
             child,
             place: None,
@@ -172,8 +176,9 @@ impl Drop for Child {
     }
 }
 
-/// Runs a command and returns its output, or ends it once `stops` returns true. The command is
-/// killed when this process ends, in any way.
+/// Runs a command and returns its output, up to 256 MiB of each kind, or ends it once `stops`
+/// returns true. The command is killed when this process ends, in any way; what it left running in
+/// the background is not.
 ///
 /// Not for use while jobs run: it forks with a copy of the address space.
 ///
@@ -184,26 +189,26 @@ pub fn output_unless(command: &mut Command, stops: &dyn Fn() -> bool) -> io::Res
     command.stdout(std::process::Stdio::piped());
     command.stderr(std::process::Stdio::piped());
     let mut child = Child::spawn(command)?;
-    let (out, err) = (child.child.stdout.take(), child.child.stderr.take());
-    thread::scope(|scope| {
-        let out = scope.spawn(|| text(out));
-        let err = scope.spawn(|| text(err));
-        let ended = child.wait_unless(stops);
-        // The group has ended, so nothing holds the pipes open.
-        drop(child);
-        let (stdout, stderr) = (
-            out.join().unwrap_or_default(),
-            err.join().unwrap_or_default(),
-        );
-        Ok(match ended? {
-            Ended::Stopped => Ended::Stopped,
-            Ended::ByItself(status) => Ended::ByItself(Output {
-                status,
-                stdout,
-                stderr,
-            }),
-        })
+    let out = child.child.stdout.take().map(drained);
+    let err = child.child.stderr.take().map(drained);
+    let ended = child.wait_unless(stops)?;
+    drop(child);
+    let text = |pipe: Option<DrainedPipe>| {
+        // What it left in the background may hold the pipe.
+        pipe.map_or_else(Vec::new, |pipe| pipe.text_within(LEFT_OPEN_MAX))
+    };
+    Ok(match ended {
+        Ended::Stopped => Ended::Stopped,
+        Ended::ByItself(status) => Ended::ByItself(Output {
+            status,
+            stdout: text(out),
+            stderr: text(err),
+        }),
     })
+}
+
+fn drained(pipe: impl io::Read + Send + 'static) -> DrainedPipe {
+    DrainedPipe::new(pipe, Keep::First(OUTPUT_BYTES_MAX), None)
 }
 
 /// Makes the kernel kill the command when the thread that starts it ends, in any way.
@@ -226,16 +231,6 @@ pub fn end_with_parent(command: &mut Command) {
     unsafe { command.pre_exec(set) };
 }
 
-/// Reads a pipe to its end.
-fn text(pipe: Option<impl io::Read>) -> Vec<u8> {
-    let mut text = Vec::new();
-    if let Some(mut pipe) = pipe {
-        // On an error, keep what was read until then.
-        let _broken = pipe.read_to_end(&mut text);
-    }
-    text
-}
-
 /// Kills all groups; async-signal-safe.
 pub(crate) fn kill_all() {
     for place in &GROUPS {
@@ -256,6 +251,13 @@ static GROUPS: [AtomicI32; 256] = [const { AtomicI32::new(0) }; 256];
 /// Poll interval: short at first, for short commands, then longer.
 const FIRST_PAUSE: Nanos = Nanos::from_micros(500);
 const PAUSE_MAX: Nanos = Nanos::from_millis(20);
+
+/// Most bytes of a kind of output that are kept: beyond any report.
+const OUTPUT_BYTES_MAX: usize = 256 << 20;
+
+/// Time for what is left in the pipes of a command that has ended: a guess, much more than a reader
+/// needs for a full pipe.
+const LEFT_OPEN_MAX: Nanos = Nanos::from_secs(1);
 
 /// Time between SIGTERM and SIGKILL: one second for cleanup (guess).
 const GRACE: Nanos = Nanos::from_secs(1);
@@ -359,5 +361,17 @@ mod tests {
             output_unless(&mut command, &|| true).unwrap(),
             Ended::Stopped
         ));
+    }
+
+    #[test]
+    fn a_command_that_leaves_another_behind_has_ended() {
+        let mut command = shell("sleep 1000 & echo $!");
+        let Ended::ByItself(output) = output_unless(&mut command, &|| false).unwrap() else {
+            panic!("it was not stopped");
+        };
+        let process = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        assert!(is_alive(process.parse().unwrap()), "{output:?}");
+        let killed = Command::new("kill").arg(&process).status();
+        assert!(killed.unwrap().success());
     }
 }

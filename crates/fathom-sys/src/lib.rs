@@ -11,6 +11,7 @@ pub mod cache_counters;
 pub mod calendar;
 pub mod child;
 pub mod clock;
+pub mod drained_pipe;
 pub mod epoll;
 mod errno;
 pub mod extents;

@@ -1,6 +1,6 @@
 //! Exported runs: one JSON document each, as `fathom history export` writes them.
 
-use fathom_record::{DIRECTIONS, Measure};
+use fathom_record::{Measure, known_direction};
 use serde_json::Value;
 #[cfg(any(test, feature = "history"))]
 use serde_json::{Map, json};
@@ -79,7 +79,7 @@ fn measure(value: &Value) -> Option<Measure> {
     let direction = value.get(1)?.as_str()?;
     Some(Measure {
         group: value.get(0)?.as_str()?.to_owned(),
-        direction: DIRECTIONS.into_iter().find(|known| *known == direction)?,
+        direction: known_direction(direction)?,
         metric: value.get(2)?.as_str()?.to_owned(),
         value: value.get(3)?.as_f64()?,
         low: value.get(4).and_then(Value::as_f64),

@@ -24,7 +24,7 @@ pub fn observed(plan: &LabPlan) -> Result<Vec<Observed>, MetricNameError> {
     for judged in &plan.judge.metrics {
         let name = MetricName::parse(&judged.metric)?;
         let rule = JudgeRule {
-            improves: name.row.improves,
+            improves: judged.improves,
             tolerance: judged.tolerance,
         };
         all.push(Observed {

@@ -264,12 +264,10 @@ fn figure(observed: &Observed, key: &str, heading: &str) -> Column {
 /// Returns the metric with its unit, for headings and notes: `write.bw, MiB/s`.
 fn label(observed: &Observed) -> String {
     let name = &observed.name;
-    let group = if name.group.is_empty() {
-        String::new()
-    } else {
-        format!("{}/", name.group)
-    };
-    format!("{group}{}.{}, {}", name.direction, name.metric, name.unit())
+    match name.unit() {
+        "" => name.stored_name(),
+        unit => format!("{}, {unit}", name.stored_name()),
+    }
 }
 
 /// Returns the key of a variant's values: `fair_write_bw_mib_s`, without the variant if it has no

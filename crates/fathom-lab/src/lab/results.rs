@@ -85,6 +85,10 @@ impl LabResults {
         let steady = steady.map(|(_, metric)| &self.metrics[metric]);
         let mut needed = judged.chain(steady);
         let lacking = needed.find(|metric| run.value(&metric.name).is_none())?;
+        if lacking.name.is_of_service() {
+            let name = &lacking.name;
+            return Some(format!("`stats` of the service printed no number `{name}`"));
+        }
         Some(format!(
             "the run has no `{}`: nothing was done in that direction, the latency is not kept, or \
              fewer than ten ops are beyond the percentile",

@@ -1,10 +1,13 @@
 //! Journal in the history of runs.
 
+mod rescue;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use fathom_record::Record;
 use fathom_sys::clock;
 
+use self::rescue::rescue;
 use super::executor::RunDone;
 use super::journal::{EarlierRun, Journal, JournalError};
 use super::observed::observed;
@@ -116,6 +119,23 @@ impl<'a> StoredLab<'a> {
         Ok(earlier)
     }
 
+    /// Writes a run that the history does not take into a file, and says so.
+    fn rescued(&self, slot: &Slot, mut run: FinishedRun, error: &HistoryError) -> JournalError {
+        let label = |key: &str, value: String| (key.to_owned(), value);
+        run.tags = vec![
+            label("lab", self.plan.name.clone()),
+            label("variant", self.plan.variants[slot.variant].name.clone()),
+            label("axes", axes(self.plan, slot.cell)),
+        ];
+        JournalError(match rescue(self.history.path(), &run) {
+            Ok(file) => format!(
+                "{error}; the run is in {0}: `fathom history import {0}` adds it later",
+                file.display()
+            ),
+            Err(why) => format!("{error}; and the run is lost: {why}"),
+        })
+    }
+
     fn variant(&self, name: &str) -> Option<usize> {
         self.plan.variants.iter().position(|one| one.name == name)
     }
@@ -211,7 +231,10 @@ impl Journal for StoredLab<'_> {
         let mut finished = match &done.record {
             Some(record) => {
                 let program = done.program.as_ref().unwrap_or(&self.program);
-                FinishedRun::of_record(record, program, model)
+                FinishedRun {
+                    measures: done.measures.clone(),
+                    ..FinishedRun::of_record(record, program, model)
+                }
             }
             None => FinishedRun {
                 measures: done.measures.clone(),
@@ -223,7 +246,8 @@ impl Journal for StoredLab<'_> {
         finished.measures.clone_from(&done.measures);
         finished.wall_ms = done.wall_ms;
         finished.note.clone_from(&done.disturbance);
-        Ok(self.history.finish_run(run, &finished)?)
+        let kept = self.history.finish_run(run, &finished);
+        kept.map_err(|error| self.rescued(slot, finished, &error))
     }
 
     fn fail(&mut self, slot: &Slot, why: &str) -> Result<(), JournalError> {

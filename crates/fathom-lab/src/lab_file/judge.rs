@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use fathom_job::closest;
-use fathom_stats::repeats_to_prove;
-use fathom_toml::Fields;
+use fathom_record::MetricName;
+use fathom_stats::{Improves, repeats_to_prove};
+use fathom_toml::{Fields, Value};
 
 use super::metrics;
 use super::reader::Reader;
@@ -22,7 +23,7 @@ pub(super) fn read(
     };
     let judge = Judge {
         baseline: baseline(reader, &fields, variants),
-        metrics: metrics(reader, &fields),
+        metrics: metrics(reader, &fields, services),
         show: show(reader, &fields, services),
         repeats: repeats(reader, &fields),
     };
@@ -61,14 +62,14 @@ pub(super) fn index_of(
 }
 
 /// Reads `metrics = { "write.bw" = "2%" }`.
-fn metrics(reader: &Reader<'_>, fields: &Fields<'_>) -> Vec<JudgedMetric> {
+fn metrics(reader: &Reader<'_>, fields: &Fields<'_>, services: &[Service]) -> Vec<JudgedMetric> {
     let Some(table) = fields.table("metrics", true) else {
         return Vec::new();
     };
     let mut judged = Vec::new();
     for entry in table.entries() {
-        let share = entry.value.scalar().and_then(|text| share_of(&text));
-        let Some(tolerance) = share else {
+        let rule = Rule::read(entry.key, &entry.value);
+        let Some(tolerance) = rule.tolerance else {
             let why = format!("the tolerance of `{}` must be a percentage", entry.key);
             reader.refuse(&entry.value.span(), why, "write it as `\"2%\"`");
             continue;
@@ -81,9 +82,11 @@ fn metrics(reader: &Reader<'_>, fields: &Fields<'_>) -> Vec<JudgedMetric> {
             let hint = "name the change that is too small to matter, as `\"2%\"`";
             reader.refuse(&entry.value.span(), why, hint);
         }
-        let Some(metric) = metrics::read(reader, entry.key, &entry.key_span) else {
+        let metric = metrics::read_of_lab(reader, services, entry.key, &entry.key_span);
+        let Some(metric) = metric else {
             continue;
         };
+        let improves = rule.improves(reader, &metric, &entry.value.span());
         if metric.row.is_percentile && tolerance > 0.0 && tolerance < BUCKET {
             let why = format!(
                 "the tolerance of `{metric}` is below a bucket of the histogram, 1.6 %: smaller \
@@ -94,9 +97,58 @@ fn metrics(reader: &Reader<'_>, fields: &Fields<'_>) -> Vec<JudgedMetric> {
         judged.push(JudgedMetric {
             metric: metric.to_string(),
             tolerance,
+            improves,
         });
     }
     judged
+}
+
+/// Rule of a judged metric: `"2%"`, or `{ tolerance = "2%", better = "less" }`.
+struct Rule {
+    tolerance: Option<f64>,
+    better: Option<Improves>,
+}
+
+impl Rule {
+    fn read(name: &str, value: &Value<'_>) -> Self {
+        let Some(fields) = value.fields(format!("judge.metrics.{name}")) else {
+            return Self {
+                tolerance: value.scalar().and_then(|text| share_of(&text)),
+                better: None,
+            };
+        };
+        let tolerance = fields.value("tolerance").and_then(|value| value.scalar());
+        let better = fields.has("better");
+        let better = better.then(|| fields.choice("better", &["more", "less"], false));
+        fields.finish();
+        Self {
+            tolerance: tolerance.and_then(|text| share_of(&text)),
+            better: better.map(|word| match word {
+                "less" => Improves::Downwards,
+                _ => Improves::Upwards,
+            }),
+        }
+    }
+
+    /// Returns the direction in which a metric improves: that of a service's number is only known to
+    /// the user, and that of another one is not theirs to choose.
+    fn improves(&self, reader: &Reader<'_>, metric: &MetricName, span: &Range<usize>) -> Improves {
+        let refused = match (self.better, metric.is_of_service()) {
+            (None, true) => Some((
+                format!("`{metric}`: nothing says whether more or less of it is better"),
+                r#"write `{ tolerance = "2%", better = "less" }`"#,
+            )),
+            (Some(better), false) if better != metric.row.improves => Some((
+                format!("`{metric}` improves in the other direction"),
+                "remove `better`: it is for the numbers of services",
+            )),
+            _ => None,
+        };
+        if let Some((why, hint)) = refused {
+            reader.refuse(span, why, hint);
+        }
+        self.better.unwrap_or(metric.row.improves)
+    }
 }
 
 /// Reads `show = ["read.clat_p99"]`.
@@ -106,7 +158,7 @@ fn show(reader: &Reader<'_>, fields: &Fields<'_>, services: &[Service]) -> Vec<S
     }
     let names = fields.texts("show").into_iter();
     let checked = names.map(|(name, span)| {
-        metrics::check_shown(reader, services, name, &span);
+        metrics::read_of_lab(reader, services, name, &span);
         name.to_owned()
     });
     checked.collect()

@@ -38,8 +38,10 @@ impl MeasuredCheck {
         let judge = top.value("judge");
         let judge = judge.and_then(|judge| judge.fields("judge"));
         let asked = |text: &str, span: Range<usize>, is_judged| {
-            Some(Asked {
-                name: MetricName::parse(text).ok()?,
+            let name = MetricName::parse(text).ok()?;
+            // Nobody knows the numbers of a service before it runs.
+            (!name.is_of_service()).then_some(Asked {
+                name,
                 span,
                 is_judged,
                 found: 0,

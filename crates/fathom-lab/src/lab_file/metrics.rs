@@ -38,20 +38,37 @@ fn near(name: &str, candidates: &[&'static str]) -> Option<String> {
     closest(metric, candidates.iter().copied()).map(|near| format!("{direction}.{near}"))
 }
 
-/// Checks a metric that is only shown: also a number of a service, as in `target.buffers`.
-pub(super) fn check_shown(
+/// Returns the metric of this name; notes one that does not exist, also one of a service that does
+/// not exist or tells nothing of itself.
+pub(super) fn read_of_lab(
     reader: &Reader<'_>,
     services: &[Service],
     name: &str,
     span: &Range<usize>,
-) {
-    let of_service = |service: &Service| {
-        let rest = name.strip_prefix(service.name.as_str());
-        service.stats.is_some() && rest.is_some_and(|rest| rest.starts_with('.'))
-    };
-    if !services.iter().any(of_service) {
-        read(reader, name, span);
+) -> Option<MetricName> {
+    let metric = read(reader, name, span)?;
+    if !metric.is_of_service() {
+        return Some(metric);
     }
+    let service = services.iter().find(|one| one.name == metric.group);
+    let (why, hint) = match service {
+        Some(service) if service.stats.is_some() => return Some(metric),
+        Some(service) => (
+            format!("`{name}`: the service `{}` has no `stats`", service.name),
+            "add the command that prints its numbers as JSON".to_owned(),
+        ),
+        None => {
+            let known = services.iter().map(|one| one.name.as_str());
+            let hint = match closest(&metric.group, known) {
+                Some(near) => format!("did you mean `service.{near}.{}`?", metric.metric),
+                None => format!("describe it in `[service.{}]`", metric.group),
+            };
+            let why = format!("`{name}`: there is no service `{}`", metric.group);
+            (why, hint)
+        }
+    };
+    reader.refuse(span, why, hint);
+    None
 }
 
 /// Returns a condition such as `read.resp_p99 <= 1ms` or `read.iops >= 99% of asked`.

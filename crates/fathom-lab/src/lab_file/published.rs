@@ -148,7 +148,7 @@ fn column(reader: &Reader<'_>, table: &Fields<'_>, plan: &LabPlan) -> Option<Col
         None => Some(0),
     };
     if let Some((metric, span)) = &metric {
-        metrics::check_shown(reader, &plan.services, metric, span);
+        metrics::read_of_lab(reader, &plan.services, metric, span);
     }
     let (metric, _) = metric?;
     let (name, span) = column?;

@@ -8,11 +8,12 @@ use super::{LAB_FILE, machine};
 use crate::lab_plan::{LabPlan, MachineSource, RunSettings, Subject};
 
 impl LabPlan {
-    /// Returns the same experiment on this modelled machine. Commands, services, programs and other
-    /// boots are left out: nothing of it touches this machine.
+    /// Returns the same experiment on this modelled machine. Commands, programs and other boots are
+    /// left out: nothing of it touches this machine.
     ///
     /// # Errors
-    /// Changes of a variant that this machine cannot have, or a subject that needs a real one.
+    /// Changes of a variant that this machine cannot have, a subject that needs a real one, or a
+    /// service, which the load and perhaps the variants depend on.
     pub fn rehearsed_on(
         mut self,
         machine: MachineSource,
@@ -25,8 +26,16 @@ impl LabPlan {
             let hint = "describe the load as a `[job]`";
             reader.refuse(&(0..0), "`fathom peak` has no modelled machine", hint);
         }
+        if let Some(at) = self
+            .text
+            .find(SERVICE)
+            .filter(|_| !self.services.is_empty())
+        {
+            let why = "a service runs in real time: it cannot be beside runs in virtual time";
+            let hint = "rehearse a lab file without services, or run this one with fewer repeats";
+            reader.refuse(&(at..at + SERVICE.len()), why, hint);
+        }
         self.machine = Some(machine);
-        self.services.clear();
         self.precondition = None;
         self.run = RunSettings {
             pause: self.run.pause,
@@ -42,3 +51,6 @@ impl LabPlan {
         }
     }
 }
+
+/// Beginning of a service in a lab file.
+const SERVICE: &str = "[service";

@@ -58,7 +58,7 @@ pub(super) fn services(reader: &Reader<'_>, top: &Fields<'_>) -> Vec<Service> {
         names::check(reader, entry.key, &entry.key_span);
         if entry.key.contains(['.', '/']) {
             let why = format!("the service `{}` has `.` or `/` in its name", entry.key);
-            let hint = "rename it: its numbers are metrics, as `NAME.KEY`";
+            let hint = "rename it: its numbers are metrics, as `service.NAME.KEY`";
             reader.refuse(&entry.key_span, why, hint);
         }
         match entry.value.fields(format!("service.{}", entry.key)) {

@@ -1,5 +1,7 @@
 //! Judgement of an experiment: metrics, repeats, and figures of others.
 
+use fathom_stats::Improves;
+
 /// Metrics to be judged, and how often a cell is repeated.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judge {
@@ -20,6 +22,8 @@ pub struct JudgedMetric {
     pub metric: String,
     /// Tolerance, above 0: 0.02 for `2%`.
     pub tolerance: f64,
+    /// Direction in which it improves.
+    pub improves: Improves,
 }
 
 /// Number of repeats of a cell.

@@ -34,6 +34,8 @@ pub enum HistoryProblem {
     Older(i64),
     /// The file or its directory cannot be written.
     ReadOnly,
+    /// The directory is read-only, and a part of the history is in the write-ahead log.
+    LogUnreadable,
     /// Another process has held a lock for 5 s.
     Locked,
     /// The disk is full.
@@ -81,6 +83,9 @@ impl HistoryError {
             HistoryProblem::Newer(_) => "use that version of fathom; the file was not changed",
             HistoryProblem::Older(_) => "open it for writing once: it is copied, then migrated",
             HistoryProblem::ReadOnly => "make file and directory writable, or set FATHOM_HISTORY",
+            HistoryProblem::LogUnreadable => {
+                "copy the files history.db* elsewhere, and set FATHOM_HISTORY to the copy"
+            }
             HistoryProblem::Locked => "wait for the other process, and try again",
             HistoryProblem::Full => "free some space, or run `fathom history prune`",
             HistoryProblem::Damaged(_) => {
@@ -107,7 +112,8 @@ fn problem_of(error: rusqlite::Error) -> HistoryProblem {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => HistoryProblem::Locked,
         Some(ErrorCode::DiskFull) => HistoryProblem::Full,
-        Some(ErrorCode::ReadOnly) => HistoryProblem::ReadOnly,
+        // The file was read before, so it is one beside it that cannot be created.
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen) => HistoryProblem::ReadOnly,
         Some(ErrorCode::NotADatabase) => HistoryProblem::NotADatabase,
         Some(ErrorCode::DatabaseCorrupt) => HistoryProblem::Damaged(text()),
         _ => HistoryProblem::Sqlite(error),
@@ -145,7 +151,10 @@ impl fmt::Display for HistoryProblem {
                 f,
                 "version {version} of the tables, written by an earlier version of fathom"
             ),
-            Self::ReadOnly => f.write_str("read-only"),
+            Self::ReadOnly => f.write_str("the file or its directory is read-only"),
+            Self::LogUnreadable => f.write_str(
+                "its directory is read-only, and the last runs are in its write-ahead log",
+            ),
             Self::Locked => f.write_str("locked by another process for 5 s"),
             Self::Full => f.write_str("no space left on device"),
             Self::Damaged(why) => write!(f, "truncated or damaged: {why}"),

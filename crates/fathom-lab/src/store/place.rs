@@ -1,6 +1,9 @@
 //! Place of the history in the file system.
 
 use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::error::{HistoryError, HistoryProblem};
@@ -27,7 +30,39 @@ pub fn default_path(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<PathB
 
 /// Returns whether a file lies on a network file system.
 pub(super) fn is_on_network(path: &Path) -> bool {
-    fathom_sys::files::filesystem_type(path).is_ok_and(|kind| NETWORK.contains(&kind))
+    fathom_sys::files::filesystem_type(path).is_ok_and(is_network)
+}
+
+/// Returns whether file systems of this magic number are shared by several hosts.
+fn is_network(kind: u32) -> bool {
+    NETWORK.contains(&kind)
+}
+
+/// Returns whether a database is on a file system that is mounted read-only.
+pub(super) fn is_on_read_only(path: &Path) -> bool {
+    let opened = OpenOptions::new().write(true).open(path);
+    opened.is_err_and(|error| error.kind() == io::ErrorKind::ReadOnlyFilesystem)
+}
+
+/// Returns the name of the write-ahead log beside a database.
+pub(super) fn write_ahead_log(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
+}
+
+/// Returns the name under which SQLite opens a file as one that does not change: it needs no lock
+/// then, and nothing beside it.
+pub(super) fn immutable_uri(path: &Path) -> io::Result<String> {
+    let mut uri = "file:".to_owned();
+    for byte in std::path::absolute(path)?.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' => uri.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => uri.push(char::from(*byte)),
+            byte => uri.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    Ok(uri + "?immutable=1")
 }
 
 /// Magic numbers of statfs(2) and of the kernel's `magic.h`: NFS, SMB, SMB 2, CIFS, AFS, Coda, NCP,
@@ -58,6 +93,21 @@ mod tests {
             found.map(|(_, value)| OsString::from(value))
         };
         assert_eq!(default_path(&variable).ok(), want.map(PathBuf::from));
+    }
+
+    #[test]
+    fn hosts_share_network_file_systems_alone() {
+        let [nfs, cifs, smb2, fuse] = [0x6969, 0xff53_4d42, 0xfe53_4d42, 0x6573_5546];
+        assert!([nfs, cifs, smb2, fuse].into_iter().all(is_network));
+        let [ext4, xfs, tmpfs, overlay] = [0xef53, 0x5846_5342, 0x0102_1994, 0x794c_7630];
+        assert!(![ext4, xfs, tmpfs, overlay].into_iter().any(is_network));
+        assert!(!is_on_network(Path::new("/proc/self/status")));
+    }
+
+    #[test]
+    fn names_are_quoted_for_sqlite() {
+        let uri = immutable_uri(Path::new("/a b/%?#\u{e4}.db")).unwrap();
+        assert_eq!(uri, "file:/a%20b/%25%3f%23%c3%a4.db?immutable=1");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 
-use fathom_record::{DIRECTIONS, Measure, RECORD_VERSION};
+use fathom_record::{Measure, RECORD_VERSION, known_direction};
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
@@ -168,7 +168,7 @@ fn known(
 
 fn measure(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<(RunId, Measure)>> {
     let direction: String = row.get(2)?;
-    let Some(direction) = DIRECTIONS.into_iter().find(|known| *known == direction) else {
+    let Some(direction) = known_direction(&direction) else {
         return Ok(None);
     };
     let measure = Measure {

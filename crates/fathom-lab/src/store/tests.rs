@@ -224,3 +224,43 @@ fn a_file_that_is_not_there_cannot_be_read() {
     assert!(error.to_string().contains("no history"), "{error}");
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
 }
+
+#[test]
+fn a_locked_history_is_told_and_unchanged() {
+    let folder = Folder::new();
+    let path = folder.file("history.db");
+    let holder = History::open(&path).unwrap();
+    let mut waiting = History::open(&path).unwrap();
+    holder.connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    waiting.connection.busy_timeout(Duration::ZERO).unwrap();
+    let error = waiting.add_run(&finished(1.0), "run", 1, None).unwrap_err();
+    assert!(matches!(error.problem(), HistoryProblem::Locked), "{error}");
+    assert!(error.hint().is_some());
+    // Readers do not wait for a writer.
+    let reader = History::open_read_only(&path).unwrap();
+    assert!(reader.list(&RunSelection::default()).unwrap().is_empty());
+    holder.connection.execute_batch("ROLLBACK").unwrap();
+    assert!(waiting.add_run(&finished(1.0), "run", 1, None).is_ok());
+}
+
+#[test]
+fn the_order_of_runs_does_not_come_from_the_wall_clock() {
+    let folder = Folder::new();
+    let mut history = History::open(&folder.file("history.db")).unwrap();
+    for begun_ms in [3_000_000, 2_000_000, 1_000_000] {
+        history
+            .add_run(&finished(1.0), "run", begun_ms, None)
+            .unwrap();
+    }
+    let all = RunSelection::default();
+    let last = RunSelection {
+        last: 1,
+        ..RunSelection::default()
+    };
+    let ids = |rows: Vec<RunRow>| rows.iter().map(|row| row.id.0).collect::<Vec<_>>();
+    assert_eq!(ids(history.list(&all).unwrap()), [3, 2, 1]);
+    assert_eq!(ids(history.list(&last).unwrap()), [3]);
+    let measured = history.measured(&all).unwrap();
+    let begun: Vec<_> = measured.iter().map(|run| run.begun_ms).collect();
+    assert_eq!(begun, [3, 2, 1].map(|number| Some(number * 1_000_000)));
+}

@@ -1,6 +1,5 @@
 //! Runs of `fathom peak`, whose result is read as the record of one job.
 
-use std::path::PathBuf;
 use std::process::Output;
 
 use fathom_record::{
@@ -8,22 +7,26 @@ use fathom_record::{
 };
 use fathom_sys::files::FileKind;
 
-use super::{Real, command, first_line};
+use super::commands::{Commands, first_line};
+use super::measured::Measured;
 use crate::lab::executor::{RunDone, RunFailure, RunOutcome};
-use crate::lab_plan::{PeakArguments, RunText};
+use crate::lab_plan::PeakArguments;
 
-impl Real<'_> {
-    /// Runs `fathom peak` and reads its result.
-    pub(super) fn measure_peak(&self, text: &RunText, peak: &PeakArguments) -> RunOutcome {
+impl Measured<'_> {
+    /// Runs `fathom peak` and reads its result, unless it is over before.
+    pub(super) fn run_peak(
+        &self,
+        peak: &PeakArguments,
+        commands: &Commands<'_>,
+        is_over: &dyn Fn() -> bool,
+    ) -> RunOutcome {
         self.refuse_unnamed_device(peak)?;
-        let program = text.run.program.as_ref().map(PathBuf::from);
-        let program = program.unwrap_or_else(|| self.fathom.clone());
-        let throttle = self.throttle(text)?;
-        let mut command = command(&program, text, throttle.as_ref());
+        let throttle = self.throttle()?;
+        let mut command = self.command(commands, &self.program(), throttle.as_ref());
         // The lab repeats runs itself.
         command.args(["peak", "--json", "--repeats=1"]);
         command.args(peak.words());
-        of_peak(&self.wait(&mut command, text)?, peak)
+        of_peak(&commands.wait(&mut command, "the run", is_over)?, peak)
     }
 
     /// Refuses to write a device that the lab does not name, also where a link leads to it.
@@ -33,7 +36,7 @@ impl Real<'_> {
         };
         let is_device = std::fs::metadata(target)
             .is_ok_and(|metadata| FileKind::of(&metadata) == FileKind::Block);
-        if is_device && !self.plan.writes.iter().any(|named| named == target) {
+        if is_device && !self.writes.iter().any(|named| named == target) {
             let why = format!("`{target}` is a device that `writes` does not name");
             return Err(RunFailure::Hopeless(why));
         }

@@ -49,7 +49,7 @@ fn lab(file: &str, rw: &str, head: &str) -> LabPlan {
     let text = format!(
         "[lab]\nname = \"p\"\n{head}\n[precondition]\nrw = \"write\"\nbs = \"64k\"\n\
          times_capacity = 2\n[job]\nfilename = \"{file}\"\nrw = \"{rw}\"\nsize = \"1m\"\n[judge]\n\
-         show = [\"read.iops\"]\nrepeats = {{ min = 2, max = 2 }}\n"
+         show = [\"all.iops\"]\nrepeats = {{ min = 2, max = 2 }}\n"
     );
     plan(&text)
 }
