@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use fathom_core::Nanos;
 use fathom_peak::{PeakConfig, PeakEngine, PeakError, SWEEP_DEPTHS, block_of, peak};
 use fathom_record::{PeakLatency, PeakPoint};
+use fathom_stats::BEYOND_MIN;
 
 use crate::plot::{Axis, Panel, Point, Scale, Series};
 use crate::table::{Cell, Column, Experiment, Table};
@@ -50,14 +51,38 @@ pub fn uring_irq(
             break;
         }
     }
-    let notes = vec![format!(
+    let mut notes = vec![format!(
         "measured: {}, {block} B, CPU {}, {} s per depth; latency from just before an op is \
          prepared",
         asked.target.display(),
         asked.cpu,
         asked.seconds,
     )];
+    notes.extend(few_ops(&points));
     Ok(table(&points, notes))
+}
+
+/// Returns a note per shown percentile that rests on fewer than ten ops at some depths.
+fn few_ops(points: &[PeakPoint]) -> Vec<String> {
+    let note = |percent: &f64| {
+        let beyond = |point: &PeakPoint| (100.0 - percent) / 100.0 * float(point.ops);
+        let is_rare = |point: &&PeakPoint| beyond(point) < BEYOND_MIN - ROUNDING;
+        let depths = points.iter().filter(is_rare);
+        let depths: Vec<String> = depths.map(|point| point.depth.to_string()).collect();
+        (!depths.is_empty()).then(|| {
+            format!(
+                "p{percent} at depth {}: fewer than ten ops lie beyond it; --seconds measures \
+                 longer",
+                depths.join(", ")
+            )
+        })
+    };
+    SHOWN_PERCENTS.iter().filter_map(note).collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rough number of ops")]
+const fn float(number: u64) -> f64 {
+    number as f64
 }
 
 fn config(asked: &UringIrq, block: u32) -> PeakConfig {
@@ -228,6 +253,9 @@ const SHOWN_PERCENTS: [f64; 4] = [50.0, 99.0, 99.9, 99.99];
 /// Published figures; `before` and `after` are the two kernels.
 const PUBLISHED: &str = include_str!("../reference/uring-irq-read.csv");
 
+/// Of ten ops that lie beyond a percentile by count, the product may be slightly less.
+const ROUNDING: f64 = 1e-6;
+
 const IOPS_COLUMN: usize = 3;
 const P50_COLUMN: usize = 10;
 const P99_COLUMN: usize = 16;
@@ -243,6 +271,22 @@ mod tests {
         assert_eq!(rows.len(), 14);
         assert!(rows.iter().all(|row| row.percentiles_ns.len() == 17));
         assert_eq!((rows[6].depth, rows[6].iops), (64, 3_953_000));
+    }
+
+    #[test]
+    fn percentiles_of_few_ops_are_told() {
+        let point = |depth, ops| PeakPoint {
+            depth,
+            ops,
+            ..PeakPoint::default()
+        };
+        assert!(few_ops(&[point(1, 100_000)]).is_empty());
+        let notes = few_ops(&[point(1, 9_999), point(2, 10_000), point(4, 100_000)]);
+        let starts: Vec<&str> = notes
+            .iter()
+            .filter_map(|note| note.split(':').next())
+            .collect();
+        assert_eq!(starts, ["p99.9 at depth 1", "p99.99 at depth 1, 2"]);
     }
 
     #[test]
