@@ -83,8 +83,8 @@ pub(crate) enum HistoryCommand {
     Trend(TrendArguments),
     /// Tell whether the newest runs changed for the worse: exit code 1 if so
     ///
-    /// Of each metric and each plan on each machine, a change for the worse among the newest 10 runs
-    /// counts, and the newest 5 runs are held against those before.
+    /// Of each metric and each plan on each machine, a change for the worse among the newest 10
+    /// runs counts, and the newest 5 runs are held against those before.
     Check(CheckArguments),
     /// Copy the history into a new file, also while it is in use
     Backup {
@@ -129,7 +129,8 @@ pub(crate) struct CheckArguments {
     #[command(flatten)]
     pub(crate) series: SeriesArguments,
     /// Change that is too small to count
-    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = crate::compare::percent)]
+    #[arg(long, value_name = "PERCENT", default_value = "2%")]
+    #[arg(value_parser = crate::compare::percent)]
     pub(crate) tolerance: f64,
     /// Print JSON
     #[arg(long)]

@@ -281,8 +281,8 @@ fn peak_writes_through_no_link_to_a_device_without_leave() {
     };
     std::os::unix::fs::symlink(device, folder.path().join("link")).unwrap();
     // No op is done either way: the engine takes no batch of 8 at depth 1.
-    let text = "[lab]\nname = \"w\"\n[peak]\ntarget = \"link\"\nwrite = true\nbatch = 8\ndepth = 1\n\
-                [judge]\nrepeats = { min = 1, max = 1 }\n";
+    let text = "[lab]\nname = \"w\"\n[peak]\ntarget = \"link\"\nwrite = true\nbatch = 8\n\
+                depth = 1\n[judge]\nrepeats = { min = 1, max = 1 }\n";
     folder.write("w.toml", text);
     let run = lab(&folder, "lab w.toml").expect(1);
     assert!(run.out.contains("`writes` does not name"), "{}", run.out);

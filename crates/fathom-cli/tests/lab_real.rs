@@ -83,13 +83,15 @@ fn a_target_is_started_beside_each_run_and_tells_its_numbers() {
 [lab]
 name = "target"
 [service.target]
-command = "fathom target --null 1G --threads 1 --listen 127.0.0.1:{port} --socket t.sock --buffers ${{buffers}}"
+command = """fathom target --null 1G --threads 1 --listen 127.0.0.1:{port} --socket t.sock \
+             --buffers ${{buffers}}"""
 ready = {port}
 stats = "fathom target stats --json --socket t.sock"
 arguments = {{ buffers = 8 }}
 [job]
 ioengine = "nvme_tcp"
-filename = "trtype=tcp adrfam=ipv4 traddr=127.0.0.1 trsvcid={port} subnqn=nqn.2026-01.io.fathom:target ns=1"
+filename = """trtype=tcp adrfam=ipv4 traddr=127.0.0.1 trsvcid={port} \
+              subnqn=nqn.2026-01.io.fathom:target ns=1"""
 rw = "randread"
 bs = "128k"
 number_ios = 50
@@ -116,7 +118,8 @@ show = ["service.target.threads.0.granted"]
 #[test]
 fn a_service_that_ends_fails_the_run_with_its_last_words() {
     let folder = Folder::new();
-    let service = "[service.disk]\ncommand = \"sh -c 'echo up; sleep 0.1; echo disk is gone; exit 4'\"\nready = \"up\"\n";
+    let service = "[service.disk]\nready = \"up\"\n\
+                   command = \"sh -c 'echo up; sleep 0.1; echo disk is gone; exit 4'\"\n";
     let hangs = JOB.replace("number_ios = 200", "time_based = true\nruntime = 1000");
     folder.write("dies.toml", format!("{hangs}{TWO_RUNS}{service}"));
     let run = lab(&folder, "lab dies.toml").expect(1);
@@ -137,7 +140,9 @@ fn a_service_that_ends_fails_the_run_with_its_last_words() {
 #[test]
 fn services_have_no_part_in_virtual_time() {
     let folder = Folder::new();
-    folder.write("m.toml", "[[device]]\nnames = [\"*\"]\nmodel = \"constant\"\ncapacity_gib = 1\n[device.constant]\nlatency_us = 100\n");
+    let machine = "[[device]]\nnames = [\"*\"]\nmodel = \"constant\"\ncapacity_gib = 1\n\
+                   [device.constant]\nlatency_us = 100\n";
+    folder.write("m.toml", machine);
     folder.write(
         "real.toml",
         format!("{JOB}{TWO_RUNS}[service.s]\ncommand = \"touch ran\"\n"),
@@ -157,7 +162,8 @@ fn services_have_no_part_in_virtual_time() {
 #[test]
 fn commands_clean_up_whatever_happened_before() {
     let folder = Folder::new();
-    let run = "[run]\nbefore = [\"false\"]\nafter = [\"echo one >> after\", \"false\", \"echo two >> after\"]\n";
+    let run = "[run]\nbefore = [\"false\"]\n\
+               after = [\"echo one >> after\", \"false\", \"echo two >> after\"]\n";
     folder.write("fails.toml", format!("{JOB}{TWO_RUNS}{run}"));
     let failed = lab(&folder, "lab fails.toml").expect(1);
     assert!(failed.out.contains("`false` failed"), "{}", failed.out);

@@ -82,7 +82,7 @@ impl Trend {
         }
     }
 
-    /// Returns the levels: the index of the first run of each, and the median up to the next change.
+    /// Returns the levels: the index of the first run of each, and the median up to the next.
     #[must_use]
     pub fn levels(&self) -> Vec<(usize, f64)> {
         let first = self.changes.first();
@@ -121,8 +121,8 @@ fn ratio_json(ratio: Option<&RatioInterval>) -> Value {
     )
 }
 
-/// Returns the facts that differ between two runs, as `kernel 6.12.1 → 6.12.9`; a fact of one of them
-/// has a dash on the other side. `one` and `other` are subjects or tags, as JSON objects.
+/// Returns the facts that differ between two runs, as `kernel 6.12.1 → 6.12.9`; a fact of one of
+/// them has a dash on the other side. `one` and `other` are subjects or tags, as JSON objects.
 #[must_use]
 pub fn changed_facts(one: &str, other: &str) -> Vec<String> {
     let (one, other) = (subject::facts(one), subject::facts(other));

@@ -141,8 +141,8 @@ impl Walk {
         (1..).zip(walked)
     }
 
-    /// Shuffles the steps and returns whether their walk gets as far as `distance`. The shuffle ends
-    /// there: what it has not drawn stays as well mixed as it was.
+    /// Shuffles the steps and returns whether their walk gets as far as `distance`. The shuffle
+    /// ends there: what it has not drawn stays as well mixed as it was.
     fn reaches(&mut self, distance: u64, random: &mut Xoshiro256) -> bool {
         let mut sum = 0_i64;
         for at in 0..self.steps.len() {

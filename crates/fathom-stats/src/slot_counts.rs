@@ -1,7 +1,7 @@
 //! Histograms of the slots of a timeline, which take memory by groups of buckets.
 //!
 //! ```text
-//! slot 0   groups  · · 1 3 · …      counts  │ none │ 1: slot 0 │ 2: slot 1 │ 3: slot 0 │ reserved …
+//! slot 0   groups  · · 1 3 · …      counts  │ none │ 1: slot 0 │ 2: slot 1 │ 3: slot 0 │ reserved
 //! slot 1   groups  · · 2 · · …
 //! ```
 //!

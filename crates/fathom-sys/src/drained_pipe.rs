@@ -57,8 +57,8 @@ impl DrainedPipe {
         self.state().awaited.is_none()
     }
 
-    /// Returns what was kept, once all writers have closed the pipe or `limit` has passed: a process
-    /// in the background may hold it open for ever.
+    /// Returns what was kept, once all writers have closed the pipe or `limit` has passed: a
+    /// process in the background may hold it open for ever.
     #[must_use]
     pub fn text_within(&self, limit: Nanos) -> Vec<u8> {
         let clock = Clock::monotonic();

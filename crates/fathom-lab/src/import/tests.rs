@@ -146,8 +146,8 @@ fn priorities_have_metrics_of_their_own() {
     let prio =
         |class: u16, ns| format!(r#"{{"prioclass":{class},"prio":0,"clat_ns":{}}}"#, clat(ns));
     let report = format!(
-        r#"{{"fio version":"fio-3.33","jobs":[{{"jobname":"a","read":{{"total_ios":60,"runtime":1000,
-           "clat_ns":{},"prios":[{},{}]}}}}]}}"#,
+        r#"{{"fio version":"fio-3.33","jobs":[{{"jobname":"a","read":{{"total_ios":60,
+           "runtime":1000,"clat_ns":{},"prios":[{},{}]}}}}]}}"#,
         clat(200),
         prio(0, 300),
         prio(1, 100)

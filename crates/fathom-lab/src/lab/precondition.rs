@@ -99,8 +99,8 @@ fn resolve(file: &PreconditionFile, writes: &[String]) -> Result<Resolved, Strin
             match writes.iter().any(|leave| device_of(leave) == Some(number)) {
                 true => Ok(resolved(real, None, Identity::Device(number))),
                 false => Err(format!(
-                    "{name} is the device {}, which would be written, and `writes` does not name it; \
-                     add it there if its data may go",
+                    "{name} is the device {}, which would be written, and `writes` does not name \
+                     it; add it there if its data may go",
                     real.display()
                 )),
             }

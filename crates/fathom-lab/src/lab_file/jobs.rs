@@ -12,8 +12,8 @@ use crate::lab_plan::{
     JobFile, JobText, LabPlan, LineOrigin, Setting, Subject, Target, job_plan, job_with, writes,
 };
 
-/// Notes everything that the job language refuses, and metrics that no run can have, at their places
-/// in the lab file.
+/// Notes everything that the job language refuses, and metrics that no run can have, at their
+/// places in the lab file.
 pub(super) fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &LabPlan) {
     if let Subject::Peak(of_lab) = &plan.subject {
         return check_peak(reader, plan, of_lab);

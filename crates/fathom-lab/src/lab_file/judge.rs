@@ -130,8 +130,8 @@ impl Rule {
         }
     }
 
-    /// Returns the direction in which a metric improves: that of a service's number is only known to
-    /// the user, and that of another one is not theirs to choose.
+    /// Returns the direction in which a metric improves: that of a service's number is only known
+    /// to the user, and that of another one is not theirs to choose.
     fn improves(&self, reader: &Reader<'_>, metric: &MetricName, span: &Range<usize>) -> Improves {
         let refused = match (self.better, metric.is_of_service()) {
             (None, true) => Some((

@@ -28,8 +28,8 @@ pub fn guard_commands() -> io::Result<()> {
     Ok(())
 }
 
-/// Marks a command, and so all that it will start. Without a guard here, the mark of one that guards
-/// this process remains.
+/// Marks a command, and so all that it will start. Without a guard here, the mark of one that
+/// guards this process remains.
 pub(super) fn marked(command: &mut Command) -> &mut Command {
     let guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
     match *guard {

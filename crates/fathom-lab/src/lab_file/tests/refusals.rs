@@ -349,7 +349,8 @@ fn what_cannot_be_run_yet_is_named() {
 #[test]
 fn metrics_that_no_run_has_are_refused() {
     check(
-        "[judge]\nmetrics = { \"write.bw\" = \"2%\", \"jop/read.bw\" = \"2%\" }\nshow = [\"trim.iops\"]\n",
+        "[judge]\nmetrics = { \"write.bw\" = \"2%\", \"jop/read.bw\" = \"2%\" }\n\
+         show = [\"trim.iops\"]\n",
         &[
             "f/lab.toml:8:13: `write.bw`: the jobs write nothing | name another direction, or \
              change `rw`",
