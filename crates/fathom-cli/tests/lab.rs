@@ -439,3 +439,58 @@ fn a_search_is_kept_and_prints_the_same_again() {
     let refused = folder.fathom("lab search.toml --a-a 5").expect(2);
     assert!(refused.err.contains("judges nothing"), "{}", refused.err);
 }
+
+const CURVE: &str = r#"
+[lab]
+name = "curve"
+machine = "m.toml"
+[job]
+rw = "randread"
+bs = "4k"
+filename = "/dev/modelled"
+ioengine = "libaio"
+iodepth = 1
+runtime = 1
+time_based = true
+[variants]
+one = {}
+other = { machine = { "device.constant.latency_us" = 110 } }
+[curve]
+loads = ["30%", "60%"]
+[judge]
+baseline = "one"
+metrics = { "read.iops" = "5%" }
+repeats = { min = 9, max = 9 }
+"#;
+
+#[test]
+fn a_curve_asks_shares_of_its_maximum_and_prints_the_same_again() {
+    let folder = with("110");
+    folder.write("curve.toml", CURVE);
+    let first = lab(&folder, "lab curve.toml --json").expect(1);
+    let json = first.json();
+    let rows = json["rows"].as_array().unwrap();
+    let loads: Vec<&str> = rows.iter().filter_map(|row| row["load"].as_str()).collect();
+    assert_eq!(loads, ["max", "30%", "60%"]);
+    let verdicts = rows
+        .iter()
+        .map(|row| row["other_read_iops_verdict"] == "worse");
+    // Slower devices do the same under a load that they can serve.
+    assert_eq!(verdicts.collect::<Vec<_>>(), [true, false, false]);
+    let maximum = rows[0]["one_read_iops"].as_f64().unwrap();
+    for (row, share) in rows.iter().skip(1).zip([0.3, 0.6]) {
+        let asked = row["asked_iops"].as_f64().unwrap();
+        // Both are whole numbers.
+        assert!((asked - maximum * share).abs() <= 1.0, "{row}");
+        let done = row["one_read_iops"].as_f64().unwrap();
+        assert!((done / asked - 1.0).abs() < 0.1, "{row}");
+    }
+    let again = lab(&folder, "lab curve.toml --json").expect(1);
+    let want = "continues after 54 runs";
+    assert!(again.err.contains(want), "{}", again.err);
+    assert_eq!(again.out, first.out);
+    let rehearsal = folder.fathom("lab curve.toml --rehearse m.toml --json");
+    assert_eq!(rehearsal.expect(1).out, first.out);
+    let alarms = folder.fathom("lab curve.toml --a-a 3 --json").expect(0);
+    assert_eq!(alarms.json()["rows"][0]["comparisons"], 9);
+}

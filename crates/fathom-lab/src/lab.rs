@@ -11,6 +11,7 @@
 //! one repeat of every cell. An error repeats the repeat; a cell that fails again and again is
 //! given up, and the rest goes on.
 
+mod curve;
 mod executor;
 mod false_alarms;
 mod journal;

@@ -213,6 +213,10 @@ impl LabPlan {
             variant.settings.clone_from(&baseline.settings);
             variant.requires.clone_from(&baseline.requires);
         }
+        for jobs in self.open_loops.chunks_mut(self.variants.len()) {
+            let of_baseline = jobs[self.judge.baseline].clone();
+            jobs.fill(of_baseline);
+        }
         self.a_a = true;
         self
     }

@@ -5,11 +5,13 @@
 //! round 0: cell 3 (fair, plain) · cell 0 (plain, fair) · …      each repeat back to back,
 //! round 1: cell 1 (plain, fair) · cell 3 (plain, fair) · …      in an order drawn anew
 //! ```
+//!
+//! A curve has two parts, each with rounds of its own: loads follow from all runs at the maximum.
 
 use fathom_core::{Xoshiro256, stream_seed};
 
 use crate::LabPlan;
-use crate::lab_plan::Load;
+use crate::lab_plan::{CurveLoad, Load};
 
 /// Run of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +53,67 @@ pub fn order(plan: &LabPlan, round: u32) -> Vec<Slot> {
         }
     }
     slots
+}
+
+/// Part of a lab: its cells get all of their repeats before the next part begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All cells, of a lab without a curve.
+    All,
+    /// The cells at the closed-loop maximum.
+    Maxima,
+    /// The cells at shares of it.
+    Shares,
+}
+
+impl Part {
+    /// Returns the parts of a lab, in their order.
+    pub(crate) const fn of(plan: &LabPlan) -> &'static [Self] {
+        match plan.curve {
+            None => &[Self::All],
+            Some(_) => &[Self::Maxima, Self::Shares],
+        }
+    }
+
+    /// Returns the numbers of its cells.
+    pub(crate) fn cells(self, plan: &LabPlan) -> impl Iterator<Item = usize> {
+        (0..plan.cells.len()).filter(move |cell| self.has(plan, *cell))
+    }
+
+    /// Returns its runs of a round, in [`order`]; places count from its own first run.
+    pub(crate) fn order(self, plan: &LabPlan, round: u32) -> Vec<Slot> {
+        let mut slots = order(plan, round);
+        slots.retain(|slot| self.has(plan, slot.cell));
+        for (place, slot) in slots.iter_mut().enumerate() {
+            slot.place = place;
+        }
+        slots
+    }
+
+    fn has(self, plan: &LabPlan, cell: usize) -> bool {
+        match (self, plan.curve_load(cell)) {
+            (Self::All, _) => true,
+            (Self::Maxima, load) => load == Some(CurveLoad::Max),
+            (Self::Shares, load) => load != Some(CurveLoad::Max),
+        }
+    }
+
+    /// Returns the number of runs in a round.
+    fn runs(self, plan: &LabPlan) -> u64 {
+        (self.cells(plan).count() * plan.variants.len()) as u64
+    }
+}
+
+/// Returns the number of a run among all of its lab, if no cell stops early.
+pub(crate) fn run_number(plan: &LabPlan, slot: &Slot) -> u64 {
+    let mut before = 0;
+    for part in Part::of(plan) {
+        if part.has(plan, slot.cell) {
+            return before + u64::from(slot.repeat) * part.runs(plan) + slot.place as u64;
+        }
+        before += u64::from(plan.judge.repeats.max) * part.runs(plan);
+    }
+    before
 }
 
 /// Returns the seed of a run's offsets.

@@ -14,7 +14,7 @@ use fathom_virtual::{MachineModel, simulate_quietly};
 
 use super::executor::{Executor, Repeat, RunDone, RunFailure, RunOutcome, RunStep};
 use crate::lab_plan::{LabPlan, RunText, job_plan};
-use crate::order::{Slot, order};
+use crate::order::{Part, Slot, run_number};
 
 /// Executor of runs in virtual time.
 pub struct Modelled<'a> {
@@ -131,8 +131,7 @@ impl<'a> Modelled<'a> {
     fn simulate(&self, slot: &Slot) -> Result<Record, String> {
         let text = self.plan.run_of_slot(slot);
         let (plan, machine) = self.read(&text)?;
-        let per_round = (self.plan.cells.len() * self.plan.variants.len()) as u64;
-        let number = u64::from(slot.repeat) * per_round + slot.place as u64;
+        let number = run_number(self.plan, slot);
         let start = match machine.noise() {
             None => Nanos::ZERO,
             Some(_) => Nanos::new(self.spacing().get() * number),
@@ -150,7 +149,7 @@ impl<'a> Modelled<'a> {
             if let Some(search) = &self.plan.search {
                 return Nanos::new(search.probe_most.get() + self.plan.run.pause.get());
             }
-            let first = order(self.plan, 0)[0];
+            let first = Part::of(self.plan)[0].order(self.plan, 0)[0];
             let text = self.plan.run_of(first.cell, first.variant, first.seed);
             let (plan, machine) = match self.read(&text) {
                 Ok(read) => read,

@@ -30,6 +30,16 @@ pub fn lab_table(plan: &LabPlan, outcome: &LabOutcome) -> Table {
         .collect();
     columns.push(Column::figure("repeats", "repeats"));
     let mut rows: Vec<Vec<Cell>> = (0..plan.cells.len()).map(|cell| report.key(cell)).collect();
+    if plan.curve.is_some() {
+        let (unit, suffix) = searches::unit(plan);
+        columns.push(Column::figure(
+            format!("asked_{suffix}"),
+            &format!("asked, {unit}"),
+        ));
+        for (row, cell) in rows.iter_mut().zip(&outcome.results.cells) {
+            row.push(cell.asked.map_or(Cell::Missing, Cell::Count));
+        }
+    }
     for metric in 0..outcome.results.metrics.len() {
         for (column, of_cell) in report.metric(metric) {
             columns.push(column);

@@ -35,6 +35,8 @@ pub struct LabResults {
 pub struct CellState {
     /// Complete repeats.
     pub repeats: u32,
+    /// Rate that a curve asks of all jobs of the baseline together, ops or bytes per second.
+    pub asked: Option<u64>,
     /// Its intervals are narrow: it gets no more repeats.
     pub is_narrow: bool,
     /// Error that ended it.
@@ -125,10 +127,11 @@ impl LabResults {
         }
     }
 
-    /// Ends the cells whose intervals are narrow.
-    pub(crate) fn stop_narrow_cells(&mut self) {
+    /// Ends those of the cells whose intervals are narrow.
+    pub(crate) fn stop_narrow_cells(&mut self, cells: impl Iterator<Item = usize>) {
         let rules = self.rules();
-        for (number, cell) in self.cells.iter_mut().enumerate() {
+        for number in cells {
+            let cell = &mut self.cells[number];
             let decides = !cell.is_narrow && cell.failure.is_none();
             if decides && is_narrow(&self.values, self.baseline, &rules, number) {
                 cell.is_narrow = true;

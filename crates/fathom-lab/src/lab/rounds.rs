@@ -6,6 +6,7 @@ use std::fmt;
 use fathom_record::MetricNameError;
 use fathom_stats::Verdict;
 
+use super::curve::Maxima;
 use super::executor::RunFailure;
 use super::executor::{Executor, Repeat, RunDone, RunOutcome, RunStep};
 use super::journal::{Journal, JournalError};
@@ -16,7 +17,7 @@ use super::search::{Searching, run_searches};
 use super::steady::Steadiness;
 use crate::judge::Judgement;
 use crate::lab_plan::{LabPlan, Stop};
-use crate::order::{Slot, order};
+use crate::order::{Part, Slot};
 
 /// Result of a lab.
 #[derive(Clone, Debug)]
@@ -122,12 +123,13 @@ pub fn run_lab(
         results: LabResults::new(plan, metrics),
         done: BTreeSet::new(),
         earlier: BTreeMap::new(),
+        maxima: Maxima::new(plan).map_err(LabFailure::Metric)?,
         steadiness: None,
         journal,
         tell,
     };
     lab.read_earlier()?;
-    let is_interrupted = lab.precondition(executor)? || lab.rounds(executor)?;
+    let is_interrupted = lab.precondition(executor)? || lab.parts(executor)?;
     let judgements = lab.results.judgements();
     lab.journal.judge(&judgements, !is_interrupted)?;
     Ok(LabOutcome {
@@ -147,6 +149,8 @@ struct Lab<'a> {
     done: BTreeSet<(usize, u32)>,
     /// Complete repeats of an earlier process, by number and cell.
     earlier: BTreeMap<(u32, usize), Vec<(Slot, RunDone)>>,
+    /// Maxima of a curve.
+    maxima: Maxima<'a>,
     /// Evaluation of the last round.
     steadiness: Option<Steadiness>,
     journal: &'a mut dyn Journal,
@@ -215,28 +219,57 @@ impl Lab<'_> {
         Ok(false)
     }
 
-    /// Adds what an earlier process did of a round. Not all rounds at once: a cell stops by the
-    /// repeats that it had at the time, or the lab would end otherwise than without interruption.
-    fn take_earlier(&mut self, round: u32) {
-        let later = self.earlier.split_off(&(round + 1, 0));
-        for runs in std::mem::replace(&mut self.earlier, later).into_values() {
-            self.complete(&runs);
+    /// Runs all parts and returns whether the user interrupted them.
+    fn parts(&mut self, executor: &mut dyn Executor) -> Result<bool, LabFailure> {
+        for part in Part::of(self.plan) {
+            if *part == Part::Shares {
+                self.ask_shares();
+            }
+            if self.rounds(executor, *part)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Sets the loads that are shares of a maximum; those of one that failed have none.
+    fn ask_shares(&mut self) {
+        for cell in 0..self.plan.cells.len() {
+            let of_max = &self.results.cells[self.plan.max_cell(cell)].failure;
+            let of_max = of_max.as_ref().map(|why| format!("no maximum: {why}"));
+            let load = self.maxima.load(cell, self.plan.judge.baseline);
+            let state = &mut self.results.cells[cell];
+            if !self.maxima.has(cell) {
+                state.asked = load.and_then(|load| load.rate);
+                state.failure = of_max;
+            }
         }
     }
 
-    /// Runs all rounds and returns whether the user interrupted them.
-    fn rounds(&mut self, executor: &mut dyn Executor) -> Result<bool, LabFailure> {
+    /// Adds what an earlier process did of a part's round. Not all rounds at once: a cell stops by
+    /// the repeats that it had at the time, or the lab would end otherwise than without
+    /// interruption.
+    fn take_earlier(&mut self, part: Part, round: u32) {
+        for cell in part.cells(self.plan) {
+            if let Some(runs) = self.earlier.remove(&(round, cell)) {
+                self.complete(&runs);
+            }
+        }
+    }
+
+    /// Runs all rounds of a part and returns whether the user interrupted them.
+    fn rounds(&mut self, executor: &mut dyn Executor, part: Part) -> Result<bool, LabFailure> {
         let repeats = self.plan.judge.repeats;
         for round in 0..repeats.max {
             if repeats.stop == Stop::Narrow && is_look(round, repeats.min) {
-                self.results.stop_narrow_cells();
+                self.results.stop_narrow_cells(part.cells(self.plan));
             }
             if let Some(rounds) = &self.plan.rounds {
                 self.results
                     .count_from((round + 1).saturating_sub(rounds.window));
             }
-            self.take_earlier(round);
-            let waiting = self.repeats_of(round);
+            self.take_earlier(part, round);
+            let waiting = self.repeats_of(part, round);
             if !waiting.is_empty() {
                 (self.tell)(LabEvent::Round {
                     number: round + 1,
@@ -264,10 +297,11 @@ impl Lab<'_> {
         is_reached || self.results.cells[rounds.cell].failure.is_some()
     }
 
-    /// Returns the repeats of a round that are left to do.
-    fn repeats_of(&self, round: u32) -> Vec<Repeat> {
+    /// Returns the repeats of a part's round that are left to do.
+    fn repeats_of(&self, part: Part, round: u32) -> Vec<Repeat> {
         let mut repeats: Vec<Repeat> = Vec::new();
-        for slot in order(self.plan, round) {
+        for mut slot in part.order(self.plan, round) {
+            slot.load = self.maxima.load(slot.cell, slot.variant);
             let cell = &self.results.cells[slot.cell];
             if cell.is_narrow || cell.failure.is_some() || self.done.contains(&(slot.cell, round)) {
                 continue;
@@ -386,7 +420,7 @@ impl Lab<'_> {
             is_final,
         };
         let why = match outcome {
-            Ok(done) => match self.results.missing(slot.cell, &done) {
+            Ok(done) => match self.missing(slot, &done) {
                 None => {
                     self.journal.finish(slot, &done)?;
                     let disturbance = done.disturbance.as_deref();
@@ -405,7 +439,18 @@ impl Lab<'_> {
         Ok(Err(why))
     }
 
+    /// Returns a sentence about the first metric that a run has no value of, and must have.
+    fn missing(&self, slot: &Slot, done: &RunDone) -> Option<String> {
+        match self.maxima.has(slot.cell) {
+            true => self.maxima.missing(done),
+            false => self.results.missing(slot.cell, done),
+        }
+    }
+
     fn complete(&mut self, runs: &[(Slot, RunDone)]) {
+        for (slot, done) in runs {
+            self.maxima.add(slot, done);
+        }
         if let Some((slot, _)) = runs.first() {
             self.done.insert((slot.cell, slot.repeat));
             self.results.add(runs);

@@ -1,5 +1,6 @@
 //! Labs in virtual time, and with executors that fail as told.
 
+mod curve;
 mod precondition;
 mod steady;
 mod warm_up;

@@ -9,7 +9,7 @@ use fathom_stats::{repeats_to_prove, smallest_effect};
 
 use super::cost::{RunCost, Written};
 use super::{LabPlan, Stop, Subject, job_plan};
-use crate::order::order;
+use crate::order::Part;
 
 impl LabPlan {
     /// Returns the text of `--plan`. Nothing is opened but the files that jobs name.
@@ -101,7 +101,8 @@ impl LabPlan {
     }
 
     fn write_order(&self, text: &mut String) {
-        let slots = order(self, 0);
+        let parts = Part::of(self).iter();
+        let slots: Vec<_> = parts.flat_map(|part| part.order(self, 0)).collect();
         let repeats: Vec<_> = slots.chunks(self.variants.len()).collect();
         for slots in repeats.iter().take(SHOWN) {
             let names: Vec<&str> = slots

@@ -14,7 +14,7 @@ impl LabPlan {
             .variants
             .iter()
             .any(|variant| !variant.requires.is_empty());
-        let parts = [("[curve]", self.curve.is_some()), ("requires", requires)];
+        let parts = [("requires", requires)];
         let present = parts.into_iter().filter(|(_, is_present)| *is_present);
         present.map(|(part, _)| self.problem(part)).collect()
     }

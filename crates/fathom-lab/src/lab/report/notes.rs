@@ -15,6 +15,9 @@ use crate::published::{error_percent, mean_and_worst};
 pub(super) fn notes(report: &Report<'_>) -> Vec<String> {
     let mut notes = vec![conditions(report)];
     notes.extend(steady_notes(report));
+    if report.plan.curve.is_some() {
+        notes.push(CURVE.into());
+    }
     notes.extend(judged(report));
     if report.plan.a_a {
         notes.push("A/A: every variant is the baseline; any change is a false alarm".into());
@@ -29,6 +32,10 @@ pub(super) fn notes(report: &Report<'_>) -> Vec<String> {
     }
     notes
 }
+
+/// Note on the loads of a curve.
+const CURVE: &str = "loads are shares of the median rate of the baseline at `max`, a closed loop, \
+                     and are asked of all jobs together, in an open loop";
 
 fn conditions(report: &Report<'_>) -> String {
     let plan = report.plan;

@@ -9,7 +9,7 @@ use super::label;
 use crate::figure::change;
 use crate::lab::LabResults;
 use crate::lab_plan::LabPlan;
-use crate::order::order;
+use crate::order::Part;
 
 /// Returns a note for each effect of place or predecessor on a judged metric that is significant
 /// among all that are tested.
@@ -50,9 +50,11 @@ pub(super) fn order_notes(plan: &LabPlan, results: &LabResults) -> Vec<String> {
 fn ordered(plan: &LabPlan, results: &LabResults, metric: usize) -> Vec<OrderedRun> {
     let mut runs: Vec<OrderedRun> = Vec::new();
     let mut after = None;
-    for round in 0..plan.judge.repeats.max {
+    let rounds = 0..plan.judge.repeats.max;
+    let parts = Part::of(plan).iter();
+    for (part, round) in parts.flat_map(|part| rounds.clone().map(move |round| (part, round))) {
         let (mut cell, mut place) = (None, 0);
-        for slot in order(plan, round) {
+        for slot in part.order(plan, round) {
             let values = results.values.of(slot.cell, slot.variant, metric);
             let Ok(at) = values.binary_search_by_key(&round, |(repeat, _)| *repeat) else {
                 continue;
@@ -105,7 +107,7 @@ repeats = { min = 20, max = 20, stop = "never" }
         let metrics = observed(&plan).expect("metrics");
         let mut results = LabResults::new(&plan, metrics);
         for round in 0..20 {
-            for slot in order(&plan, round) {
+            for slot in Part::All.order(&plan, round) {
                 let place = u32::try_from(slot.place).expect("a place of two");
                 let wiggle = f64::from((round * 7 + place * 3) % 11) / 1000.0;
                 let factor = if slot.place == 0 { first } else { 1.0 };

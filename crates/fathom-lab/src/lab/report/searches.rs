@@ -324,7 +324,7 @@ fn side_by_side(report: &Report<'_>) -> Vec<String> {
 }
 
 /// Returns the unit of loads, for people and in keys.
-fn unit(plan: &LabPlan) -> (&'static str, &'static str) {
+pub(super) fn unit(plan: &LabPlan) -> (&'static str, &'static str) {
     match plan.load_metric() {
         (_, "B/s") => ("B/s", "bytes_s"),
         (_, unit) => (unit, "iops"),

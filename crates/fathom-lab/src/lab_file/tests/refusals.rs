@@ -336,13 +336,14 @@ command = "true"
 
 #[test]
 fn what_cannot_be_run_yet_is_named() {
-    let text = format!("{SMALL}[curve]\nvary = \"rate\"\n");
+    let waiting = "b = { iodepth = 2, requires = { kernel = \"*-patched\" } }";
+    let text = format!("{SMALL}[variants]\na = {{}}\n{waiting}\n[judge]\nbaseline = \"a\"\n");
     let plan = LabPlan::parse("l.toml", &text, &[], &Files::new(&[])).unwrap();
     let problems = plan.unsupported();
     assert_eq!(problems.len(), 1);
     assert_eq!(
         (problems[0].origin.line, problems[0].message.as_str()),
-        (7, "`curve` cannot be run yet")
+        (9, "`requires` cannot be run yet")
     );
 }
 
