@@ -6,12 +6,13 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use fathom_host::output_file::{self, Stop};
 use fathom_lab::{
-    AioSubmit, LabError, LogEntries, Table, UringIrq, aio_submit, experiments, hdd_seeks,
-    hdd_single, hdd_tags, io_pacing, log_entries, task_list_table, uring_irq,
+    AioSubmit, LabError, LogEntries, Table, TableContext, UringIrq, aio_submit, experiments,
+    hdd_seeks, hdd_single, hdd_tags, io_pacing, log_entries, task_list_table, uring_irq,
 };
 use fathom_sys::signals::Interrupts;
 use fathom_sys::thread;
 
+use crate::environment::Process;
 use crate::exit::ProgramEnd;
 use crate::failure::with_hint;
 use crate::micro::{measured, usable_cpus};
@@ -160,10 +161,13 @@ fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<Prog
             cpu: arguments.cpu.unwrap_or_else(last_cpu),
             seconds,
         };
-        let mut tell =
-            |depth| output::print(StandardStream::Error, &format!("{name}: depth {depth}\n"));
-        let table = uring_irq(&asked, &mut tell, &stops);
-        table.map_err(|error| with_hint(&error, error.hint()))
+        let mut context = TableContext {
+            environment: &Process::new(),
+            fathom: std::env::current_exe().context("this program's path")?,
+            tell: &mut |run| output::print(StandardStream::Error, &format!("{name}: {run}\n")),
+            stops: &stops,
+        };
+        uring_irq(&asked, &mut context).map_err(problem)
     };
     print(&table?, arguments, Some(interrupts))
 }

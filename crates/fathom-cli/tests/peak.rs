@@ -483,7 +483,13 @@ fn tables_are_listed_and_drawn() {
     // A disk may stall for the second of one depth, not for all seven.
     let rates = measured.map(|row| row["iops"].as_f64().unwrap());
     assert!(rates.sum::<f64>() > 0.0, "{rows:?}");
-    assert!(rows.iter().all(|row| row["p99_99_ns"].is_u64()), "{rows:?}");
+    // Of a slow disk, fewer than ten ops of a second lie beyond p99.99.
+    let is_figure = |cell: &Value| cell.is_u64() || cell.is_null();
+    assert!(
+        rows.iter().all(|row| is_figure(&row["p99_99_ns"])),
+        "{rows:?}"
+    );
+    assert!(rows.iter().all(|row| row["p1_ns"].is_u64()), "{rows:?}");
     let picture = std::fs::read_to_string(folder.path().join("plot.svg")).unwrap();
     assert_eq!(picture.matches("<polyline").count(), 9);
     assert_eq!(folder.names(), ["data", "plot.svg"]);

@@ -30,6 +30,8 @@ pub enum LabError {
         /// Error of the attempt to create it.
         source: io::Error,
     },
+    /// The experiment cannot run at all, or none of its runs succeeded.
+    Lab(String),
     /// The I/O scheduler of the target cannot be set.
     Scheduler(SchedulerError),
     /// The file to measure could not be filled.
@@ -90,6 +92,7 @@ impl fmt::Display for LabError {
                     "cannot create a directory for the runs: {parent}: {source}"
                 )
             }
+            Self::Lab(why) => f.write_str(why),
             Self::Scheduler(error) => error.fmt(f),
             Self::Layout(error) => error.fmt(f),
             Self::Run { name, source } => write!(f, "{name}: {source}"),
@@ -114,6 +117,7 @@ impl std::error::Error for LabError {
             Self::TargetNotReadable { source, .. }
             | Self::FileNotCreated { source, .. }
             | Self::FolderNotCreated { source, .. } => Some(source),
+            Self::Lab(_) => None,
             Self::Scheduler(error) => error.source(),
             Self::Layout(error) | Self::Run { source: error, .. } => Some(error),
         }

@@ -6,6 +6,7 @@ mod closed_loop;
 mod command;
 mod compare;
 mod counted;
+mod embedded;
 mod error;
 mod experiments;
 mod figure;
@@ -26,6 +27,7 @@ mod micro;
 mod order;
 mod plot;
 mod published;
+mod readable;
 #[cfg(feature = "history")]
 mod store;
 mod subject;
@@ -40,6 +42,7 @@ pub use aio_submit::{AioSubmit, aio_submit};
 pub use compare::{
     CompareRules, CompareSide, ComparedMetric, ComparedVerdict, Comparison, SideValues, compare,
 };
+pub use embedded::TableContext;
 pub use error::{CommandError, LabError};
 pub use experiments::experiments;
 pub use fathom_block::Policy;

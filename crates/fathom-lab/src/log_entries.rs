@@ -3,18 +3,17 @@
 
 mod rows;
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fathom_run::SchedulerGuard;
-use fathom_sys::files;
 use serde_json::Value;
 
 use crate::command::output;
 use crate::counted::counted;
 use crate::error::{CommandError, LabError};
 use crate::median::note;
+use crate::readable;
 use crate::table::{Experiment, Table};
 use crate::work_folder::WorkFolder;
 
@@ -43,18 +42,6 @@ pub struct LogEntries {
     pub fio: PathBuf,
 }
 
-/// Checks that the target can be read. A pipe is not opened: that would block.
-fn check_readable(target: &Path) -> io::Result<()> {
-    let kind = files::FileKind::of(&std::fs::metadata(target)?);
-    match kind {
-        files::FileKind::Regular | files::FileKind::Block => std::fs::File::open(target).map(drop),
-        _ => {
-            let why = "neither a regular file nor a block device";
-            Err(io::Error::new(io::ErrorKind::InvalidInput, why))
-        }
-    }
-}
-
 /// Runs the experiment. `tell` is called with the name of each run before it begins; `stops`
 /// returns the number of interrupts so far.
 ///
@@ -65,10 +52,7 @@ pub fn log_entries(
     tell: &mut dyn FnMut(&str),
     stops: &dyn Fn() -> u32,
 ) -> Result<Table, LabError> {
-    check_readable(&config.target).map_err(|source| LabError::TargetNotReadable {
-        target: config.target.clone(),
-        source,
-    })?;
+    readable::check(&config.target)?;
     // Restores the scheduler on drop.
     let mut schedulers = SchedulerGuard::under(&config.target);
     schedulers.set(SCHEDULER)?;

@@ -1,13 +1,15 @@
-//! Interrupt-driven random reads of one sector on one CPU, depths 1 to 64, with all percentiles.
+//! View of the lab `uring-irq`: interrupt-driven random reads of one sector on one CPU, depths 1 to
+//! 64, with all percentiles.
 
 use std::path::PathBuf;
 
-use fathom_core::Nanos;
-use fathom_peak::{PeakConfig, PeakEngine, PeakError, SWEEP_DEPTHS, block_of, peak};
-use fathom_record::{PeakLatency, PeakPoint};
-use fathom_stats::BEYOND_MIN;
+use fathom_record::PeakLatency;
 
+use crate::embedded::{EmbeddedLab, Measured, TableContext, whole};
+use crate::error::LabError;
+use crate::lab::RunDone;
 use crate::plot::{Axis, Panel, Point, Scale, Series};
+use crate::readable;
 use crate::table::{Cell, Column, Experiment, Table};
 
 /// The experiment.
@@ -30,45 +32,50 @@ pub struct UringIrq {
     pub seconds: u32,
 }
 
-/// Runs the experiment. `tell` is called with each depth before it is measured; `stops` returns the
-/// number of interrupts so far.
+/// Runs the experiment.
 ///
 /// # Errors
 /// The target cannot be measured.
-pub fn uring_irq(
-    asked: &UringIrq,
-    tell: &mut dyn FnMut(u32),
-    stops: &dyn Fn() -> u32,
-) -> Result<Table, PeakError> {
-    let block = block_of(&asked.target);
-    let mut points = Vec::new();
-    for depth in SWEEP_DEPTHS {
-        tell(depth);
-        let config = config(asked, block).at_depth(depth);
-        let outcome = peak(&config, &mut |_second| {}, stops)?;
-        points.push(outcome.into_point(&config));
-        if stops() > 0 {
-            break;
-        }
-    }
+pub fn uring_irq(asked: &UringIrq, context: &mut TableContext<'_>) -> Result<Table, LabError> {
+    readable::check(&asked.target)?;
+    let arguments = [("DEV", asked.target.as_path())];
+    let mut lab = EmbeddedLab::read(EXPERIMENT.name, &arguments, context.environment)?;
+    lab.set("cpu", &asked.cpu.to_string());
+    lab.set("seconds", &asked.seconds.to_string());
+    let measured = lab.run(context)?;
+    let rows = rows(&measured);
+    let mut notes = notes(asked, &measured);
+    notes.extend(few_ops(&rows));
+    Ok(table(rows, notes))
+}
+
+/// Returns the conditions.
+fn notes(asked: &UringIrq, measured: &Measured) -> Vec<String> {
+    let blocks = measured.runs.iter().filter_map(|(_, run)| {
+        let read = &run.record.as_ref()?.jobs.first()?.directions.read;
+        read.bytes.checked_div(read.ios)
+    });
+    let block = blocks.max().map(|bytes| format!(" {bytes} B,"));
     let mut notes = vec![format!(
-        "measured: {}, {block} B, CPU {}, {} s per depth; latency from just before an op is \
-         prepared",
+        "measured: {},{} CPU {}, {} s per depth; latency from just before an op is prepared",
         asked.target.display(),
+        block.unwrap_or_default(),
         asked.cpu,
         asked.seconds,
     )];
-    notes.extend(few_ops(&points));
-    Ok(table(&points, notes))
+    notes.extend(measured.notes());
+    notes
 }
 
-/// Returns a note per shown percentile that rests on fewer than ten ops at some depths.
-fn few_ops(points: &[PeakPoint]) -> Vec<String> {
+/// Returns a note per shown percentile that is left out at some depths.
+fn few_ops(rows: &[Vec<Cell>]) -> Vec<String> {
     let note = |percent: &f64| {
-        let beyond = |point: &PeakPoint| (100.0 - percent) / 100.0 * float(point.ops);
-        let is_rare = |point: &&PeakPoint| beyond(point) < BEYOND_MIN - ROUNDING;
-        let depths = points.iter().filter(is_rare);
-        let depths: Vec<String> = depths.map(|point| point.depth.to_string()).collect();
+        let at = PeakLatency::PERCENTS
+            .iter()
+            .position(|one| one == percent)?;
+        let rows = rows.iter().filter(|row| row[2].text() == MEASURED);
+        let lacking = rows.filter(|row| row[FIRST_PERCENTILE + at] == Cell::Missing);
+        let depths: Vec<String> = lacking.map(|row| row[0].text()).collect();
         (!depths.is_empty()).then(|| {
             format!(
                 "p{percent} at depth {}: fewer than ten ops lie beyond it; --seconds measures \
@@ -80,48 +87,7 @@ fn few_ops(points: &[PeakPoint]) -> Vec<String> {
     SHOWN_PERCENTS.iter().filter_map(note).collect()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a rough number of ops")]
-const fn float(number: u64) -> f64 {
-    number as f64
-}
-
-fn config(asked: &UringIrq, block: u32) -> PeakConfig {
-    PeakConfig {
-        targets: vec![asked.target.clone()],
-        engine: PeakEngine::Uring,
-        depth: 1,
-        submit: 1,
-        complete: 1,
-        block_bytes: block,
-        threads: 1,
-        polled: false,
-        sequential: false,
-        buffered: false,
-        fixed_buffers: true,
-        fixed_files: true,
-        register_ring: true,
-        nops: false,
-        write: false,
-        cpu: Some(asked.cpu),
-        latency: true,
-        duration: Nanos::from_secs(u64::from(asked.seconds)),
-    }
-}
-
-/// Builds the table: measured and published figures, depth by depth.
-fn table(points: &[PeakPoint], notes: Vec<String>) -> Table {
-    let published = published();
-    let mut rows = Vec::new();
-    for depth in SWEEP_DEPTHS {
-        rows.extend(
-            points
-                .iter()
-                .filter(|point| point.depth == depth)
-                .map(measured),
-        );
-        let same = published.iter().filter(|row| row.depth == depth);
-        rows.extend(same.map(Published::row));
-    }
+fn table(rows: Vec<Vec<Cell>>, notes: Vec<String>) -> Table {
     Table {
         head: EXPERIMENT.into(),
         columns: columns(),
@@ -129,6 +95,41 @@ fn table(points: &[PeakPoint], notes: Vec<String>) -> Table {
         rows,
         notes,
     }
+}
+
+/// Returns measured and published figures, depth by depth.
+fn rows(measured: &Measured) -> Vec<Vec<Cell>> {
+    let mut rows = Vec::new();
+    for cell in 0..measured.plan.cells.len() {
+        let key = ["depth", "batch"].map(|key| Cell::Count(measured.setting(cell, key)));
+        rows.extend(measured.of(cell, 0).map(|run| row(&key, run)));
+        rows.extend(published().filter(|row| row[0] == key[0]));
+    }
+    rows
+}
+
+fn row(key: &[Cell; 2], run: &RunDone) -> Vec<Cell> {
+    let mut row = key.to_vec();
+    row.extend([Cell::Text(MEASURED.into()), whole(run, "read.iops")]);
+    let percents = PeakLatency::PERCENTS.iter();
+    row.extend(percents.map(|percent| whole(run, &format!("read.lat_p{percent}"))));
+    row
+}
+
+/// Returns the published rows.
+fn published() -> impl Iterator<Item = Vec<Cell>> {
+    let row = |line: &str| {
+        let (kernel, numbers) = line.split_once(',')?;
+        let (word, name) = KERNELS.into_iter().find(|(word, _)| *word == kernel)?;
+        let numbers = numbers.split(',').map(|number| number.parse().ok());
+        let mut row: Vec<Cell> = numbers
+            .map(|one| Some(Cell::Count(one?)))
+            .collect::<Option<_>>()?;
+        let name = name.to_owned();
+        row.insert(2, Cell::Named { word, name });
+        Some(row)
+    };
+    PUBLISHED.lines().skip(1).filter_map(row)
 }
 
 /// Returns the columns; in text, four of the percentiles.
@@ -153,74 +154,12 @@ fn columns() -> Vec<Column> {
     columns
 }
 
-fn measured(point: &PeakPoint) -> Vec<Cell> {
-    let mut row = vec![
-        Cell::Count(point.depth.into()),
-        Cell::Count(point.submit.into()),
-        Cell::Text("measured".into()),
-        Cell::Rate(point.iops_mean),
-    ];
-    let at = |percent: &f64| point.lat.as_ref().and_then(|lat| lat.at(*percent));
-    let percents = PeakLatency::PERCENTS.iter();
-    row.extend(percents.map(|percent| at(percent).map_or(Cell::Missing, Cell::Count)));
-    row
-}
-
-/// Row of the published table.
-struct Published {
-    depth: u32,
-    batch: u32,
-    source: Cell,
-    iops: u64,
-    percentiles_ns: Vec<u64>,
-}
-
-impl Published {
-    fn read(line: &str) -> Option<Self> {
-        let mut cells = line.split(',');
-        let (source, depth) = (cells.next()?, cells.next()?.parse().ok()?);
-        let (batch, iops) = (cells.next()?.parse().ok()?, cells.next()?.parse().ok()?);
-        let percentiles_ns = cells.map(|cell| cell.parse().ok()).collect::<Option<_>>()?;
-        let kernels = [("before", BEFORE), ("after", AFTER)];
-        let named = |(word, name): (_, &str)| {
-            let name = || name.to_owned();
-            (word == source).then(|| Cell::Named { word, name: name() })
-        };
-        Some(Self {
-            depth,
-            batch,
-            source: kernels.into_iter().find_map(named)?,
-            iops,
-            percentiles_ns,
-        })
-    }
-
-    fn row(&self) -> Vec<Cell> {
-        let mut row = vec![
-            Cell::Count(self.depth.into()),
-            Cell::Count(self.batch.into()),
-            self.source.clone(),
-            Cell::Count(self.iops),
-        ];
-        row.extend(self.percentiles_ns.iter().copied().map(Cell::Count));
-        row
-    }
-}
-
-fn published() -> Vec<Published> {
-    PUBLISHED
-        .lines()
-        .skip(1)
-        .filter_map(Published::read)
-        .collect()
-}
-
 fn panels(rows: &[Vec<Cell>]) -> Vec<Panel> {
     let panel = |up: &str, column: usize, unit: f64| Panel {
         across: Axis::new("depth", Scale::Doubling),
         up: Axis::new(up, Scale::Auto),
         series: vec![
-            Series::measured("measured", 0, points(rows, "measured", column, unit)),
+            Series::measured(MEASURED, 0, points(rows, MEASURED, column, unit)),
             Series::published(BEFORE, 1, points(rows, BEFORE, column, unit)),
             Series::published(
                 format!("{BEFORE} {AFTER}"),
@@ -243,86 +182,109 @@ fn points(rows: &[Vec<Cell>], source: &str, column: usize, unit: f64) -> Vec<Poi
     points.collect()
 }
 
-/// Names of the published kernels, for people; in JSON they are `before` and `after`.
+const MEASURED: &str = "measured";
+
+/// Published kernels: words, and names for people.
+const KERNELS: [(&str, &str); 2] = [("before", BEFORE), ("after", AFTER)];
 const BEFORE: &str = "5.19-rc3";
 const AFTER: &str = "with the patches";
 
 /// Percentiles in text and Markdown; the others are in JSON and CSV.
 const SHOWN_PERCENTS: [f64; 4] = [50.0, 99.0, 99.9, 99.99];
 
-/// Published figures; `before` and `after` are the two kernels.
+/// Published figures.
 const PUBLISHED: &str = include_str!("../reference/uring-irq-read.csv");
 
-/// Of ten ops that lie beyond a percentile by count, the product may be slightly less.
-const ROUNDING: f64 = 1e-6;
-
 const IOPS_COLUMN: usize = 3;
+const FIRST_PERCENTILE: usize = 4;
 const P50_COLUMN: usize = 10;
 const P99_COLUMN: usize = 16;
 
 #[cfg(test)]
 mod tests {
+    use fathom_record::{DirectionRecord, JobRecord, Record};
+    use fathom_stats::Latency;
+
     use super::*;
+    use crate::embedded::tests::{measured, read};
     use crate::table::check::{check_table, column};
 
-    #[test]
-    fn every_published_row_is_read() {
-        let rows = published();
-        assert_eq!(rows.len(), 14);
-        assert!(rows.iter().all(|row| row.percentiles_ns.len() == 17));
-        assert_eq!((rows[6].depth, rows[6].iops), (64, 3_953_000));
+    /// Returns a run of so many reads.
+    fn run(ops: u64) -> RunDone {
+        let mut lat = Latency::new(true);
+        lat.record_n(4_000, ops);
+        let mut job = JobRecord::default();
+        job.directions.read = DirectionRecord {
+            bytes: ops * 512,
+            ios: ops,
+            runtime_ms: 1_000,
+            lat: Some(lat),
+            ..DirectionRecord::default()
+        };
+        RunDone::of_record(Record {
+            jobs: vec![job],
+            ..Record::default()
+        })
     }
 
     #[test]
-    fn percentiles_of_few_ops_are_told() {
-        let point = |depth, ops| PeakPoint {
-            depth,
-            ops,
-            ..PeakPoint::default()
-        };
-        assert!(few_ops(&[point(1, 100_000)]).is_empty());
-        let notes = few_ops(&[point(1, 9_999), point(2, 10_000), point(4, 100_000)]);
+    fn every_published_row_is_read() {
+        let rows: Vec<_> = published().collect();
+        assert_eq!(rows.len(), 14);
+        assert!(rows.iter().all(|row| row.len() == 4 + 17));
+        assert_eq!(rows[6][0], Cell::Count(64));
+        assert_eq!(rows[6][IOPS_COLUMN], Cell::Count(3_953_000));
+    }
+
+    #[test]
+    fn percentiles_of_few_ops_are_left_out_and_told() {
+        let lab = read("uring-irq", &[("DEV", "/dev/x")]);
+        let ops = [9_999, 10_000, 100_000];
+        let measured = measured(lab, &|cell, _| Some(run(*ops.get(cell)?)));
+        let rows = rows(&measured);
+        let notes = few_ops(&rows);
         let starts: Vec<&str> = notes
             .iter()
             .filter_map(|note| note.split(':').next())
             .collect();
         assert_eq!(starts, ["p99.9 at depth 1", "p99.99 at depth 1, 2"]);
+        let table = table(rows, notes);
+        let p99_99 = column(&table, "p99_99_ns");
+        assert_eq!(table.rows[0][p99_99], Cell::Missing);
+        assert!(table.rows[6][p99_99].number().is_some());
     }
 
     #[test]
     fn measured_rows_precede_published_ones_of_the_same_depth() {
-        let point = PeakPoint {
-            depth: 8,
-            submit: 2,
-            iops_mean: 1000.4,
-            lat: Some(PeakLatency::default()),
-            ..PeakPoint::default()
+        let lab = read("uring-irq", &[("DEV", "/dev/x")]);
+        let measured = measured(lab, &|cell, _| (cell == 3).then(|| run(1_000_000)));
+        let asked = UringIrq {
+            target: "/dev/x".into(),
+            cpu: 3,
+            seconds: 1,
         };
-        let table = table(&[point], Vec::new());
-        assert_eq!(table.rows.len(), 15);
+        let notes = notes(&asked, &measured);
         assert!(
-            table
-                .rows
-                .iter()
-                .all(|row| row.len() == table.columns.len())
+            notes[0].starts_with("measured: /dev/x, 512 B, CPU 3, 1 s"),
+            "{notes:?}"
         );
+        let table = table(rows(&measured), notes);
+        assert_eq!(table.rows.len(), 15);
         assert_eq!(column(&table, "p50_ns"), P50_COLUMN);
         assert_eq!(column(&table, "p99_ns"), P99_COLUMN);
-        assert_eq!(column(&table, "p99_99_ns"), table.columns.len() - 1);
         let text = table.text(80);
         assert!(
             text.contains(" 5.19-rc3 ") && text.contains(" with the patches "),
             "{text}"
         );
-        let measured = table
-            .rows
-            .iter()
-            .position(|row| row[3] == Cell::Rate(1000.4));
+        let is_measured = |row: &Vec<Cell>| row[2] == Cell::Text(MEASURED.into());
         // After two rows each of depths 1, 2 and 4.
-        assert_eq!(measured, Some(6));
+        let at = table.rows.iter().position(is_measured).unwrap();
+        assert_eq!((at, &table.rows[at][0]), (6, &Cell::Count(8)));
+        assert_eq!(table.rows[at][1], Cell::Count(2));
         assert_eq!(
             table.panels[0].series[0].points,
-            [Point::new(8.0, Some(1000.4))]
+            [Point::new(8.0, Some(1_000_000.0))]
         );
         assert_eq!(table.panels[0].series[1].points.len(), 7);
         check_table(&table);

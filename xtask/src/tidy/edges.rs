@@ -191,7 +191,7 @@ const ALLOWED: [(&str, &[&str]); 29] = [
     (
         "fathom-lab",
         &[
-            "run", "virtual", "peak", "record", "report", "core", "block", "sim", "stats", "sys",
+            "run", "virtual", "record", "report", "core", "block", "sim", "stats", "sys",
             "workload", "job", "toml",
         ],
     ),
