@@ -1,29 +1,29 @@
-//! Scheduling priority of the writer: behind the jobs, unless entries are about to be lost.
+//! Scheduling of the writer: behind the jobs, unless entries are about to be lost.
 
 use fathom_sys::thread;
 
-/// Priority of the calling thread.
+/// Scheduling of the calling thread.
 ///
 /// A writer that competes for a processor on equal terms delays ops: on two processors that an
 /// io_uring job and its kernel workers kept busy, p99 of clat with a log of each op was about twice
-/// that without. With the lowest priority it is 1.2 times.
+/// that without.
 #[derive(Debug)]
 pub(super) struct WriterPriority {
-    /// Nice value that the process came with; `None` if the thread keeps it.
-    usual: Option<i32>,
-    is_low: bool,
+    /// The thread may become idle and return.
+    can_change: bool,
+    is_idle: bool,
 }
 
 impl WriterPriority {
-    /// Lowers the calling thread's priority if it can be raised again: the kernel lets only
-    /// privileged threads do that, and a starving writer would lose entries.
+    /// Lets every other thread go first if that can be undone: the kernel lets only privileged
+    /// threads do so, and a starving writer would lose entries.
     pub(super) fn lowered() -> Self {
-        let usual = thread::nice().ok().filter(|usual| can_raise(*usual));
+        let can_change = thread::is_time_shared() && can_raise();
         let mut priority = Self {
-            usual,
-            is_low: false,
+            can_change,
+            is_idle: false,
         };
-        priority.set_low(true);
+        priority.set_idle(true);
         priority
     }
 
@@ -31,39 +31,36 @@ impl WriterPriority {
     #[inline]
     pub(super) fn adapt(&mut self, waiting: usize, all: usize) {
         // Lowered only when nothing waits, so that it does not change with every chunk.
-        if self.is_low && waiting > all / 4 {
-            self.set_low(false);
-        } else if !self.is_low && waiting == 0 {
-            self.set_low(true);
+        if self.is_idle && waiting > all / 4 {
+            self.set_idle(false);
+        } else if !self.is_idle && waiting == 0 {
+            self.set_idle(true);
         }
     }
 
-    /// Returns to the priority that the process came with.
+    /// Returns to the policy that the thread came with.
     pub(super) fn restore(&mut self) {
-        self.set_low(false);
+        self.set_idle(false);
     }
 
-    fn set_low(&mut self, low: bool) {
-        if let Some(usual) = self.usual.filter(|_| low != self.is_low) {
-            let value = if low { LOWEST } else { usual };
-            // Best effort: the log is written with any priority.
-            let _ignored = thread::set_nice(value);
-            self.is_low = low;
+    fn set_idle(&mut self, idle: bool) {
+        if self.can_change && idle != self.is_idle {
+            // Best effort: the log is written with any policy.
+            let _ignored = thread::set_idle(idle);
+            self.is_idle = idle;
         }
     }
 }
 
 /// Returns whether the calling thread may raise its priority, by raising it for a moment.
-fn can_raise(usual: i32) -> bool {
-    if usual <= HIGHEST {
+fn can_raise() -> bool {
+    let Ok(usual) = thread::nice() else {
         return false;
-    }
-    let raised = thread::set_nice(usual - 1).is_ok();
+    };
+    let raised = usual > HIGHEST && thread::set_nice(usual - 1).is_ok();
     raised && thread::set_nice(usual).is_ok()
 }
 
-/// Nice value of the lowest priority.
-const LOWEST: i32 = 19;
 /// Nice value of the highest priority.
 const HIGHEST: i32 = -20;
 
@@ -72,27 +69,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_priority_is_low_until_chunks_pile_up() {
-        // A thread of its own: the priority is that of a thread.
+    fn others_go_first_until_chunks_pile_up() {
+        // A thread of its own: the policy is that of a thread.
         let test = std::thread::spawn(|| {
-            let usual = thread::nice().unwrap();
-            if !can_raise(usual) {
+            if !can_raise() {
                 println!("skipped: raising a thread's priority takes privilege");
                 return;
             }
             let mut priority = WriterPriority::lowered();
-            for (waiting, want) in [
-                (0, LOWEST),
-                (10, LOWEST),
-                (11, usual),
-                (1, usual),
-                (0, LOWEST),
-            ] {
+            for (waiting, idle) in [(0, true), (10, true), (11, false), (1, false), (0, true)] {
                 priority.adapt(waiting, 40);
-                assert_eq!(thread::nice().unwrap(), want, "{waiting} of 40");
+                assert_eq!(thread::is_idle(), idle, "{waiting} of 40");
             }
             priority.restore();
-            assert_eq!(thread::nice().unwrap(), usual);
+            assert!(thread::is_time_shared());
         });
         test.join().unwrap();
     }

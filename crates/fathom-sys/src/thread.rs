@@ -157,6 +157,43 @@ pub fn nice() -> io::Result<i32> {
     }
 }
 
+/// Lets the calling thread run only when no other wants its processor (`SCHED_IDLE`), or undoes
+/// that.
+///
+/// Unlike nice 19, the kernel treats a processor with nothing but such threads as idle: a thread
+/// that wakes takes it at once.
+///
+/// # Errors
+/// `EPERM` when undoing it without privilege.
+pub fn set_idle(idle: bool) -> io::Result<()> {
+    let policy = if idle {
+        libc::SCHED_IDLE
+    } else {
+        libc::SCHED_OTHER
+    };
+    // SAFETY: all fields of this struct are integers, for which zero is valid.
+    let param: libc::sched_param = unsafe { core::mem::zeroed() };
+    // The raw call: musl's function refuses to change a thread.
+    // SAFETY: the pointer lives across the call; 0 is the calling thread.
+    zero_or_error(unsafe {
+        libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const param)
+    })
+}
+
+/// Returns whether the calling thread shares processors as threads usually do (`SCHED_OTHER`).
+#[must_use]
+pub fn is_time_shared() -> bool {
+    // SAFETY: plain integers; 0 is the calling thread.
+    unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) == libc::SCHED_OTHER.into() }
+}
+
+/// Returns whether the calling thread yields to all others; see [`set_idle`].
+#[must_use]
+pub fn is_idle() -> bool {
+    // SAFETY: plain integers; 0 is the calling thread.
+    unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) == libc::SCHED_IDLE.into() }
+}
+
 /// Sets the calling thread's I/O priority.
 ///
 /// # Errors
@@ -360,6 +397,15 @@ mod tests {
             assert_eq!(nice().unwrap(), 19);
         });
         assert_eq!(nice().unwrap(), here);
+    }
+
+    #[test]
+    fn the_idle_policy_is_the_threads_own() {
+        on_a_thread(|| {
+            set_idle(true).unwrap();
+            assert!(is_idle() && !is_time_shared());
+        });
+        assert!(is_time_shared());
     }
 
     #[test]
