@@ -135,15 +135,18 @@ fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<Prog
     let seconds = arguments.seconds.unwrap_or(SECONDS);
     let interrupts = Interrupts::install().context("signals")?;
     let stops = || interrupts.count();
+    let mut context = TableContext {
+        environment: &Process::new(),
+        fathom: std::env::current_exe().context("this program's path")?,
+        tell: &mut |run| output::print(StandardStream::Error, &format!("{name}: {run}\n")),
+        stops: &stops,
+    };
     let table = if name == "aio-submit" {
         let asked = AioSubmit {
             folder: target.to_owned(),
             seconds,
-            fathom: std::env::current_exe().context("this program's path")?,
         };
-        let mut tell =
-            |run: &str| output::print(StandardStream::Error, &format!("{name}: {run}\n"));
-        aio_submit(&asked, &mut tell, &stops).map_err(problem)
+        aio_submit(&asked, &mut context).map_err(problem)
     } else if name == "log-entries" {
         let asked = LogEntries {
             target: target.to_owned(),
@@ -160,12 +163,6 @@ fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<Prog
             target: target.to_owned(),
             cpu: arguments.cpu.unwrap_or_else(last_cpu),
             seconds,
-        };
-        let mut context = TableContext {
-            environment: &Process::new(),
-            fathom: std::env::current_exe().context("this program's path")?,
-            tell: &mut |run| output::print(StandardStream::Error, &format!("{name}: {run}\n")),
-            stops: &stops,
         };
         uring_irq(&asked, &mut context).map_err(problem)
     };

@@ -1,20 +1,17 @@
-//! Cost of submission: by the job itself, which blocks when the kernel does, and by offload
-//! workers.
+//! View of the lab `aio-submit`, the cost of submission: by the job itself, which blocks when the
+//! kernel does, and by offload workers.
 
 mod ops;
 
-use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::rc::Rc;
 
-use fathom_sys::lease::Lease;
-use serde_json::Value;
+use fathom_record::{DirectionRecord, JobRecord};
 
-use crate::command::output;
-use crate::error::{CommandError, LabError};
+use crate::embedded::{EmbeddedLab, Measured, TableContext, value};
+use crate::error::LabError;
+use crate::lab::RunDone;
 use crate::table::{Cell, Column, Experiment, Table};
-use crate::throttle::Throttle;
+use crate::work_folder::WorkFolder;
 
 /// The experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -32,54 +29,28 @@ pub struct AioSubmit {
     pub folder: PathBuf,
     /// Duration per run.
     pub seconds: u32,
-    /// Path of this program.
-    pub fathom: PathBuf,
 }
 
-/// Runs the experiment. `tell` is called with the name of each run before it begins; `stops`
-/// returns the number of interrupts so far.
+/// Runs the experiment.
 ///
 /// # Errors
 /// The directory cannot be measured.
-pub fn aio_submit(
-    config: &AioSubmit,
-    tell: &mut dyn FnMut(&str),
-    stops: &dyn Fn() -> u32,
-) -> Result<Table, LabError> {
-    let mut notes = vec![format!("{} s per run", config.seconds)];
-    let mut rows = Vec::new();
-    for target in test_files(config, &mut notes, stops)? {
-        let mut ratios = Vec::new();
-        for (engine, options) in ENGINES {
-            let pair = MODES.map(|mode| {
-                let name = format!("{}, {engine}, {mode}", target.name);
-                if stops() > 0 {
-                    return None;
-                }
-                tell(&name);
-                let run = run(config, &target, options, mode, stops);
-                run.inspect_err(|why| notes.push(format!("{name}: not measured: {why}")))
-                    .ok()
-            });
-            ratios.extend(ratio(&pair).map(|ratio| format!("{engine} {ratio:.1}")));
-            for (mode, report) in MODES.into_iter().zip(&pair) {
-                for direction in ["read", "write"] {
-                    rows.push(row(&target, engine, mode, direction, report.as_ref()));
-                }
-            }
-        }
-        if !ratios.is_empty() {
-            notes.push(format!(
-                "{}: mean slat of reads, inline ÷ offload: {}",
-                target.name,
-                ratios.join(", ")
-            ));
-        }
-    }
+pub fn aio_submit(asked: &AioSubmit, context: &mut TableContext<'_>) -> Result<Table, LabError> {
+    let disk = WorkFolder::new_in(&asked.folder, NAME)?;
+    let memory = WorkFolder::new_in(Path::new(MEMORY), NAME);
+    // Without the folder, the runs in memory fail and say why.
+    let in_memory = memory.as_ref().map_or(Path::new(MEMORY), WorkFolder::path);
+    let arguments = [("FOLDER", disk.path()), ("MEMORY", in_memory)];
+    let mut lab = EmbeddedLab::read(EXPERIMENT.name, &arguments, context.environment)?;
+    lab.set("runtime", &asked.seconds.to_string());
+    // One layout serves all runs: the folders go as a whole.
+    lab.set("unlink", "0");
+    let measured = lab.run(context)?;
+    let rows = rows(&measured);
+    let mut notes = vec![format!("{} s per run", asked.seconds)];
+    notes.extend(ratio_notes(&measured));
     notes.extend(ops::note(&rows, DIRECTION));
-    if stops() > 0 {
-        notes.push("interrupted; the remaining runs are missing".into());
-    }
+    notes.extend(measured.notes());
     Ok(table(rows, notes))
 }
 
@@ -93,172 +64,84 @@ fn table(rows: Vec<Vec<Cell>>, notes: Vec<String>) -> Table {
     }
 }
 
-/// File under test.
-struct TestFile {
-    name: &'static str,
-    /// Name in the published table.
-    published: &'static str,
-    file: Rc<OwnFile>,
-    throttle: Option<Throttle>,
-}
-
-/// Temporary file; removed on drop, or by the next run if this one is killed.
-struct OwnFile(Lease);
-
-impl OwnFile {
-    fn new(folder: &Path) -> io::Result<Self> {
-        for left in Lease::abandoned(folder, NAME) {
-            let _not_ours = std::fs::remove_file(left.path());
+/// Returns the rows of all places, but those in which nothing can be measured.
+fn rows(measured: &Measured) -> Vec<Vec<Cell>> {
+    let mut rows = Vec::new();
+    let cells = || 0..measured.plan.cells.len();
+    for cell in cells() {
+        let place = measured.axis(cell, PLACE);
+        let mut of_place = cells().filter(|other| measured.axis(*other, PLACE) == place);
+        if of_place.all(|cell| measured.failures[cell].is_some()) {
+            continue;
         }
-        Lease::new_file(folder, NAME).map(Self)
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-}
-
-impl Drop for OwnFile {
-    fn drop(&mut self) {
-        let _left_behind = std::fs::remove_file(self.path());
-    }
-}
-
-/// Creates the test files: on the disk, on the disk with an IOPS limit if possible, and in memory.
-fn test_files(
-    config: &AioSubmit,
-    notes: &mut Vec<String>,
-    stops: &dyn Fn() -> u32,
-) -> Result<Vec<TestFile>, LabError> {
-    let mut test_files = Vec::new();
-    for (name, published, folder) in [
-        ("disk", "", config.folder.as_path()),
-        ("memory", "ramdisk", Path::new("/dev/shm")),
-    ] {
-        match OwnFile::new(folder) {
-            Ok(file) => test_files.push(TestFile {
-                name,
-                published,
-                file: Rc::new(file),
-                throttle: None,
-            }),
-            Err(error) if name == "disk" => {
-                return Err(LabError::FileNotCreated {
-                    folder: folder.to_owned(),
-                    source: error,
-                });
+        for (at, variant) in measured.plan.variants.iter().enumerate() {
+            let run = measured.of(cell, at).next();
+            for direction in ["read", "write"] {
+                let of = [place, measured.axis(cell, ENGINE), &variant.name, direction];
+                rows.push(row(of, run));
             }
-            Err(error) => notes.push(format!("{name}: not measured: {error}")),
         }
     }
-    for target in &test_files {
-        lay_out(config, target, stops).map_err(LabError::Layout)?;
-    }
-    match Throttle::new(test_files[0].file.path(), LIMIT_IOPS) {
-        Ok(throttle) => test_files.insert(
-            0,
-            TestFile {
-                name: "disk limited to 300 IOPS",
-                published: "disk",
-                file: Rc::clone(&test_files[0].file),
-                throttle: Some(throttle),
-            },
-        ),
-        Err(why) => notes.push(format!("disk limited to 300 IOPS: not measured: {why}")),
-    }
-    Ok(test_files)
+    rows
 }
 
-fn lay_out(
-    config: &AioSubmit,
-    target: &TestFile,
-    stops: &dyn Fn() -> u32,
-) -> Result<(), CommandError> {
-    let mut command = Command::new(&config.fathom);
-    command.args([
-        "run",
-        "--name=layout",
-        "--rw=write",
-        "--bs=1m",
-        "--end_fsync=1",
-    ]);
-    command.arg(format!("--size={FILE_BYTES}"));
-    command.arg(format!("--filename={}", target.file.path().display()));
-    output(command, stops).map(|_report| ())
-}
-
-/// Runs one combination and returns its job's part of the JSON report.
-fn run(
-    config: &AioSubmit,
-    target: &TestFile,
-    options: &[&str],
-    mode: &str,
-    stops: &dyn Fn() -> u32,
-) -> Result<Value, CommandError> {
-    let mut command = match &target.throttle {
-        Some(throttle) => throttle.command(&config.fathom),
-        None => Command::new(&config.fathom),
-    };
-    command.arg("run").args(JOB).args(options);
-    command.arg(format!("--size={FILE_BYTES}"));
-    command.arg(format!("--io_submit_mode={mode}"));
-    command.arg(format!("--runtime={}", config.seconds));
-    command.arg(format!("--filename={}", target.file.path().display()));
-    let text = output(command, stops)?;
-    let report: Value = serde_json::from_str(&text).map_err(CommandError::NotJson)?;
-    Ok(report["jobs"][0].clone())
-}
-
-fn row(
-    target: &TestFile,
-    engine: &str,
-    mode: &str,
-    direction: &str,
-    job: Option<&Value>,
-) -> Vec<Cell> {
-    let text = |text: &str| Cell::Text(text.into());
-    let own = job.map(|job| &job[direction]);
-    let number = |path: &str| {
-        own.and_then(|own| own.pointer(path))
-            .and_then(Value::as_f64)
-    };
-    let micros = |path: &str| number(path).map_or(Cell::Missing, |ns| Cell::Ratio(ns / 1e3));
-    let queued = job.and_then(|job| job.pointer(&format!("/fathom/{direction}/queued_ns/mean")));
-    let cpu = |name: &str| job.and_then(|job| job[name].as_f64()).unwrap_or(0.0);
-    let count = ops::ops(job, direction);
-    let mut row = vec![
-        text(target.name),
-        text(engine),
-        text(mode),
+/// Returns the row of a place, an engine, a mode and a direction.
+fn row(of: [&str; 4], run: Option<&RunDone>) -> Vec<Cell> {
+    let [place, engine, mode, direction] = of;
+    let job = run.and_then(|run| run.record.as_ref()?.jobs.first());
+    let own = job.map(|job| own(job, direction));
+    let queued = own.and_then(|own| own.queued.as_ref());
+    let count = own.map(|own| own.ios);
+    let number = |metric: &str| value(run?, &format!("{direction}.{metric}"));
+    let rate = |value: Option<f64>| value.map_or(Cell::Missing, Cell::Rate);
+    let ratio = |value: Option<f64>| value.map_or(Cell::Missing, Cell::Ratio);
+    let micros = |metric: &str| ratio(number(metric));
+    let mut row = [place, engine, mode]
+        .map(|text| Cell::Text(text.into()))
+        .to_vec();
+    row.extend([
         ops::direction_cell(direction, count),
-        number("/iops").map_or(Cell::Missing, Cell::Rate),
-        number("/bw").map_or(Cell::Missing, Cell::Rate),
-        micros("/slat_ns/mean"),
-        micros("/slat_ns/max"),
-        queued
-            .and_then(Value::as_f64)
-            .map_or(Cell::Missing, |ns| Cell::Ratio(ns / 1e3)),
-        micros("/clat_ns/mean"),
-        micros("/clat_ns/percentile/99.000000"),
-        job.map_or(Cell::Missing, |_| {
-            Cell::Ratio(cpu("usr_cpu") + cpu("sys_cpu"))
-        }),
-    ];
-    row.extend(published(target, engine, mode, direction));
+        rate(number("iops")),
+        rate(number("bw").map(|bytes| bytes / 1024.0)),
+        micros("slat_mean_us"),
+        micros("slat_max_us"),
+        ratio(queued.map(|queued| queued.summary.mean() / 1e3)),
+        micros("clat_mean_us"),
+        micros("clat_p99_us"),
+        ratio(job.and_then(cpu_percent)),
+    ]);
+    row.extend(published(of));
     row.push(count.map_or(Cell::Missing, Cell::Count));
     row
 }
 
+fn own<'a>(job: &'a JobRecord, direction: &str) -> &'a DirectionRecord {
+    match direction {
+        "read" => &job.directions.read,
+        _ => &job.directions.write,
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share for people")]
+fn cpu_percent(job: &JobRecord) -> Option<f64> {
+    let used_us = job.cpu.user_us + job.cpu.system_us;
+    (job.cpu.wall_us > 0).then(|| used_us as f64 * 100.0 / job.cpu.wall_us as f64)
+}
+
 /// Returns the published figures of a run: IOPS, mean and maximum slat, mean and p99 clat.
-fn published(target: &TestFile, engine: &str, mode: &str, direction: &str) -> [Cell; 5] {
-    let mode = if mode == "offload" {
-        "handed_off"
-    } else {
-        mode
+fn published([place, engine, mode, direction]: [&str; 4]) -> [Cell; 5] {
+    let place = match place {
+        "memory" => "ramdisk",
+        "disk" => "",
+        _ => "disk",
+    };
+    let mode = match mode {
+        "offload" => "handed_off",
+        mode => mode,
     };
     let lines = PUBLISHED.lines().map(|line| line.split(',').collect());
     let mut lines = lines.filter(|cells: &Vec<&str>| {
-        engine == ENGINES[0].0 && cells[..3] == [target.published, mode, direction]
+        engine == PUBLISHED_ENGINE && cells[..3] == [place, mode, direction]
     });
     let line = lines.next().unwrap_or_default();
     std::array::from_fn(|index| {
@@ -267,42 +150,37 @@ fn published(target: &TestFile, engine: &str, mode: &str, direction: &str) -> [C
     })
 }
 
-/// Returns how many times shorter the submission of reads is with offload.
-fn ratio(pair: &[Option<Value>; 2]) -> Option<f64> {
-    let mean = |job: &Option<Value>| job.as_ref()?.pointer("/read/slat_ns/mean")?.as_f64();
-    let [inline, offload] = [mean(&pair[0])?, mean(&pair[1])?];
-    (offload > 0.0).then(|| inline / offload)
+/// Returns for each place how many times shorter the submission of reads is with offload.
+fn ratio_notes(measured: &Measured) -> Vec<String> {
+    let mut notes: Vec<(&str, String)> = Vec::new();
+    for cell in 0..measured.plan.cells.len() {
+        let mean = |variant| value(measured.of(cell, variant).next()?, "read.slat_mean");
+        let (Some(inline), Some(offload)) = (mean(0), mean(1).filter(|mean| *mean > 0.0)) else {
+            continue;
+        };
+        let (place, engine) = (measured.axis(cell, PLACE), measured.axis(cell, ENGINE));
+        let ratio = format!("{engine} {:.1}", inline / offload);
+        match notes.last_mut().filter(|(known, _)| *known == place) {
+            Some((_, note)) => *note += &format!(", {ratio}"),
+            None => notes.push((place, ratio)),
+        }
+    }
+    let note = |(place, ratios)| format!("{place}: mean slat of reads, inline ÷ offload: {ratios}");
+    notes.into_iter().map(note).collect()
 }
 
-/// Prefix of file names, followed by a number.
+/// Prefix of directory names, followed by a number.
 const NAME: &str = "fathom-aio-submit-";
 
-/// Names and options of the engines; the first one is the published one.
-const ENGINES: [(&str, &[&str]); 3] = [
-    ("libaio buffered", &["--ioengine=libaio", "--direct=0"]),
-    ("libaio direct", &["--ioengine=libaio", "--direct=1"]),
-    ("io_uring buffered", &["--ioengine=io_uring", "--direct=0"]),
-];
+/// Directory of the files in memory.
+const MEMORY: &str = "/dev/shm";
 
-const MODES: [&str; 2] = ["inline", "offload"];
+/// Axes of the lab.
+const PLACE: usize = 0;
+const ENGINE: usize = 1;
 
-/// Options of all runs.
-const JOB: [&str; 8] = [
-    "--name=aio-submit",
-    "--rw=randrw",
-    "--bs=4k",
-    "--iodepth=32",
-    "--iodepth_batch=1",
-    "--time_based",
-    "--thread",
-    "--output-format=json",
-];
-
-/// IOPS of a disk of 2012.
-const LIMIT_IOPS: u32 = 300;
-
-/// More than is read in a few seconds, so that reads do not hit the page cache.
-const FILE_BYTES: u64 = 512 << 20;
+/// The engine of the published figures.
+const PUBLISHED_ENGINE: &str = "libaio buffered";
 
 fn columns() -> Vec<Column> {
     let tenths = |key, heading, group| {
@@ -340,67 +218,103 @@ const PUBLISHED: &str = include_str!("../reference/aio-submit-latency.csv");
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::table::check::check_table;
+    use fathom_record::Record;
+    use fathom_stats::Latency;
 
-    fn target(published: &'static str) -> TestFile {
-        TestFile {
-            name: "here",
-            published,
-            file: Rc::new(OwnFile::new(&std::env::temp_dir()).unwrap()),
-            throttle: None,
-        }
+    use super::*;
+    use crate::embedded::tests::{measured, read};
+    use crate::table::check::{check_table, column};
+
+    /// Returns a run of so many reads and writes, whose submission took so long.
+    fn run(ios: u64, slat_ns: u64) -> RunDone {
+        let latency = |ns| {
+            let mut latency = Latency::new(true);
+            latency.record_n(ns, ios);
+            Some(latency)
+        };
+        let direction = || DirectionRecord {
+            bytes: ios * 4096,
+            ios,
+            runtime_ms: 1_000,
+            slat: latency(slat_ns),
+            clat: latency(1_010_827_264),
+            queued: latency(500),
+            ..DirectionRecord::default()
+        };
+        let mut job = JobRecord::default();
+        (job.directions.read, job.directions.write) = (direction(), direction());
+        (job.cpu.user_us, job.cpu.system_us, job.cpu.wall_us) = (15_000, 20_000, 1_000_000);
+        RunDone::of_record(Record {
+            jobs: vec![job],
+            ..Record::default()
+        })
+    }
+
+    fn lab() -> EmbeddedLab {
+        read(EXPERIMENT.name, &[("FOLDER", "/d"), ("MEMORY", "/m")])
     }
 
     #[test]
     fn only_libaio_buffered_has_published_figures() {
-        let job = serde_json::json!({
-            "usr_cpu": 1.5, "sys_cpu": 2.0,
-            "read": {"total_ios": 700,
-                     "iops": 151.2, "bw": 604, "slat_ns": {"mean": 6500, "max": 87000},
-                     "clat_ns": {"mean": 1e6, "percentile": {"99.000000": 2_000_000}}},
-            "fathom": {"read": {"queued_ns": {"mean": 500}}},
-        });
+        let disk = "disk limited to 300 IOPS";
         let row = row(
-            &target("disk"),
-            "libaio buffered",
-            "inline",
-            "read",
-            Some(&job),
+            [disk, PUBLISHED_ENGINE, "inline", "read"],
+            Some(&run(700, 6_500)),
         );
         assert_eq!(row.len(), columns().len());
         assert_eq!(row[DIRECTION].text(), "read *");
         assert_eq!(row.last(), Some(&Cell::Count(700)));
+        assert_eq!(row[4..6], [Cell::Rate(700.0), Cell::Rate(2800.0)]);
         assert_eq!(row[6], Cell::Ratio(6.5));
         assert_eq!(row[8], Cell::Ratio(0.5));
-        assert_eq!(row[10], Cell::Ratio(2000.0));
+        assert_eq!(row[10], Cell::Missing, "p99 of 700 ops");
         assert_eq!(row[11], Cell::Ratio(3.5));
         assert_eq!(row[13], Cell::Ratio(6571.88));
-        let other = super::row(&target("disk"), "libaio direct", "inline", "read", None);
+        let other = super::row([disk, "libaio direct", "inline", "read"], None);
         assert!(other[4..].iter().all(|cell| *cell == Cell::Missing));
-        let handed = published(&target("ramdisk"), "libaio buffered", "offload", "write");
+        let handed = published(["memory", PUBLISHED_ENGINE, "offload", "write"]);
         assert_eq!(handed[0], Cell::Ratio(139_559.0));
+        let plain = published(["disk", PUBLISHED_ENGINE, "inline", "read"]);
+        assert_eq!(plain[0], Cell::Missing);
     }
 
     #[test]
     fn the_table_fits_a_terminal() {
-        let job = serde_json::json!({
-            "usr_cpu": 100.0, "sys_cpu": 100.0,
-            "read": {"iops": 139_593.2, "slat_ns": {"mean": 167_827_510.0, "max": 907_050_581},
-                     "clat_ns": {"mean": 229e6, "percentile": {"99.000000": 1_010_827_264}}},
-        });
-        let rows = MODES.map(|mode| row(&target("disk"), ENGINES[0].0, mode, "read", Some(&job)));
-        check_table(&Table {
-            rows: rows.to_vec(),
-            ..table(Vec::new(), Vec::new())
-        });
+        let slat = [167_827_510, 3_000];
+        let measured = measured(lab(), &|_, variant| Some(run(139_593, slat[variant])));
+        let table = table(rows(&measured), ratio_notes(&measured));
+        assert_eq!(table.rows.len(), 3 * 3 * 2 * 2);
+        assert!(
+            table.rows[0][column(&table, "clat_us_p99")]
+                .number()
+                .is_some()
+        );
+        assert_eq!(table.notes.len(), 3, "{:?}", table.notes);
+        check_table(&table);
     }
 
     #[test]
-    fn a_ratio_needs_both_runs() {
-        let job = |mean: u64| Some(serde_json::json!({"read": {"slat_ns": {"mean": mean}}}));
-        let pair = [job(6000), job(3)];
-        assert_eq!(ratio(&pair), Some(2000.0));
-        assert_eq!(ratio(&[job(6000), None]), None);
+    fn a_place_without_a_limit_has_no_rows_and_a_ratio_needs_both_runs() {
+        let is_disk = |cell| cell < 3;
+        let mut measured = measured(lab(), &|cell, variant| {
+            (!is_disk(cell) && (cell, variant) != (3, 1)).then(|| run(1_000, 6_000))
+        });
+        for cell in (0..9).filter(|cell| is_disk(*cell)) {
+            measured.failures[cell] = Some("no blkio".into());
+        }
+        let rows = rows(&measured);
+        assert_eq!(rows.len(), 2 * 3 * 2 * 2);
+        assert_eq!(rows[2][4], Cell::Missing);
+        let ratios = ratio_notes(&measured);
+        assert!(
+            ratios[0].ends_with(": libaio direct 1.0, io_uring buffered 1.0"),
+            "{ratios:?}"
+        );
+        assert_eq!(
+            measured.notes().len(),
+            1,
+            "one reason: {:?}",
+            measured.notes()
+        );
     }
 }

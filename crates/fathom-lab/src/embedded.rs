@@ -21,7 +21,7 @@ use crate::order::Slot;
 
 use files::text_of;
 use kept_runs::KeptRuns;
-pub(crate) use measured::{Measured, whole};
+pub(crate) use measured::{Measured, value, whole};
 
 /// Surroundings of a table's runs.
 pub struct TableContext<'a> {

@@ -16,13 +16,6 @@ pub enum LabError {
         /// Error of the attempt to open it.
         source: io::Error,
     },
-    /// The file to measure cannot be created.
-    FileNotCreated {
-        /// Directory of the file.
-        folder: PathBuf,
-        /// Error of the attempt to create it.
-        source: io::Error,
-    },
     /// The directory for what the runs write cannot be created.
     FolderNotCreated {
         /// Parent of the directory.
@@ -34,8 +27,6 @@ pub enum LabError {
     Lab(String),
     /// The I/O scheduler of the target cannot be set.
     Scheduler(SchedulerError),
-    /// The file to measure could not be filled.
-    Layout(CommandError),
     /// A run that the table cannot do without failed.
     Run {
         /// Name of the run.
@@ -82,9 +73,6 @@ impl fmt::Display for LabError {
             Self::TargetNotReadable { target, source } => {
                 write!(f, "{}: {source}", target.display())
             }
-            Self::FileNotCreated { folder, source } => {
-                write!(f, "cannot create a file: {}: {source}", folder.display())
-            }
             Self::FolderNotCreated { parent, source } => {
                 let parent = parent.display();
                 write!(
@@ -94,7 +82,6 @@ impl fmt::Display for LabError {
             }
             Self::Lab(why) => f.write_str(why),
             Self::Scheduler(error) => error.fmt(f),
-            Self::Layout(error) => error.fmt(f),
             Self::Run { name, source } => write!(f, "{name}: {source}"),
         }
     }
@@ -114,12 +101,12 @@ impl fmt::Display for CommandError {
 impl std::error::Error for LabError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::TargetNotReadable { source, .. }
-            | Self::FileNotCreated { source, .. }
-            | Self::FolderNotCreated { source, .. } => Some(source),
+            Self::TargetNotReadable { source, .. } | Self::FolderNotCreated { source, .. } => {
+                Some(source)
+            }
             Self::Lab(_) => None,
             Self::Scheduler(error) => error.source(),
-            Self::Layout(error) | Self::Run { source: error, .. } => Some(error),
+            Self::Run { source: error, .. } => Some(error),
         }
     }
 }

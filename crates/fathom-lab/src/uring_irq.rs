@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use fathom_record::PeakLatency;
 
-use crate::embedded::{EmbeddedLab, Measured, TableContext, whole};
+use crate::embedded::{EmbeddedLab, Measured, TableContext, value, whole};
 use crate::error::LabError;
 use crate::lab::RunDone;
 use crate::plot::{Axis, Panel, Point, Scale, Series};
@@ -110,9 +110,9 @@ fn rows(measured: &Measured) -> Vec<Vec<Cell>> {
 
 fn row(key: &[Cell; 2], run: &RunDone) -> Vec<Cell> {
     let mut row = key.to_vec();
-    row.extend([Cell::Text(MEASURED.into()), whole(run, "read.iops")]);
+    row.extend([Cell::Text(MEASURED.into()), whole(value(run, "read.iops"))]);
     let percents = PeakLatency::PERCENTS.iter();
-    row.extend(percents.map(|percent| whole(run, &format!("read.lat_p{percent}"))));
+    row.extend(percents.map(|percent| whole(value(run, &format!("read.lat_p{percent}")))));
     row
 }
 

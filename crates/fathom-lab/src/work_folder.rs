@@ -10,16 +10,24 @@ use crate::error::LabError;
 pub(crate) struct WorkFolder(Lease);
 
 impl WorkFolder {
-    /// Creates a folder of this name, followed by a number, and removes those of killed runs.
+    /// Creates a folder of this name, followed by a number, for temporary files, and removes those
+    /// of killed runs.
     pub(crate) fn new(name: &str) -> Result<Self, LabError> {
-        let parent = std::env::temp_dir();
-        for left in Lease::abandoned(&parent, name) {
+        Self::new_in(&std::env::temp_dir(), name)
+    }
+
+    /// Creates such a folder in a directory.
+    pub(crate) fn new_in(parent: &Path, name: &str) -> Result<Self, LabError> {
+        for left in Lease::abandoned(parent, name) {
             let _not_ours = std::fs::remove_dir_all(left.path());
         }
-        let lease = Lease::new_folder(&parent, name);
+        let lease = Lease::new_folder(parent, name);
         lease
             .map(Self)
-            .map_err(|source| LabError::FolderNotCreated { parent, source })
+            .map_err(|source| LabError::FolderNotCreated {
+                parent: parent.to_owned(),
+                source,
+            })
     }
 
     pub(crate) fn path(&self) -> &Path {

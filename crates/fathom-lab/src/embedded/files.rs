@@ -46,7 +46,15 @@ pub(super) fn text_of(path: &str) -> Option<&'static str> {
 }
 
 /// Lab files and the published figures beside them, by their paths in `examples/lab`.
-pub(super) const FILES: [(&str, &str); 2] = [
+pub(super) const FILES: [(&str, &str); 4] = [
+    (
+        "aio-submit.toml",
+        include_str!("../../labs/aio-submit.toml"),
+    ),
+    (
+        "reference/aio-submit-latency.csv",
+        include_str!("../../reference/aio-submit-latency.csv"),
+    ),
     ("uring-irq.toml", include_str!("../../labs/uring-irq.toml")),
     (
         "reference/uring-irq-read.csv",

@@ -1,5 +1,7 @@
 //! Runs of an embedded lab, as its view reads them.
 
+use std::collections::BTreeMap;
+
 use fathom_record::MetricName;
 
 use crate::counted::counted;
@@ -33,15 +35,29 @@ impl Measured {
         setting.map_or(0, |setting| setting.value.parse().unwrap_or(0))
     }
 
+    /// Returns the shown value of an axis in a cell.
+    pub(crate) fn axis(&self, cell: usize, axis: usize) -> &str {
+        &self.plan.axes[axis].values[self.plan.cells[cell].values[axis]]
+    }
+
+    /// Returns a note per reason for which cells have failed.
+    fn failure_notes(&self) -> Vec<String> {
+        let mut cells: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (why, cell) in self.failures.iter().zip(&self.plan.cells) {
+            if let Some(why) = why {
+                cells.entry(why).or_default().push(&cell.label);
+            }
+        }
+        let note = |(why, cells): (&str, Vec<&str>)| match cells.join("; ").as_str() {
+            "" => format!("not complete: {why}"),
+            cells => format!("{cells}: not measured: {why}"),
+        };
+        cells.into_iter().map(note).collect()
+    }
+
     /// Returns notes on what is missing and what was disturbed.
     pub(crate) fn notes(&self) -> Vec<String> {
-        let failed = self.failures.iter().zip(&self.plan.cells);
-        let failed = failed.filter_map(|(why, cell)| match (why, cell.label.as_str()) {
-            (Some(why), "") => Some(format!("not complete: {why}")),
-            (Some(why), label) => Some(format!("{label}: not measured: {why}")),
-            (None, _) => None,
-        });
-        let mut notes: Vec<String> = failed.collect();
+        let mut notes = self.failure_notes();
         let runs = self.runs.iter();
         let disturbed = runs.filter_map(|(_, done)| done.disturbance.as_deref());
         let disturbed: Vec<&str> = disturbed.collect();
@@ -56,15 +72,19 @@ impl Measured {
     }
 }
 
-/// Returns the value of a metric as a whole number; missing if the run has none, as of percentiles
-/// beyond which fewer than ten ops lie.
+/// Returns a metric of a run in the unit of its name; `None` of percentiles beyond which fewer than
+/// ten ops lie.
+pub(crate) fn value(run: &RunDone, metric: &str) -> Option<f64> {
+    let name = MetricName::parse(metric).ok()?;
+    run.value(&name).map(|stored| name.in_unit(stored))
+}
+
+/// Returns a value as a whole number.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "a positive number of ops, bytes or ns"
 )]
-pub(crate) fn whole(run: &RunDone, metric: &str) -> Cell {
-    let name = MetricName::parse(metric).ok();
-    let value = name.and_then(|name| run.value(&name));
+pub(crate) fn whole(value: Option<f64>) -> Cell {
     value.map_or(Cell::Missing, |value| Cell::Count(value.round() as u64))
 }

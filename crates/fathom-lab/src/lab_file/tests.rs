@@ -94,7 +94,7 @@ fn every_example_is_read() {
         ("hdd-single", &[], 7, 7),
         ("uring-irq", &[("DEV", "/dev/x")], 7, 56),
         ("log-entries", &[("DEV", "/dev/x")], 1, 12),
-        ("aio-submit", &[("FOLDER", "/tmp")], 6, 8),
+        ("aio-submit", &[("FOLDER", "/tmp"), ("MEMORY", "/m")], 9, 8),
         ("io-pacing", &[], 16, 32),
         ("snia-iops", &[("DEV", "/dev/x")], 56, 0),
         ("curve", &[], 7, 0),

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use fathom_record::Record;
+use fathom_record::{Record, Validity};
 
 use super::super::executor::{RunDone, RunFailure, RunOutcome};
 use super::commands::{Commands, first_line};
@@ -53,7 +53,11 @@ impl Measured<'_> {
         let output = commands.wait(&mut command, "the run", is_over)?;
         match is_fio {
             true => of_fio(&output),
-            false => of_fathom(&output, fs::read_to_string(&record).ok()),
+            false => of_fathom(
+                &output,
+                fs::read_to_string(&record).ok(),
+                throttle.is_some(),
+            ),
         }
     }
 
@@ -108,8 +112,8 @@ impl Measured<'_> {
     }
 }
 
-/// Reads the result of a run of `fathom`.
-fn of_fathom(output: &Output, record: Option<String>) -> RunOutcome {
+/// Reads the result of a run of `fathom`, whose device the lab may have limited.
+fn of_fathom(output: &Output, record: Option<String>, is_limited: bool) -> RunOutcome {
     let failed = |why: String| RunFailure::Failed(why);
     let Some(text) = record.filter(|_| output.status.code().is_some_and(|code| code < 2)) else {
         return Err(failed(ended_badly(output)));
@@ -123,7 +127,7 @@ fn of_fathom(output: &Output, record: Option<String>) -> RunOutcome {
         return Err(failed(ended_badly(output)));
     }
     Ok(RunDone {
-        disturbance: disturbance(&record),
+        disturbance: disturbance(&record, is_limited),
         ..RunDone::of_record(record)
     })
 }
@@ -160,10 +164,36 @@ fn ended_badly(output: &Output) -> String {
     }
 }
 
-/// Returns the events on the machine that may have changed a run's numbers.
-fn disturbance(record: &Record) -> Option<String> {
-    let checks = record.validity.iter();
-    let failed = checks.filter(|check| !check.ok && check.job.is_empty());
+/// Returns the events on the machine that may have changed a run's numbers. A limit on the device
+/// that the lab has set itself is none.
+fn disturbance(record: &Record, is_limited: bool) -> Option<String> {
+    let counts = |one: &&Validity| one.job.is_empty() && !(is_limited && one.check == LIMIT);
+    let checks = record.validity.iter().filter(|check| !check.ok);
+    let failed = checks.filter(counts);
     let sentences: Vec<&str> = failed.map(|check| check.sentence.as_str()).collect();
     (!sentences.is_empty()).then(|| sentences.join("; "))
+}
+
+/// Check of a limit on the I/O to the run's devices.
+const LIMIT: &str = "io_limit";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_the_lab_disturbs_nothing() {
+        let failed = |name: &str| Validity {
+            check: name.into(),
+            sentence: name.into(),
+            ..Validity::default()
+        };
+        let record = Record {
+            validity: vec![failed(LIMIT), failed("stolen_time")],
+            ..Record::default()
+        };
+        assert_eq!(disturbance(&record, true).as_deref(), Some("stolen_time"));
+        let both = "io_limit; stolen_time";
+        assert_eq!(disturbance(&record, false).as_deref(), Some(both));
+    }
 }
