@@ -152,12 +152,8 @@ fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<Prog
             target: target.to_owned(),
             seconds,
             repeats: arguments.repeats.unwrap_or(RUN_REPEATS),
-            fathom: std::env::current_exe().context("this program's path")?,
-            fio: "fio".into(),
         };
-        let mut tell =
-            |run: &str| output::print(StandardStream::Error, &format!("{name}: {run}\n"));
-        log_entries(&asked, &mut tell, &stops).map_err(problem)
+        log_entries(&asked, &mut context).map_err(problem)
     } else {
         let asked = UringIrq {
             target: target.to_owned(),

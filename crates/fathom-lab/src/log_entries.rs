@@ -1,5 +1,5 @@
-//! Effect of an I/O log on the latencies it records: reads of two priorities with a log that grows,
-//! a preallocated log, and Fathom's.
+//! View of the lab `log-entries`, the effect of an I/O log on the latencies it records: reads of
+//! two priorities with a log that grows, a preallocated log, and Fathom's.
 
 mod rows;
 
@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fathom_run::SchedulerGuard;
-use serde_json::Value;
 
 use crate::command::output;
 use crate::counted::counted;
-use crate::error::{CommandError, LabError};
+use crate::embedded::{EmbeddedLab, Measured, TableContext};
+use crate::error::LabError;
+use crate::lab::RunDone;
 use crate::median::note;
 use crate::readable;
 use crate::table::{Experiment, Table};
@@ -36,167 +37,115 @@ pub struct LogEntries {
     pub seconds: u32,
     /// Repeats of each run.
     pub repeats: u32,
-    /// Path of this program.
-    pub fathom: PathBuf,
-    /// Path of fio, which may be missing.
-    pub fio: PathBuf,
 }
 
-/// Runs the experiment. `tell` is called with the name of each run before it begins; `stops`
-/// returns the number of interrupts so far.
+/// Runs the experiment, without fio if that is missing or fails.
 ///
 /// # Errors
 /// The target cannot be measured.
-pub fn log_entries(
-    config: &LogEntries,
-    tell: &mut dyn FnMut(&str),
-    stops: &dyn Fn() -> u32,
-) -> Result<Table, LabError> {
-    readable::check(&config.target)?;
-    // Restores the scheduler on drop.
-    let mut schedulers = SchedulerGuard::under(&config.target);
+pub fn log_entries(asked: &LogEntries, context: &mut TableContext<'_>) -> Result<Table, LabError> {
+    readable::check(&asked.target)?;
+    // Restores the scheduler on drop, which fio does not.
+    let mut schedulers = SchedulerGuard::under(&asked.target);
     schedulers.set(SCHEDULER)?;
     let folder = WorkFolder::new(NAME)?;
-    let runs = runs(config);
-    let mut perform = |at: usize, repeat: u32| {
-        let (name, program, entries) = runs[at];
-        tell(&format!("{name} ({repeat} of {})", config.repeats));
-        run(config, program, entries, folder.path(), stops)
+    let read = |context: &TableContext<'_>, has_fio: bool| -> Result<_, LabError> {
+        let lab = lab(asked, &folder, context)?;
+        Ok(if has_fio { lab } else { without_fio(lab) })
     };
-    let mut notes = notes(config, &runs, stops);
-    let measured = take_turns(config.repeats, &mut perform, stops, &mut notes)?;
-    drop(schedulers);
-    Ok(rows::table(&measured, notes))
-}
-
-/// One of the compared runs: name, program, `log_entries` if set.
-type Run<'a> = (&'static str, &'a Path, Option<u32>);
-
-fn runs(config: &LogEntries) -> [Run<'_>; PROGRAMS] {
-    [
-        (NAMES[0], &config.fio, Some(1024)),
-        (NAMES[1], &config.fio, Some(65_536)),
-        (NAMES[FATHOM], &config.fathom, None),
-    ]
-}
-
-/// Performs all runs once, then all again, so that a change of the disk or its load affects all of
-/// them. A run of fio that fails is not repeated.
-fn take_turns(
-    repeats: u32,
-    perform: &mut dyn FnMut(usize, u32) -> Result<Value, CommandError>,
-    stops: &dyn Fn() -> u32,
-    notes: &mut Vec<String>,
-) -> Result<[Vec<Value>; PROGRAMS], LabError> {
-    let mut measured = [const { Vec::new() }; PROGRAMS];
-    let mut has_failed = [false; PROGRAMS];
-    for repeat in 1..=repeats {
-        for (at, reports) in measured.iter_mut().enumerate() {
-            if stops() > 0 || has_failed[at] {
-                continue;
-            }
-            match perform(at, repeat) {
-                Ok(report) => reports.push(report),
-                Err(_) if stops() > 0 => {}
-                Err(source) if at == FATHOM => {
-                    let name = NAMES[at];
-                    return Err(LabError::Run { name, source });
-                }
-                Err(why) => {
-                    has_failed[at] = true;
-                    notes.push(format!("{}: not measured: {why}", NAMES[at]));
-                }
-            }
+    let mut notes = vec![conditions(asked)];
+    let (versions, has_fio) = versions(context);
+    notes.push(versions);
+    notes.push(note(asked.repeats));
+    let measured = match read(context, has_fio)?.run(context) {
+        Err(why) if has_fio && (context.stops)() == 0 => {
+            notes.push(format!("fio is not measured: {why}"));
+            read(context, false)?.run(context)?
         }
-    }
-    if stops() > 0 {
-        notes.push("interrupted; the remaining runs are missing".into());
-    }
-    Ok(measured)
+        measured => measured?,
+    };
+    drop(schedulers);
+    notes.extend(measured.notes());
+    Ok(rows::table(&by_program(&measured), notes))
 }
 
-/// Returns the conditions, with the versions of both programs.
-fn notes(config: &LogEntries, runs: &[Run<'_>], stops: &dyn Fn() -> u32) -> Vec<String> {
+/// Reads the lab, with its logs in a folder of their own.
+fn lab(
+    asked: &LogEntries,
+    folder: &WorkFolder,
+    context: &TableContext<'_>,
+) -> Result<EmbeddedLab, LabError> {
+    let arguments = [("DEV", asked.target.as_path())];
+    let mut lab = EmbeddedLab::read(EXPERIMENT.name, &arguments, context.environment)?;
+    lab.set("runtime", &asked.seconds.to_string());
+    lab.set(
+        "write_lat_log",
+        &folder.path().join("log").to_string_lossy(),
+    );
+    // The folder goes as a whole.
+    lab.plan.run.after.clear();
+    lab.repeat(asked.repeats);
+    Ok(lab)
+}
+
+/// Leaves the variants of fio out.
+fn without_fio(mut lab: EmbeddedLab) -> EmbeddedLab {
+    lab.plan
+        .variants
+        .retain(|variant| variant.name == VARIANTS[FATHOM]);
+    lab.plan.judge.baseline = 0;
+    lab
+}
+
+/// Returns the runs of each program, repeat by repeat.
+fn by_program(measured: &Measured) -> [Vec<&RunDone>; PROGRAMS] {
+    VARIANTS.map(|name| {
+        let mut variants = measured.plan.variants.iter();
+        let at = variants.position(|variant| variant.name == name);
+        at.map_or_else(Vec::new, |at| measured.of(0, at).collect())
+    })
+}
+
+fn conditions(asked: &LogEntries) -> String {
+    format!(
+        "measured: {}, {SCHEDULER}, {} of {} s of each in turn",
+        asked.target.display(),
+        counted(asked.repeats, "repeat"),
+        asked.seconds,
+    )
+}
+
+/// Returns a note with the versions of both programs, and whether there is fio.
+fn versions(context: &TableContext<'_>) -> (String, bool) {
     let version = |program: &Path| {
         let mut command = Command::new(program);
         command.arg("--version");
-        let printed = output(command, stops);
+        let printed = output(command, context.stops);
         printed.map(|text| text.lines().next().unwrap_or("of no version").to_owned())
     };
-    let ours = version(runs[FATHOM].1).unwrap_or_else(|_| "fathom".into());
-    let mut notes = vec![format!(
-        "measured: {}, {SCHEDULER}, {} of {} s of each in turn",
-        config.target.display(),
-        counted(config.repeats, "repeat"),
-        config.seconds,
-    )];
-    notes.push(match version(runs[0].1) {
-        Ok(fio) => format!(
-            "{fio}, from PATH, and {ours}; the published figures are of another version of fio"
+    let ours = version(&context.fathom).unwrap_or_else(|_| "fathom".into());
+    match version(Path::new(FIO)) {
+        Ok(fio) => (
+            format!(
+                "{fio}, from PATH, and {ours}; the published figures are of another version of fio"
+            ),
+            true,
         ),
-        Err(why) => format!(
-            "fio is not measured: {}: {why}; {ours}",
-            runs[0].1.display()
-        ),
-    });
-    notes.push(note(config.repeats));
-    notes
-}
-
-/// Performs one run and returns its report.
-fn run(
-    config: &LogEntries,
-    program: &Path,
-    entries: Option<u32>,
-    folder: &Path,
-    stops: &dyn Fn() -> u32,
-) -> Result<Value, CommandError> {
-    let mut command = Command::new(program);
-    if program == config.fathom {
-        command.arg("run");
+        Err(why) => (format!("fio is not measured: {FIO}: {why}; {ours}"), false),
     }
-    let log = folder.join("log");
-    command.args(JOB);
-    command.arg(format!("--filename={}", config.target.display()));
-    command.arg(format!("--ioscheduler={SCHEDULER}"));
-    command.arg(format!("--runtime={}", config.seconds));
-    command.arg(format!("--write_lat_log={}", log.display()));
-    command.arg(format!("--percentile_list={}", rows::percents().join(":")));
-    command.args(entries.map(|entries| format!("--log_entries={entries}")));
-    let text = output(command, stops)?;
-    // fio may print a note before the document.
-    let from = text.find('{').unwrap_or(0);
-    serde_json::from_str(&text[from..]).map_err(CommandError::NotJson)
 }
 
 /// Prefix of directory names, followed by a number.
 const NAME: &str = "fathom-log-entries-";
 
-/// Options of both programs.
-const JOB: [&str; 12] = [
-    "--name=log-entries",
-    "--rw=randread",
-    "--bs=128k",
-    "--direct=1",
-    "--ioengine=libaio",
-    "--iodepth=32",
-    "--cmdprio_percentage=30",
-    "--log_prio=1",
-    "--time_based",
-    "--readonly",
-    "--thread",
-    "--output-format=json",
-];
+/// The other program, found in PATH.
+const FIO: &str = "fio";
 
 /// Scheduler that honours I/O priorities.
 const SCHEDULER: &str = "mq-deadline";
 
-/// Names of the compared runs.
-const NAMES: [&str; PROGRAMS] = [
-    "fio with log_entries=1024",
-    "fio with log_entries=65536",
-    "fathom",
-];
+/// Variants of the lab, in the order of the columns.
+const VARIANTS: [&str; PROGRAMS] = ["growing", "preallocated", "fathom"];
 const PROGRAMS: usize = 3;
 /// Fathom's place among them.
 const FATHOM: usize = 2;
@@ -204,54 +153,45 @@ const FATHOM: usize = 2;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::embedded::tests::{measured, read};
 
-    #[test]
-    fn runs_take_turns() {
-        let mut order = Vec::new();
-        let mut notes = Vec::new();
-        let mut perform = |at: usize, repeat: u32| {
-            order.push((repeat, at));
-            Ok(Value::from(repeat))
-        };
-        let measured = take_turns(2, &mut perform, &|| 0, &mut notes).unwrap();
-        assert_eq!(order, [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)]);
-        assert!(measured.iter().all(|reports| *reports == [1, 2]));
-        assert!(notes.is_empty());
+    fn lab() -> EmbeddedLab {
+        read(EXPERIMENT.name, &[("DEV", "/dev/x")])
     }
 
     #[test]
-    fn without_fio_the_table_has_fathom_alone() {
-        let mut tries = [0; PROGRAMS];
-        let mut notes = Vec::new();
-        let mut perform = |at: usize, _: u32| {
-            tries[at] += 1;
-            match at {
-                FATHOM => Ok(Value::Null),
-                _ => Err(CommandError::Failed("no such program".into())),
-            }
+    fn runs_are_those_of_their_columns() {
+        let run = |name: &str| RunDone {
+            program: Some(name.into()),
+            ..RunDone::default()
         };
-        let measured = take_turns(3, &mut perform, &|| 0, &mut notes).unwrap();
-        assert_eq!(measured.map(|reports| reports.len()), [0, 0, 3]);
-        assert_eq!(tries, [1, 1, 3]);
-        assert_eq!(notes.len(), 2, "{notes:?}");
-        let mut fails = |_: usize, _: u32| Err(CommandError::Failed("gone".into()));
-        take_turns(3, &mut fails, &|| 0, &mut Vec::new()).unwrap_err();
+        let all = measured(lab(), &|_, variant| Some(run(["a", "b", "c"][variant])));
+        let programs = by_program(&all).map(|runs| runs[0].program.clone().unwrap());
+        assert_eq!(programs, ["a", "b", "c"]);
+        let alone = measured(without_fio(lab()), &|_, _| Some(run("c")));
+        assert_eq!(by_program(&alone).map(|runs| runs.len()), [0, 0, 1]);
     }
 
     #[test]
-    fn a_missing_fio_is_named() {
-        let config = LogEntries {
-            target: "/dev/null".into(),
-            seconds: 1,
-            repeats: 5,
+    fn programs_are_told_by_their_versions() {
+        let context = TableContext {
+            environment: &crate::lab_file::tests::Files::new(&[]),
             fathom: "/nowhere/fathom".into(),
-            fio: "/nowhere/fio".into(),
+            tell: &mut |_| {},
+            stops: &|| 0,
         };
-        let notes = notes(&config, &runs(&config), &|| 0);
-        assert!(
-            notes[1].starts_with("fio is not measured: /nowhere/fio: "),
-            "{notes:?}"
+        let (note, has_fio) = versions(&context);
+        assert_eq!(
+            note.starts_with("fio is not measured: fio: "),
+            !has_fio,
+            "{note}"
         );
-        assert!(notes[2].contains("largest of the repeats"), "{notes:?}");
+        let asked = LogEntries {
+            target: "/dev/x".into(),
+            seconds: 2,
+            repeats: 3,
+        };
+        let want = "measured: /dev/x, mq-deadline, 3 repeats of 2 s of each in turn";
+        assert_eq!(conditions(&asked), want);
     }
 }

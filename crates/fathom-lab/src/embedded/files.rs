@@ -46,7 +46,15 @@ pub(super) fn text_of(path: &str) -> Option<&'static str> {
 }
 
 /// Lab files and the published figures beside them, by their paths in `examples/lab`.
-pub(super) const FILES: [(&str, &str); 4] = [
+pub(super) const FILES: [(&str, &str); 6] = [
+    (
+        "log-entries.toml",
+        include_str!("../../labs/log-entries.toml"),
+    ),
+    (
+        "reference/log-entries-percentiles.csv",
+        include_str!("../../reference/log-entries-percentiles.csv"),
+    ),
     (
         "aio-submit.toml",
         include_str!("../../labs/aio-submit.toml"),

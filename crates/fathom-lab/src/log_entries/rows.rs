@@ -1,23 +1,24 @@
 //! Rows and plot of the table: latency by priority and percentile.
 
-use serde_json::Value;
-
 use super::{EXPERIMENT, PROGRAMS};
+use crate::embedded::{value, whole};
+use crate::lab::RunDone;
 use crate::median::median;
 use crate::plot::{Axis, Panel, Point, Scale, Series};
 use crate::table::{Cell, Column, Table};
 
-/// Builds the table from the reports of each program, repeat by repeat.
-pub(super) fn table(measured: &[Vec<Value>; PROGRAMS], notes: Vec<String>) -> Table {
+/// Builds the table from the runs of each program, repeat by repeat.
+pub(super) fn table(measured: &[Vec<&RunDone>; PROGRAMS], mut notes: Vec<String>) -> Table {
     let mut rows = Vec::new();
-    for (class, number, columns) in [("high", 1, [1, 2]), ("low", 0, [3, 4])] {
+    for (class, metric, columns) in CLASSES {
         for published in published() {
             let percent = published[0];
-            let figures = measured.each_ref().map(|reports| {
-                let of = reports
-                    .iter()
-                    .filter_map(|report| latency_us(report, number, percent));
-                Figure::of(of.collect())
+            let metric = format!("read.{metric}_p{percent}_us");
+            let figures = measured.each_ref().map(|runs| {
+                let of = runs.iter().map(|run| value(run, &metric));
+                // Medians are of all repeats or of none.
+                let all: Option<Vec<f64>> = of.collect();
+                Figure::of(&all.unwrap_or_default())
             });
             let mut row = vec![Cell::Text(class.into()), Cell::Text(percent.into())];
             row.extend(
@@ -38,6 +39,7 @@ pub(super) fn table(measured: &[Vec<Value>; PROGRAMS], notes: Vec<String>) -> Ta
             rows.push(row);
         }
     }
+    notes.extend(few_ops(&rows, measured));
     Table {
         head: EXPERIMENT.into(),
         columns: columns(),
@@ -57,46 +59,36 @@ struct Interval {
 }
 
 impl Figure {
-    fn of(values: Vec<f64>) -> Self {
+    fn of(values: &[f64]) -> Self {
         let is_measured = !values.is_empty();
-        let [low, median, high] = median(&values);
+        let [low, median, high] = median(values);
         Self(is_measured.then_some(Interval { low, median, high }))
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a latency in µs, read from an integer"
-    )]
     fn cell(&self, end: impl Fn(&Interval) -> f64) -> Cell {
-        let value = self.0.as_ref().map(end);
-        value.map_or(Cell::Missing, |us| Cell::Count(us.round() as u64))
+        whole(self.0.as_ref().map(end))
     }
 }
 
-/// Returns a percentile of one class, µs.
-fn latency_us(report: &Value, class: u64, percent: &str) -> Option<f64> {
-    let prios = report["jobs"][0]["read"]["prios"].as_array();
-    let mut of_class = prios.into_iter().flatten().filter(|prio| {
-        // The class of ops without a priority is 0 (none) or 2 (best effort), by version.
-        let found = prio["prioclass"].as_u64();
-        found.is_some_and(|found| (found == 1) == (class == 1))
-    });
-    let percentiles = &of_class.next()?["clat_ns"]["percentile"];
-    let percent: f64 = percent.parse().ok()?;
-    let ns = percentiles[format!("{percent:.6}")].as_f64()?;
-    Some((ns / 1000.0).floor())
+/// Returns a note on the percentiles of a program that are left out.
+fn few_ops(rows: &[Vec<Cell>], measured: &[Vec<&RunDone>; PROGRAMS]) -> Option<String> {
+    let is_lacking = |row: &&Vec<Cell>| {
+        let medians = row[FIRST_MEDIAN..].iter().zip(measured);
+        let mut lacking = medians.filter(|(cell, _)| **cell == Cell::Missing);
+        lacking.any(|(_, runs)| !runs.is_empty())
+    };
+    let lacking = rows.iter().filter(is_lacking);
+    let lacking = lacking.map(|row| format!("{} p{}", row[0].text(), row[1].text()));
+    let lacking = lacking.collect::<Vec<_>>().join(", ");
+    (!lacking.is_empty()).then(|| {
+        format!("{lacking}: in a repeat fewer than ten ops lie beyond; --seconds measures longer")
+    })
 }
 
 /// Returns the cells of the published table, row by row; the first cell is the percentile.
 fn published() -> Vec<Vec<&'static str>> {
     let lines = PUBLISHED.lines().skip(1);
     lines.map(|line| line.split(',').collect()).collect()
-}
-
-/// Returns the percentiles of the table.
-pub(super) fn percents() -> Vec<&'static str> {
-    published().iter().map(|row| row[0]).collect()
 }
 
 /// Draws one panel per class, with rare percentiles to the right.
@@ -173,6 +165,10 @@ fn columns() -> Vec<Column> {
     columns
 }
 
+/// Classes of priorities, their metric, and their published columns.
+const CLASSES: [(&str, &str, [usize; 2]); 2] =
+    [("high", "clat_rt", [1, 2]), ("low", "clat_be", [3, 4])];
+
 const FIRST_MEDIAN: usize = 2;
 const FIRST_PUBLISHED: usize = FIRST_MEDIAN + PROGRAMS;
 const FIRST_INTERVAL: usize = FIRST_PUBLISHED + 2;
@@ -182,29 +178,48 @@ const PUBLISHED: &str = include_str!("../../reference/log-entries-percentiles.cs
 
 #[cfg(test)]
 mod tests {
+    use fathom_record::{JobRecord, PriorityRecord, Record};
+    use fathom_stats::Latency;
+
     use super::*;
     use crate::table::check::{check_table, column};
 
-    fn report(high_ns: u64) -> Value {
-        serde_json::json!({"jobs": [{"read": {"prios": [
-            {"prioclass": 1, "clat_ns": {"percentile": {"1.000000": high_ns, "99.990000": 9000}}},
-            {"prioclass": 0, "clat_ns": {"percentile": {"1.000000": 7000}}},
-        ]}}]})
+    /// Returns a run whose reads at high priority took so long.
+    fn run(high_ns: u64) -> RunDone {
+        run_of(high_ns, 200_000)
+    }
+
+    fn run_of(high_ns: u64, high_ops: u64) -> RunDone {
+        let of = |priority, ns, ops| {
+            let mut latency = Latency::new(true);
+            latency.record_n(ns, ops);
+            PriorityRecord { priority, latency }
+        };
+        let mut job = JobRecord::default();
+        job.directions.read.ios = 300_000;
+        job.directions.read.priorities =
+            vec![of(1 << 13, high_ns, high_ops), of(0, 7_000, 100_000)];
+        RunDone::of_record(Record {
+            jobs: vec![job],
+            ..Record::default()
+        })
     }
 
     #[test]
     fn both_classes_have_published_figures() {
-        let fathom = vec![report(2500), report(4500), report(3500)];
+        let runs = [2500, 4500, 3500].map(run);
+        let fathom = runs.iter().collect();
         let table = table(&[Vec::new(), Vec::new(), fathom], Vec::new());
+        assert!(table.notes.is_empty(), "{:?}", table.notes);
         assert_eq!(table.rows.len(), 2 * 17);
         let at = |row: usize, key: &str| table.rows[row][column(&table, key)].clone();
         assert_eq!(at(0, "class"), Cell::Text("high".into()));
         assert_eq!(at(0, "fio_65536_us"), Cell::Missing);
-        assert_eq!(at(0, "fathom_us"), Cell::Count(3));
-        assert_eq!(at(0, "fathom_us_low"), Cell::Count(2));
-        assert_eq!(at(0, "fathom_us_high"), Cell::Count(4));
+        assert_eq!(at(0, "fathom_us"), Cell::Count(4));
+        assert_eq!(at(0, "fathom_us_low"), Cell::Count(3));
+        assert_eq!(at(0, "fathom_us_high"), Cell::Count(5));
         assert_eq!(at(0, "published_growing_us"), Cell::Count(14_000));
-        assert_eq!(at(16, "fathom_us"), Cell::Count(9));
+        assert_eq!(at(16, "fathom_us"), Cell::Count(4));
         assert_eq!(at(17, "fathom_us"), Cell::Count(7));
         assert_eq!(at(33, "published_preallocated_us"), Cell::Count(1_053_000));
         let names = |panel: usize| {
@@ -223,11 +238,26 @@ mod tests {
 
     #[test]
     fn all_programs_are_drawn_with_their_intervals() {
-        let all = [0; PROGRAMS].map(|_| vec![report(2500), report(4500)]);
+        let runs = [2_000, 4_000].map(run);
+        let all = [0; PROGRAMS].map(|_| runs.iter().collect());
         let table = table(&all, Vec::new());
         assert_eq!(table.panels[0].series.len(), 5);
         let first = table.panels[0].series[1].points[0];
         assert_eq!(first.interval, Some((2.0, 4.0)));
         check_table(&table);
+    }
+
+    #[test]
+    fn percentiles_of_few_ops_are_left_out_and_told() {
+        let few = run_of(2_000, 10_000);
+        let table = table(&[Vec::new(), Vec::new(), vec![&few]], Vec::new());
+        let of = |row: usize| table.rows[row][column(&table, "fathom_us")].clone();
+        assert!(of(14).number().is_some(), "p99.9");
+        assert_eq!(of(16), Cell::Missing, "p99.99");
+        assert!(
+            table.notes[0].starts_with("high p99.95, high p99.99: "),
+            "{:?}",
+            table.notes
+        );
     }
 }
