@@ -3,7 +3,7 @@
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
 use fathom_lab::{CompareRules, Comparison, compare};
-use fathom_record::MetricName;
+use fathom_record::{Improves, MetricName};
 
 use crate::compare_sides;
 use crate::exit::ProgramEnd;
@@ -17,9 +17,9 @@ pub(crate) struct CompareArguments {
     before: String,
     /// Runs to judge
     after: String,
-    /// Metric to judge, with the change that is too small to matter; may be repeated [default:
-    /// bw and clat_p99 of each direction]
-    #[arg(long = "metric", value_name = "NAME[=PERCENT]", value_parser = metric)]
+    /// Metric to judge, with the change that is too small to matter; may be repeated; a service's
+    /// number needs the direction in which it improves [default: bw and clat_p99 of each direction]
+    #[arg(long = "metric", value_name = "NAME[=PERCENT[,more|less]]", value_parser = metric)]
     metrics: Vec<(MetricName, Option<f64>)>,
     /// Change that is too small to matter, in percent
     #[arg(long, value_name = "PERCENT", default_value = "2", value_parser = percent)]
@@ -109,20 +109,33 @@ fn show(comparison: &Comparison, arguments: &CompareArguments) -> ProgramEnd {
     }
 }
 
-/// Reads `write.bw` or `write.bw=2%`.
+/// Reads `write.bw`, `write.bw=2%` or `service.target.waits=2%,less`.
 fn metric(text: &str) -> Result<(MetricName, Option<f64>), String> {
+    let (text, better) = match text.rsplit_once(',') {
+        Some((text, "more")) => (text, Some(Improves::Upwards)),
+        Some((text, "less")) => (text, Some(Improves::Downwards)),
+        _ => (text, None),
+    };
     let (name, tolerance) = match text.rsplit_once('=') {
         Some((name, tolerance)) => (name, Some(percent(tolerance)?)),
         None => (text, None),
     };
-    let name = MetricName::parse(name).map_err(|error| match error.candidates.is_empty() {
+    let mut name = MetricName::parse(name).map_err(|error| match error.candidates.is_empty() {
         true => error.message,
         false => format!("{}; known: {}", error.message, error.candidates.join(", ")),
     })?;
-    if name.is_of_service() {
-        return Err(format!(
-            "nothing says whether more or less of `{name}` is better"
-        ));
+    match better {
+        Some(better) if name.is_of_service() => name.row.improves = better,
+        Some(better) if better != name.row.improves => {
+            return Err(format!("`{name}` improves in the other direction"));
+        }
+        None if name.is_of_service() => {
+            return Err(format!(
+                "nothing says whether more or less of `{name}` is better: write `{name},less` or \
+                 `{name}=2%,more`"
+            ));
+        }
+        _ => {}
     }
     Ok((name, tolerance))
 }

@@ -8,6 +8,7 @@
 mod groups;
 mod report;
 mod sides;
+mod text;
 
 use fathom_record::{MetricName, Record};
 use fathom_stats::{RatioInterval, SIGNIFICANT, Verdict, holm, median, rank_sum};
@@ -65,6 +66,8 @@ pub struct ComparedMetric {
     pub p_holm: Option<f64>,
     /// Verdict.
     pub verdict: ComparedVerdict,
+    /// Runs a side that would settle an unclear verdict, if the estimate stays.
+    pub settled_by: Option<u32>,
 }
 
 /// Values of a metric on one side.
@@ -95,6 +98,15 @@ impl ComparedVerdict {
             Self::Judged(verdict) => verdict.word(),
             Self::NotInterleaved => "unclear: not interleaved",
             Self::OneRun => "no verdict: one run",
+        }
+    }
+
+    /// Returns the first of these words, for a narrow table.
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Judged(verdict) => verdict.word(),
+            Self::NotInterleaved => "unclear",
+            Self::OneRun => "-",
         }
     }
 }
@@ -142,6 +154,7 @@ pub fn compare(
     }
     judge(&mut rows, &groups.pairs, rules);
     notes.extend(missing(&rows));
+    notes.extend(unsettled(&rows));
     notes.extend(provable(&rows, groups.are_paired()));
     Ok(Comparison {
         apart_ms: sides::apart_ms(&before, &after),
@@ -179,12 +192,14 @@ fn row(group: &groups::Pair<'_>, name: MetricName, tolerance: f64) -> ComparedMe
         p,
         p_holm: None,
         verdict: ComparedVerdict::OneRun,
+        settled_by: None,
     }
 }
 
 /// Gives each row its verdict; Holm's correction is over all of them.
 fn judge(rows: &mut [ComparedMetric], pairs: &[groups::Pair<'_>], rules: &CompareRules) {
     let tested: Vec<f64> = rows.iter().filter_map(|row| row.p).collect();
+    let comparisons = tested.len();
     let mut adjusted = holm(&tested).into_iter();
     for row in rows.iter_mut() {
         let Some(p_holm) = row.p.and_then(|_| adjusted.next()) else {
@@ -200,7 +215,19 @@ fn judge(rows: &mut [ComparedMetric], pairs: &[groups::Pair<'_>], rules: &Compar
             let of = |ratio| Verdict::of(ratio, p_holm, row.tolerance, improves);
             ComparedVerdict::Judged(row.ratio.as_ref().map_or(Verdict::Unclear, of))
         };
+        if row.verdict == ComparedVerdict::Judged(Verdict::Unclear) {
+            row.settled_by = settled_by(row, comparisons);
+        }
     }
+}
+
+/// Returns the number of runs a side that would settle a row. Intervals of pairs and of two
+/// series both shrink with the square root of that number.
+fn settled_by(row: &ComparedMetric, comparisons: usize) -> Option<u32> {
+    let runs = row.before.values.len().min(row.after.values.len());
+    let runs = u32::try_from(runs).ok()?;
+    let ratio = row.ratio.as_ref()?;
+    ratio.repeats_to_settle(runs, row.tolerance, comparisons)
 }
 
 /// Returns a metric's values on one side.
@@ -232,6 +259,33 @@ fn missing(rows: &[ComparedMetric]) -> Vec<String> {
     absent
         .map(|row| format!("{} was not measured on both sides", row.name))
         .collect()
+}
+
+/// Says of each unclear row how many runs would settle it, and why single runs have no verdict.
+fn unsettled(rows: &[ComparedMetric]) -> Vec<String> {
+    let unclear = ComparedVerdict::Judged(Verdict::Unclear);
+    let of = |row: &ComparedMetric| match row.group.as_str() {
+        "" => row.name.to_string(),
+        group => format!("{group}: {}", row.name),
+    };
+    let is_alone = |row: &ComparedMetric| {
+        let runs = [&row.before, &row.after].map(|side| side.values.len());
+        row.verdict == ComparedVerdict::OneRun && !runs.contains(&0)
+    };
+    let alone = rows.iter().any(is_alone);
+    let alone = alone.then(|| "no verdict: one run shows nothing of how runs vary".to_owned());
+    let rows = rows.iter().filter(|row| row.verdict == unclear);
+    let unclear = rows.map(|row| match row.settled_by {
+        Some(runs) => format!(
+            "unclear: {}: about {runs} runs a side would settle it, if the estimate stays",
+            of(row)
+        ),
+        None => format!(
+            "unclear: {}: the estimate is at the tolerance's edge, or values are missing",
+            of(row)
+        ),
+    });
+    alone.into_iter().chain(unclear).collect()
 }
 
 /// Says if so few runs can prove nothing, and how many could.

@@ -21,6 +21,9 @@ mod timeline;
 mod trace;
 
 // Public items, listed once.
+/// Direction in which a [`Metric`] improves.
+pub use fathom_stats::Improves;
+
 pub use block_lives::BlockLivesRecord;
 pub use context::{Machine, StorageRecord, Validity, Warning};
 pub use device_trace::{DeviceTraceRecord, TracedJob};

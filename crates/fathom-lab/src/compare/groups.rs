@@ -1,6 +1,6 @@
 //! Runs of both sides that belong together: of one cell of a lab, or of one plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fathom_record::MetricName;
 
@@ -81,10 +81,13 @@ impl Matched<'_> {
 }
 
 impl Pair<'_> {
-    /// Returns whether the runs are repeats of one lab, in which the variants' order was drawn.
+    /// Returns whether the runs are repeats of one lab, in which the variants' order was drawn. Each
+    /// side has one run of a repeat: several are of different variants.
     pub(super) fn is_paired(&self) -> bool {
         let labs = |runs: &[&ImportedRun]| -> Option<Vec<i64>> {
-            runs.iter().map(|run| Some(run.repeat?.0)).collect()
+            let repeats: BTreeSet<_> = runs.iter().map(|run| run.repeat).collect();
+            let labs = runs.iter().map(|run| Some(run.repeat?.0)).collect();
+            (repeats.len() == runs.len()).then_some(labs)?
         };
         let (Some(before), Some(after)) = (labs(&self.before), labs(&self.after)) else {
             return false;

@@ -1,27 +1,11 @@
-//! A comparison as text, Markdown or JSON.
+//! A comparison as Markdown or JSON, and what is common to all formats.
 
 use serde_json::{Value, json};
 
 use super::{ComparedMetric, ComparedVerdict, Comparison, SideValues, middle};
-use crate::figure::{aligned, change, figure, printable};
+use crate::figure::{change, figure, printable};
 
 impl Comparison {
-    /// Formats the comparison for a terminal.
-    #[must_use]
-    pub fn text(&self) -> String {
-        let rows = self.table();
-        let mut text = format!("{}\n\n{}", self.heading(), aligned(&rows));
-        if let Some(line) = self.apart() {
-            text.push_str(&format!("\n{line}\n"));
-        }
-        let notes = self
-            .notes
-            .iter()
-            .map(|note| format!("note: {}\n", printable(note)));
-        text.extend(notes);
-        text
-    }
-
     /// Formats the comparison as Markdown.
     #[must_use]
     pub fn markdown(&self) -> String {
@@ -65,7 +49,7 @@ impl Comparison {
         })
     }
 
-    fn heading(&self) -> String {
+    pub(super) fn heading(&self) -> String {
         let side = |side: &super::CompareSide| {
             let runs = side.runs.len();
             let plural = if runs == 1 { "" } else { "s" };
@@ -91,18 +75,19 @@ impl Comparison {
     }
 
     /// Says how far apart the sides are, if that is a reason for a verdict.
-    fn apart(&self) -> Option<String> {
+    pub(super) fn apart(&self) -> Option<String> {
         let is_apart = |row: &ComparedMetric| row.verdict == ComparedVerdict::NotInterleaved;
         if !self.rows.iter().any(is_apart) {
             return None;
         }
         let between = match self.apart_ms {
             Some(ms) => format!("{} between the sides", duration(ms)),
-            None => "the sides overlap in time, but their order was not drawn".into(),
+            None => "they overlap in time, in an order not drawn".into(),
         };
         Some(format!(
-            "not interleaved: {between}; drift in that time would look like a change\n\
-             hint: measure them in turn with `fathom ab`, or accept that with --accept-drift"
+            "unclear: not interleaved: {between}\n\
+             drift in that time would look like a change\n\
+             hint: measure them in turn with `fathom ab`, or accept it: --accept-drift"
         ))
     }
 }
@@ -170,6 +155,7 @@ fn row_json(row: &ComparedMetric) -> Value {
         "p": row.p,
         "p_holm": row.p_holm,
         "verdict": verdict,
+        "settled_by": row.settled_by,
         "interleaved": is_interleaved,
         "words": row.verdict.words(),
     })

@@ -84,6 +84,7 @@ fn runs_that_were_not_interleaved_are_unclear() {
     assert!(!found.is_unclear() && !found.text().contains("interleaved"));
     let found = compare(after, before, &accepted).unwrap();
     assert!(found.is_worse());
+    assert!(found.rows.iter().all(|row| row.settled_by.is_none()));
     let json = found.json();
     assert_eq!(json["metrics"][0]["verdict"], "worse");
     assert_eq!(
@@ -119,7 +120,17 @@ fn repeats_of_a_lab_are_paired() {
         (ratio.middle - 0.95).abs() < 1e-9 && ratio.high < 0.96,
         "{ratio:?}"
     );
-    // Of another lab they are not.
+    // Two runs of a repeat on one side are of two variants.
+    let mut twice = of_lab("plain", 1.0);
+    twice.runs.extend(of_lab("fair", 0.95).runs);
+    let found = compare(of_lab("plain", 1.0), twice, &rules()).unwrap();
+    assert!(
+        found
+            .rows
+            .iter()
+            .all(|row| row.verdict == ComparedVerdict::NotInterleaved)
+    );
+    // Runs of another lab are not paired.
     let mut other = of_lab("fair", 0.95);
     for run in &mut other.runs {
         run.repeat = Some((8, run.repeat.unwrap().1));
@@ -141,8 +152,12 @@ fn one_run_has_an_interval_and_no_verdict() {
     );
     assert!(found.is_unclear() && !found.is_worse());
     let text = found.text();
-    assert!(text.contains("100 B/s (90.0 B/s to 110 B/s)"), "{text}");
-    assert!(text.contains("no verdict: one run"), "{text}");
+    assert!(
+        text.contains("before, one run: 90.0 B/s to 110 B/s within it"),
+        "{text}"
+    );
+    assert!(text.contains("no verdict: one run shows"), "{text}");
+    assert!(found.markdown().contains("| no verdict: one run |"));
 }
 
 #[test]
@@ -167,7 +182,9 @@ fn groups_belong_together_by_plan() {
         "{:?}",
         found.notes
     );
-    assert!(found.text().contains("jobs"));
+    let text = found.text();
+    let at = |line: &str| text.lines().position(|other| other == line);
+    assert!(at("a") < at("b") && at("a").is_some(), "{text}");
     let apart = compare(both("x", 1.0, 1.0), side("y", "[z]\n", 0, &SLOW), &rules());
     assert!(apart.unwrap_err().contains("no jobs in common"));
     let none = compare(CompareSide::default(), both("y", 1.0, 1.0), &rules());
@@ -218,4 +235,76 @@ fn named_metrics_are_judged_alone() {
 fn runs_to_prove_grow_with_the_comparisons() {
     // 2 ÷ C(8, 4) = 0.029; 2 ÷ C(10, 5) = 0.0079; 2 ÷ C(6, 3) = 0.1.
     assert_eq!([1, 2, 6, 20].map(runs_to_prove), [4, 5, 5, 6]);
+}
+
+#[test]
+fn unclear_metrics_tell_how_many_runs_would_settle_them() {
+    let rules = CompareRules {
+        accept_drift: true,
+        ..rules()
+    };
+    // 3 % more, where runs vary by 4 %: neither proved nor within 2 %.
+    let scattered = [96.0, 104.0, 99.0, 107.0, 95.0, 103.0, 101.0, 98.0];
+    let shifted: Vec<f64> = scattered.iter().rev().map(|value| value * 1.03).collect();
+    let before = side("before", "[a]\n", 0, &scattered);
+    let found = compare(before, side("after", "[a]\n", 0, &shifted), &rules).unwrap();
+    let row = &found.rows[0];
+    assert_eq!(row.verdict, ComparedVerdict::Judged(Verdict::Unclear));
+    let runs = row.settled_by.expect("a number of runs");
+    assert!((9..200).contains(&runs), "{runs}");
+    let note = format!("unclear: write.bw: about {runs} runs a side would settle it");
+    assert!(found.text().contains(&note), "{}", found.text());
+    assert_eq!(found.json()["metrics"][0]["settled_by"], runs);
+}
+
+#[test]
+fn the_text_fits_80_columns() {
+    let mut rules = rules();
+    let long = "a-job-with-a-name/write.clat_p99";
+    rules.metrics = ["write.bw", "write.clat_p99", long]
+        .map(|name| (MetricName::parse(name).unwrap(), 0.02))
+        .to_vec();
+    let named = |name: &str, values: &[f64]| {
+        let mut side = side(name, "[a]\n", 0, values);
+        for run in &mut side.runs {
+            let mut grouped = run.run.measures[1].clone();
+            grouped.group = "a-job-with-a-name".into();
+            run.run.measures.push(grouped);
+        }
+        side
+    };
+    let far: Vec<f64> = SLOW.iter().map(|value| value * 123_456.7).collect();
+    for after in [&fast(), &far] {
+        let found = compare(named("before", &SLOW), named("after", after), &rules).unwrap();
+        let text = found.text();
+        assert!(text.lines().any(|line| line == long), "{text}");
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+}
+
+#[test]
+fn numbers_of_services_are_compared() {
+    let mut rules = rules();
+    let mut name = MetricName::parse("service.target.waits").unwrap();
+    name.row.improves = fathom_stats::Improves::Downwards;
+    rules.metrics = vec![(name, 0.02)];
+    rules.accept_drift = true;
+    let of = |name: &str, values: &[f64]| {
+        let mut side = side(name, "[a]\n", 0, values);
+        for (run, value) in side.runs.iter_mut().zip(values) {
+            run.run.measures.push(Measure {
+                group: "target".into(),
+                direction: fathom_record::OF_SERVICE,
+                metric: "waits".into(),
+                value: *value,
+                low: None,
+                high: None,
+            });
+        }
+        side
+    };
+    let found = compare(of("before", &SLOW), of("after", &fast()), &rules).unwrap();
+    assert!(found.is_worse());
 }
