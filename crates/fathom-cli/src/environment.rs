@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use fathom_core::EngineInfo;
 use fathom_engine::Registry;
@@ -15,12 +16,18 @@ use crate::engines;
 /// Files, variables and machine of this process, and the engines of this program.
 pub(crate) struct Process {
     engines: Registry,
+    /// Processors and memory in MiB, asked for once: a lab in virtual time reads a job for each of
+    /// its runs, and the C library reads files of sysfs and procfs each time.
+    cpus: OnceLock<u32>,
+    memory_mib: OnceLock<u64>,
 }
 
 impl Process {
     pub(crate) fn new() -> Self {
         Self {
             engines: engines::registry(),
+            cpus: OnceLock::new(),
+            memory_mib: OnceLock::new(),
         }
     }
 }
@@ -48,7 +55,7 @@ impl Environment for Process {
     }
 
     fn cpus(&self) -> u32 {
-        system::cpus_online()
+        *self.cpus.get_or_init(system::cpus_online)
     }
 
     fn page_size(&self) -> u64 {
@@ -56,7 +63,7 @@ impl Environment for Process {
     }
 
     fn memory_mib(&self) -> u64 {
-        system::memory_bytes() >> 20
+        *self.memory_mib.get_or_init(|| system::memory_bytes() >> 20)
     }
 }
 

@@ -31,15 +31,23 @@ pub struct Modelled<'a> {
     /// Distance between the starts of runs on the experiment's time line, for the noise of the
     /// machine; found with the first run.
     spacing: OnceLock<Nanos>,
+    /// Machine of each cell and variant, read with its first run: none of its settings is of a run.
+    machines: Vec<OnceLock<MachineModel>>,
 }
 
 impl Executor for Modelled<'_> {
     fn execute(&mut self, repeats: &[Repeat], watch: &mut dyn FnMut(&Slot, RunStep)) {
         let slots: Vec<Slot> = repeats.iter().flat_map(|one| one.slots.clone()).collect();
+        let threads = self.threads.clamp(1, slots.len().max(1));
+        if threads == 1 {
+            // Starting a thread takes as long as a short run.
+            let ran = slots.iter().map(|slot| (slot, self.run(slot)));
+            return in_order(&slots, ran, watch);
+        }
         let next = AtomicUsize::new(0);
         let (tell, told) = mpsc::channel();
         std::thread::scope(|scope| {
-            for _ in 0..self.threads.clamp(1, slots.len().max(1)) {
+            for _ in 0..threads {
                 let (this, slots, next, tell) = (&*self, &slots, &next, tell.clone());
                 scope.spawn(move || {
                     // Relaxed: an index into what was there before the thread.
@@ -51,15 +59,15 @@ impl Executor for Modelled<'_> {
                 });
             }
             drop(tell);
-            in_order(&slots, &told, watch);
+            in_order(&slots, told.iter(), watch);
         });
     }
 }
 
 /// Hands outcomes on in the order of the slots.
-fn in_order(
+fn in_order<'s>(
     slots: &[Slot],
-    told: &mpsc::Receiver<(&Slot, RunOutcome)>,
+    mut told: impl Iterator<Item = (&'s Slot, RunOutcome)>,
     watch: &mut dyn FnMut(&Slot, RunStep),
 ) {
     let side = |slot: &Slot| (slot.cell, slot.variant);
@@ -67,7 +75,7 @@ fn in_order(
     let mut failed = None;
     for slot in slots {
         while !early.contains_key(&side(slot)) {
-            let Ok((other, outcome)) = told.recv() else {
+            let Some((other, outcome)) = told.next() else {
                 return;
             };
             early.insert(side(other), outcome);
@@ -92,7 +100,7 @@ fn in_order(
 impl<'a> Modelled<'a> {
     /// Creates an executor for `threads` runs at once.
     #[must_use]
-    pub const fn new(
+    pub fn new(
         plan: &'a LabPlan,
         environment: &'a (dyn Environment + Sync),
         stops: &'a (dyn Fn() -> u32 + Sync),
@@ -105,13 +113,14 @@ impl<'a> Modelled<'a> {
             threads,
             runs_before: 0,
             spacing: OnceLock::new(),
+            machines: vec![OnceLock::new(); plan.cells.len() * plan.variants.len()],
         }
     }
 
     /// Gives the machine other draws than in the experiments before, which had so many runs. Each
     /// begins at the time 0, or drift would slow the machine for ever.
     #[must_use]
-    pub const fn after(mut self, runs: u64) -> Self {
+    pub fn after(mut self, runs: u64) -> Self {
         self.runs_before = runs;
         self
     }
@@ -124,13 +133,13 @@ impl<'a> Modelled<'a> {
         if (self.stops)() > 0 {
             return Err(RunFailure::Interrupted);
         }
-        Ok(RunDone::of_record(record))
+        Ok(RunDone::of_model(record))
     }
 
     /// Runs a job on its machine, as the time line of the experiment has it there.
     fn simulate(&self, slot: &Slot) -> Result<Record, String> {
         let text = self.plan.run_of_slot(slot);
-        let (plan, machine) = self.read(&text)?;
+        let (plan, machine) = self.read(slot, &text)?;
         let number = run_number(self.plan, slot);
         let start = match machine.noise() {
             None => Nanos::ZERO,
@@ -151,25 +160,29 @@ impl<'a> Modelled<'a> {
             }
             let first = Part::of(self.plan)[0].order(self.plan, 0)[0];
             let text = self.plan.run_of(first.cell, first.variant, first.seed);
-            let (plan, machine) = match self.read(&text) {
+            let (plan, machine) = match self.read(&first, &text) {
                 Ok(read) => read,
                 // The run itself says so.
                 Err(_) => return Nanos::ZERO,
             };
-            let ran = simulate_quietly(&plan, &machine, self.stops);
+            let ran = simulate_quietly(&plan, machine, self.stops);
             let ran_ms = ran.map_or(0, |record| record.elapsed_ms);
             Nanos::new(ran_ms * 1_000_000 + text.run.pause.get())
         })
     }
 
     /// Reads the texts of a run.
-    fn read(&self, text: &RunText) -> Result<(Plan, MachineModel), String> {
+    fn read(&self, slot: &Slot, text: &RunText) -> Result<(Plan, &MachineModel), String> {
         let (Some(job), Some(machine)) = (&text.job, &text.machine) else {
             return Err("only jobs run in virtual time".into());
         };
+        let place = &self.machines[slot.cell * self.plan.variants.len() + slot.variant];
+        if let Some(model) = place.get() {
+            return Ok((self.parse(job)?, model));
+        }
         let model = MachineModel::parse(&machine.path, &machine.text);
         let model = model.map_err(|error| error.to_string())?;
-        Ok((self.parse(job)?, model))
+        Ok((self.parse(job)?, place.get_or_init(|| model)))
     }
 
     fn parse(&self, job: &str) -> Result<Plan, String> {

@@ -177,6 +177,8 @@ impl Searches<'_> {
     }
 
     fn ended(&mut self, slot: &Slot, mut done: RunDone) -> Result<(), LabFailure> {
+        // Of the whole record, before it is reduced.
+        done.measure();
         condensed::condense(&mut done, &self.search.keep);
         self.journal.finish(slot, &done)?;
         let disturbance = done.disturbance.as_deref();

@@ -231,19 +231,17 @@ impl Journal for StoredLab<'_> {
         let mut finished = match &done.record {
             Some(record) => {
                 let program = done.program.as_ref().unwrap_or(&self.program);
-                FinishedRun {
-                    measures: done.measures.clone(),
-                    ..FinishedRun::of_record(record, program, model)
-                }
+                FinishedRun::of_record(record, program, model)
             }
             None => FinishedRun {
-                measures: done.measures.clone(),
                 plan: text.job.unwrap_or_default(),
                 ..FinishedRun::default()
             },
         };
         // Those of the whole record: a probe's is reduced.
-        finished.measures.clone_from(&done.measures);
+        if !done.measures.is_empty() {
+            finished.measures.clone_from(&done.measures);
+        }
         finished.wall_ms = done.wall_ms;
         finished.note.clone_from(&done.disturbance);
         let kept = self.history.finish_run(run, &finished);
