@@ -61,6 +61,11 @@ pub fn import(text: &str) -> Result<Vec<ImportedRun>, ImportError> {
     for document in documents::documents(text) {
         let line = document.line;
         // Records first: they are large, and need no `Value`.
+        if let Some(record) = Record::if_known(&document.json) {
+            last_fio = None;
+            runs.push(of_record(&record));
+            continue;
+        }
         if Record::is_in(&document.json) {
             let record = Record::from_json(&document.json).map_err(ImportError::Record)?;
             last_fio = None;

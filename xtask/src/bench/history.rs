@@ -1,7 +1,7 @@
 //! `cargo xtask bench history`: commands on a history of 10,000 runs with their records.
 //!
 //! ```text
-//! a modelled run of 8 s ─► its record, N times at other moments ─► import ─► list, show
+//! a modelled run of 8 s ─► its record, N times at other moments ─► import ─► list, show, trend
 //! ```
 //!
 //! Times are those of whole processes, the least of five: what a user waits for. A figure fails
@@ -97,6 +97,12 @@ impl HistoryBench {
             figure(
                 "show",
                 self.least(&["history", "show", &middle])?,
+                "ms",
+                100.0,
+            ),
+            figure(
+                "trend",
+                self.least(&["history", "trend", "read.iops"])?,
                 "ms",
                 100.0,
             ),
