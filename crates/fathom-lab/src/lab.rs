@@ -25,6 +25,7 @@ mod report;
 mod results;
 mod rounds;
 mod search;
+mod sequential;
 mod steady;
 #[cfg(feature = "history")]
 mod stored;

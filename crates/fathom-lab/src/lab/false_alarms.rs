@@ -4,6 +4,7 @@ use fathom_core::stream_seed;
 use fathom_stats::{SIGNIFICANT, Verdict};
 
 use super::rounds::LabOutcome;
+use super::sequential;
 use crate::lab_plan::LabPlan;
 use crate::table::{Cell, Column, Table, TableHead};
 
@@ -14,6 +15,9 @@ pub struct FalseAlarms {
     pub experiments: u32,
     /// Experiments with at least one verdict *better* or *worse*.
     pub with_claim: u32,
+    /// Experiments that would have claimed one if their runs, in the order in which they were made,
+    /// had been all of one variant before all of the next.
+    pub sequential_with_claim: u32,
     /// Comparisons of all experiments.
     pub comparisons: u64,
     /// Comparisons whose p value, before Holm's correction, is at most 0.05.
@@ -48,7 +52,7 @@ impl FalseAlarms {
                 alarms.is_interrupted = true;
                 break;
             }
-            alarms.count(&outcome);
+            alarms.count(&same, &outcome);
         }
         Ok(alarms)
     }
@@ -59,6 +63,11 @@ impl FalseAlarms {
         let counts = [
             ("experiments", "experiments", self.experiments.into()),
             ("with_claim", "with a claim", self.with_claim.into()),
+            (
+                "sequential_with_claim",
+                "if not interleaved",
+                self.sequential_with_claim.into(),
+            ),
             ("comparisons", "comparisons", self.comparisons),
             ("p_below_5_percent", "p ≤ 0.05", self.below_5_percent),
             ("same", "same", self.same),
@@ -93,7 +102,7 @@ impl FalseAlarms {
         }
     }
 
-    fn count(&mut self, outcome: &LabOutcome) {
+    fn count(&mut self, plan: &LabPlan, outcome: &LabOutcome) {
         let count = |is_one: &dyn Fn(&crate::Judgement) -> bool| {
             outcome.judgements.iter().filter(|one| is_one(one)).count() as u64
         };
@@ -102,6 +111,7 @@ impl FalseAlarms {
         self.failed_cells += failed.filter(|cell| cell.failure.is_some()).count() as u64;
         self.experiments += 1;
         self.with_claim += u32::from(claims > 0);
+        self.sequential_with_claim += u32::from(sequential::claims(plan, &outcome.results));
         self.comparisons += outcome.judgements.len() as u64;
         self.below_5_percent += count(&|one| one.p <= SIGNIFICANT);
         self.same += count(&|one| one.verdict == Verdict::Same);
@@ -165,6 +175,8 @@ neighbour = { every_s = 600, for_s = 90, times = 1.2 }
         let alarms = alarms.expect("experiments");
         assert_eq!((alarms.experiments, alarms.comparisons), (60, 120));
         assert_eq!(alarms.failed_cells, 0);
+        // Drift of a tenth in a quarter of an hour is a change to the design that it is not.
+        assert!(alarms.sequential_with_claim >= 20, "{alarms:?}");
         // At most one experiment of 20 is expected to claim a change: three.
         assert!(alarms.with_claim <= 6, "{alarms:?}");
         // Each begins on a fresh machine, with a noise of its own.
