@@ -3,16 +3,17 @@
 //! ```text
 //! A/A    nothing differs: how many experiments claim a change, how many p values are ≤ 0.05
 //! power  one variant is 3 % slower: how many experiments find it, how many intervals hold it
+//! search a queue whose answer is known: how many searches end near it
 //! ```
 //!
 //! Everything runs in virtual time by the program itself, so the figures are the same on every
 //! host; only their duration is not.
 
 mod machines;
+mod search;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result, bail};
@@ -31,7 +32,12 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let _none = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     let bench = Bench {
-        fathom: programs.fathom,
+        // A process on one core starts no threads for its runs.
+        cores: match programs.can_pin() {
+            true => programs.cores.clone(),
+            false => vec![0; 2],
+        },
+        programs,
         folder,
     };
     let started = process::now();
@@ -107,7 +113,9 @@ impl Figure {
 
 /// Program and working folder.
 struct Bench {
-    fathom: PathBuf,
+    programs: Programs,
+    /// Core of each experiment at once.
+    cores: Vec<u32>,
     folder: PathBuf,
 }
 
@@ -115,20 +123,23 @@ impl Bench {
     fn figures(&self, options: &Options) -> Result<Vec<Figure>> {
         let mut figures = Vec::new();
         let count = options.part(EXPERIMENTS);
-        for done in each(2, NOISES.len(), &|at| self.claims(&NOISES[at], count)) {
+        let claims = |core: usize, at: usize| self.claims(core, &NOISES[at], count);
+        for done in each(self.cores.len(), NOISES.len(), &claims) {
             figures.push(done?);
         }
         let count = options.part(WITHOUT_TOLERANCE);
-        for done in each(2, NOISES.len(), &|at| self.p_values(&NOISES[at], count)) {
+        let p_values = |core: usize, at: usize| self.p_values(core, &NOISES[at], count);
+        for done in each(self.cores.len(), NOISES.len(), &p_values) {
             figures.push(done?);
         }
         figures.extend(self.power(options.part(POWER))?);
+        figures.extend(self.searches(options.part(SEARCHES))?);
         Ok(figures)
     }
 
     /// Counts experiments without a change that claim one.
-    fn claims(&self, noise: &Noise, count: u32) -> Result<Figure> {
-        let row = self.a_a(noise, "narrow", 40, count)?;
+    fn claims(&self, core: usize, noise: &Noise, count: u32) -> Result<Figure> {
+        let row = self.a_a(core, noise, "narrow", 40, count)?;
         Ok(Figure {
             name: format!("A/A, {}: experiments with a claim", noise.name),
             count: whole(&row, "with_claim")?,
@@ -138,8 +149,8 @@ impl Bench {
     }
 
     /// Counts p values of at most 0.05 in experiments without a change, of a fixed length.
-    fn p_values(&self, noise: &Noise, count: u32) -> Result<Figure> {
-        let row = self.a_a(noise, "never", 12, count)?;
+    fn p_values(&self, core: usize, noise: &Noise, count: u32) -> Result<Figure> {
+        let row = self.a_a(core, noise, "never", 12, count)?;
         Ok(Figure {
             name: format!("A/A, {}: p ≤ 0.05", noise.name),
             count: whole(&row, "p_below_5_percent")?,
@@ -148,10 +159,17 @@ impl Bench {
         })
     }
 
-    fn a_a(&self, noise: &Noise, stop: &str, repeats_max: u32, count: u32) -> Result<Value> {
+    fn a_a(
+        &self,
+        core: usize,
+        noise: &Noise,
+        stop: &str,
+        repeats_max: u32,
+        count: u32,
+    ) -> Result<Value> {
         let name = format!("{}-{stop}", noise.name.replace(' ', "-"));
         let file = self.write(&name, &machine(noise, 1), &lab(&name, stop, repeats_max, 1))?;
-        let answer = self.lab(&file, &["--a-a", &count.to_string()])?;
+        let answer = self.lab(core, &file, &["--a-a", &count.to_string()])?;
         let row = answer["rows"][0].clone();
         if whole(&row, "failed_cells")? > 0 || whole(&row, "experiments")? != count {
             bail!("{name}: experiments failed: {row}");
@@ -168,7 +186,7 @@ impl Bench {
         let (found, held, seeds) = (AtomicU32::new(0), AtomicU32::new(0), count as usize);
         let of_found = count.min(FOUND_OF);
         // Relaxed: sums that are read after the threads have ended.
-        let experiment = |at: usize| -> Result<()> {
+        let experiment = |core: usize, at: usize| -> Result<()> {
             let seed = u32::try_from(at)? + 1;
             let name = format!("power-{seed}");
             let file = self.write(
@@ -176,7 +194,7 @@ impl Bench {
                 &machine(noise, seed),
                 &lab(&name, "narrow", 40, seed),
             )?;
-            let row = self.lab(&file, &[])?["rows"][0].clone();
+            let row = self.lab(core, &file, &[])?["rows"][0].clone();
             let ends = ["other_read_iops_ratio_low", "other_read_iops_ratio_high"];
             let [Some(low), Some(high)] = ends.map(|key| row[key].as_f64()) else {
                 bail!("{name}: no interval: {row}");
@@ -189,7 +207,7 @@ impl Bench {
             }
             Ok(())
         };
-        each(2, seeds, &experiment)
+        each(self.cores.len(), seeds, &experiment)
             .into_iter()
             .collect::<Result<Vec<()>>>()?;
         Ok([
@@ -216,9 +234,9 @@ impl Bench {
         Ok(file)
     }
 
-    /// Runs an experiment without a history and returns its table.
-    fn lab(&self, file: &Path, words: &[&str]) -> Result<Value> {
-        let mut command = Command::new(&self.fathom);
+    /// Runs an experiment without a history, on one of the cores, and returns its table.
+    fn lab(&self, core: usize, file: &Path, words: &[&str]) -> Result<Value> {
+        let mut command = self.programs.fathom_on(self.cores[core]);
         command.arg("lab").arg(file).args(words).arg("--json");
         command.env("FATHOM_HISTORY", self.folder.join("history.db"));
         let output = command.output()?;
@@ -229,14 +247,15 @@ impl Bench {
     }
 }
 
-/// Runs `count` tasks, some at once; returns their results in order.
+/// Runs `count` tasks, some at once; returns their results in order. A task gets the number of its
+/// thread and its own.
 fn each<T: Send>(
     threads: usize,
     count: usize,
-    task: &(dyn Fn(usize) -> Result<T> + Sync),
+    task: &(dyn Fn(usize, usize) -> Result<T> + Sync),
 ) -> Vec<Result<T>> {
     let next = AtomicU32::new(0);
-    let work = || {
+    let work = |thread: usize| {
         let mut done = Vec::new();
         loop {
             // Relaxed: an index into what was there before the threads.
@@ -244,11 +263,13 @@ fn each<T: Send>(
             if at >= count {
                 return done;
             }
-            done.push((at, task(at)));
+            done.push((at, task(thread, at)));
         }
     };
     let mut done: Vec<(usize, Result<T>)> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let work = &work;
+        let workers = (0..threads).map(|thread| scope.spawn(move || work(thread)));
+        let workers: Vec<_> = workers.collect();
         let results = workers.into_iter().map(std::thread::ScopedJoinHandle::join);
         results.flat_map(Result::unwrap_or_default).collect()
     });
@@ -284,6 +305,8 @@ const WITHOUT_TOLERANCE: u32 = 1_000;
 /// Experiments with a change, and those of them that must find it.
 const POWER: u32 = 1_000;
 const FOUND_OF: u32 = 100;
+/// Searches, each with seeds of its own.
+const SEARCHES: u32 = 100;
 /// Rate of the slower variant over that of the baseline.
 const RATIO: f64 = 0.97;
 const SECONDS_GOAL: u32 = 60;
@@ -306,7 +329,7 @@ mod tests {
 
     #[test]
     fn results_keep_their_order() {
-        let squares = each(3, 20, &|at| match at {
+        let squares = each(3, 20, &|_, at| match at {
             7 => bail!("seven"),
             _ => Ok(at * at),
         });

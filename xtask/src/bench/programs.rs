@@ -83,6 +83,19 @@ impl Programs {
         self.cores.last().copied().filter(|_| self.can_pin())
     }
 
+    /// Returns Fathom's command, pinned to a core if possible.
+    pub(crate) fn fathom_on(&self, core: u32) -> Command {
+        match &self.taskset {
+            Some(taskset) if self.can_pin() => {
+                let mut command = Command::new(taskset);
+                command.args(["--cpu-list", &core.to_string()]);
+                command.arg(&self.fathom);
+                command
+            }
+            _ => Command::new(&self.fathom),
+        }
+    }
+
     /// Builds the start of a command line, pinned to cores if possible.
     pub(crate) fn command(&self, program: Program, cores: &[u32]) -> Result<Command> {
         let path = match program {
