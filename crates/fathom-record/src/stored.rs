@@ -28,7 +28,7 @@ impl Record {
     /// what [`is_in`](Self::is_in) and [`from_json`](Self::from_json) read three times.
     #[must_use]
     pub fn if_known(text: &str) -> Option<Self> {
-        // A report of fio has jobs, too. Names of jobs may have these words: then the others decide.
+        // A report of fio has jobs, too. A job's name may be that key: then the others decide.
         if text.contains(FIO_KEY) {
             return None;
         }

@@ -81,8 +81,8 @@ impl Matched<'_> {
 }
 
 impl Pair<'_> {
-    /// Returns whether the runs are repeats of one lab, in which the variants' order was drawn. Each
-    /// side has one run of a repeat: several are of different variants.
+    /// Returns whether the runs are repeats of one lab, in which the variants' order was drawn.
+    /// Each side has one run of a repeat: several are of different variants.
     pub(super) fn is_paired(&self) -> bool {
         let labs = |runs: &[&ImportedRun]| -> Option<Vec<i64>> {
             let repeats: BTreeSet<_> = runs.iter().map(|run| run.repeat).collect();

@@ -1,7 +1,8 @@
 //! Searches on a modelled queue whose answer is known.
 //!
 //! ```text
-//! M/M/1: p99 of resp = ln 100 ÷ (µ − λ), so p99 ≤ 3 ms holds up to λ = 10,000 − 4.605 ÷ 0.003 = 8,465
+//! M/M/1: p99 of resp = ln 100 ÷ (µ − λ)
+//!        p99 ≤ 3 ms holds up to λ = 10,000 − 4.605 ÷ 0.003 = 8,465
 //! ```
 
 use anyhow::{Context, Result};
