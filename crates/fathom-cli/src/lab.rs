@@ -78,12 +78,14 @@ fn execute(arguments: &LabArguments) -> Result<ProgramEnd> {
         let text = plan.overview(&environment);
         return Ok(output::show(&text, "fathom: lab", ProgramEnd::Printed));
     }
-    let unsupported = plan.unsupported();
-    if !unsupported.is_empty() {
-        return Ok(refused(&unsupported));
-    }
     if arguments.no_exec {
         refuse_commands(&plan)?;
+    }
+    if plan.waits_for_boots() && !cfg!(feature = "history") {
+        bail!(
+            "{}: `requires`: this build keeps no progress over a reboot",
+            plan.file
+        );
     }
     let lab = Lab {
         environment,

@@ -11,6 +11,7 @@
 //! one repeat of every cell. An error repeats the repeat; a cell that fails again and again is
 //! given up, and the rest goes on.
 
+mod boots;
 mod curve;
 mod executor;
 mod false_alarms;
@@ -33,7 +34,8 @@ mod stored;
 #[cfg(test)]
 mod tests;
 
-pub use executor::{Executor, Repeat, RunDone, RunFailure, RunOutcome, RunStep};
+pub use boots::Waiting;
+pub use executor::{Boot, Executor, Repeat, RunDone, RunFailure, RunOutcome, RunStep};
 pub use false_alarms::FalseAlarms;
 pub use journal::{EarlierRun, Journal, JournalError, NoJournal};
 pub use machine_lock::MachineLock;

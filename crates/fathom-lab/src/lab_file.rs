@@ -104,6 +104,7 @@ fn read(reader: &Reader<'_>, top: &Fields<'_>, text: &str) -> Option<LabPlan> {
     plan.search = loads::search(reader, top, &plan);
     loads::repeats_of_rounds(reader, top, &mut plan);
     plan.published = published::read(reader, top, &plan);
+    loads::refuse_boots(reader, &plan);
     check(reader, top, &mut plan);
     open_loop::find_jobs(reader, top, &mut plan);
     Some(plan)

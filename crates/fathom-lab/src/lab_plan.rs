@@ -16,7 +16,6 @@ mod peak_arguments;
 mod run_settings;
 mod run_text;
 mod service;
-mod unsupported;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -204,6 +203,12 @@ impl LabPlan {
         self.cells.len() * self.judge.metrics.len() * (self.variants.len() - 1)
     }
 
+    /// Returns whether a variant has conditions on the boot, so that each boot is one repeat.
+    #[must_use]
+    pub fn waits_for_boots(&self) -> bool {
+        self.variants.iter().any(|one| !one.requires.is_empty())
+    }
+
     /// Returns the plan with each variant replaced by the baseline, under its own name.
     #[must_use]
     pub fn all_baseline(mut self) -> Self {
@@ -211,7 +216,8 @@ impl LabPlan {
         for variant in &mut self.variants {
             variant.job.clone_from(&baseline.job);
             variant.settings.clone_from(&baseline.settings);
-            variant.requires.clone_from(&baseline.requires);
+            // All run in this boot.
+            variant.requires.clear();
         }
         for jobs in self.open_loops.chunks_mut(self.variants.len()) {
             let of_baseline = jobs[self.judge.baseline].clone();

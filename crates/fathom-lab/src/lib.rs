@@ -55,10 +55,10 @@ pub use import::{ImportError, ImportedRun, import};
 pub use io_pacing::{Condition, Devices, IoPacing, Pacing, PacingTest, Period, Slow, io_pacing};
 pub use judge::{JudgeRule, Judgement, Values, is_narrow, judge};
 pub use lab::{
-    CellState, Decision, Disturbance, EarlierRun, Estimate, Executor, FalseAlarms, Journal,
+    Boot, CellState, Decision, Disturbance, EarlierRun, Estimate, Executor, FalseAlarms, Journal,
     JournalError, LabEvent, LabFailure, LabOutcome, LabResults, MachineLock, Modelled, NoJournal,
     Observed, Probe, Real, Repeat, RunDone, RunFailure, RunOutcome, RunStep, Searching, Steadiness,
-    SteadySide, lab_table, observed, run_lab,
+    SteadySide, Waiting, lab_table, observed, run_lab,
 };
 #[cfg(feature = "history")]
 pub use lab::{StoredLab, StoredLabError};

@@ -24,6 +24,17 @@ pub struct RunDone {
     pub wall_ms: u64,
     /// Events on the machine that may have changed the numbers, as a phrase.
     pub disturbance: Option<String>,
+    /// Identity of the boot it ran in, of a lab whose repeats are boots.
+    pub boot: Option<String>,
+}
+
+/// Boot of the host that executes runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Boot {
+    /// Identity, another one after each boot.
+    pub id: String,
+    /// Release of the kernel, as `uname -r` prints it.
+    pub kernel: String,
 }
 
 impl RunDone {
@@ -88,6 +99,14 @@ pub enum RunStep {
 
 /// Place where runs are executed.
 pub trait Executor {
+    /// Returns the boot of the host.
+    ///
+    /// # Errors
+    /// There is none that runs depend on, or it cannot be told from others.
+    fn boot(&self) -> Result<Boot, String> {
+        Err("runs here depend on no boot".into())
+    }
+
     /// Executes repeats. Calls `watch` for each run, in the order of the repeats and of the runs in
     /// each; after a failure, the rest of that repeat is left out, after an interruption
     /// everything.

@@ -14,11 +14,12 @@ use std::process::Command;
 
 use fathom_sys::child::guard_commands;
 use fathom_sys::clock::Clock;
+use fathom_sys::system;
 
 use self::commands::{Commands, search_path};
 use self::measured::Measured;
 use self::services::Services;
-use super::executor::{Executor, Repeat, RunDone, RunFailure, RunOutcome, RunStep};
+use super::executor::{Boot, Executor, Repeat, RunDone, RunFailure, RunOutcome, RunStep};
 use crate::lab_plan::{LabPlan, RunText};
 use crate::order::Slot;
 use crate::work_folder::WorkFolder;
@@ -110,6 +111,14 @@ impl<'a> Real<'a> {
 }
 
 impl Executor for Real<'_> {
+    fn boot(&self) -> Result<Boot, String> {
+        let id = fs::read_to_string(BOOT_ID).map_err(|error| format!("{BOOT_ID}: {error}"))?;
+        Ok(Boot {
+            id: id.trim().into(),
+            kernel: system::kernel().release,
+        })
+    }
+
     fn prepare(&mut self, job: String) -> RunOutcome {
         let text = RunText {
             job: Some(job),
@@ -145,3 +154,4 @@ fn drop_caches() -> Result<(), RunFailure> {
 }
 
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";

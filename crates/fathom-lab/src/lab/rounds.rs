@@ -6,6 +6,7 @@ use std::fmt;
 use fathom_record::MetricNameError;
 use fathom_stats::Verdict;
 
+use super::boots::{Boots, Waiting};
 use super::curve::Maxima;
 use super::executor::RunFailure;
 use super::executor::{Executor, Repeat, RunDone, RunOutcome, RunStep};
@@ -32,6 +33,8 @@ pub struct LabOutcome {
     pub is_interrupted: bool,
     /// Evaluation of the last rounds, with `[rounds]`.
     pub steadiness: Option<Steadiness>,
+    /// Variants that wait for another boot; it counts as interrupted.
+    pub waiting: Vec<Waiting>,
 }
 
 impl LabOutcome {
@@ -101,6 +104,8 @@ pub enum LabFailure {
     Journal(JournalError),
     /// A device or file cannot be written before the first run.
     Precondition(String),
+    /// A boot cannot be told from others.
+    Boot(String),
 }
 
 /// Runs what is missing of a lab, and judges.
@@ -125,15 +130,18 @@ pub fn run_lab(
         earlier: BTreeMap::new(),
         maxima: Maxima::new(plan).map_err(LabFailure::Metric)?,
         steadiness: None,
+        boots: Boots::of(plan, executor)?,
         journal,
         tell,
     };
     lab.read_earlier()?;
     let is_interrupted = lab.precondition(executor)? || lab.parts(executor)?;
     let judgements = lab.results.judgements();
+    let waiting = lab.waiting();
     lab.journal.judge(&judgements, !is_interrupted)?;
     Ok(LabOutcome {
         steadiness: lab.steadiness,
+        waiting,
         results: lab.results,
         judgements,
         searches: Vec::new(),
@@ -153,6 +161,8 @@ struct Lab<'a> {
     maxima: Maxima<'a>,
     /// Evaluation of the last round.
     steadiness: Option<Steadiness>,
+    /// Boots, if variants require some.
+    boots: Option<Boots>,
     journal: &'a mut dyn Journal,
     tell: &'a mut dyn FnMut(LabEvent<'_>),
 }
@@ -269,7 +279,10 @@ impl Lab<'_> {
                     .count_from((round + 1).saturating_sub(rounds.window));
             }
             self.take_earlier(part, round);
-            let waiting = self.repeats_of(part, round);
+            let mut waiting = self.repeats_of(part, round);
+            if let Some(boots) = &mut self.boots {
+                waiting = boots.split(self.plan, waiting);
+            }
             if !waiting.is_empty() {
                 (self.tell)(LabEvent::Round {
                     number: round + 1,
@@ -279,11 +292,21 @@ impl Lab<'_> {
                     return Ok(true);
                 }
             }
+            if !self.waiting().is_empty() {
+                return Ok(true);
+            }
             if self.has_settled(round) {
                 break;
             }
         }
         Ok(false)
+    }
+
+    /// Returns the variants that wait for another boot.
+    fn waiting(&self) -> Vec<Waiting> {
+        let is_given_up = |cell: usize| self.results.cells[cell].failure.is_some();
+        let boots = self.boots.as_ref();
+        boots.map_or_else(Vec::new, |boots| boots.waiting(self.plan, is_given_up))
     }
 
     /// Evaluates the rounds after this one, and returns whether they end: all variants are steady,
@@ -364,7 +387,6 @@ impl Lab<'_> {
         let mut broken = BTreeMap::new();
         let mut runs = Vec::new();
         let mut kept = Ok(());
-        let variants = self.plan.variants.len();
         executor.execute(repeats, &mut |slot, step| {
             if kept.is_err() {
                 return;
@@ -379,7 +401,8 @@ impl Lab<'_> {
             match self.ended(slot, outcome) {
                 Ok(Ok(done)) => {
                     runs.push((*slot, done));
-                    if runs.len() == variants {
+                    let of_cell = repeats.iter().find(|one| one.slots[0].cell == slot.cell);
+                    if of_cell.is_some_and(|one| one.slots.len() == runs.len()) {
                         self.complete(&runs);
                         runs.clear();
                     }
@@ -420,8 +443,9 @@ impl Lab<'_> {
             is_final,
         };
         let why = match outcome {
-            Ok(done) => match self.missing(slot, &done) {
+            Ok(mut done) => match self.missing(slot, &done) {
                 None => {
+                    done.boot = self.boots.as_ref().map(|boots| boots.id().to_owned());
                     self.journal.finish(slot, &done)?;
                     let disturbance = done.disturbance.as_deref();
                     (self.tell)(LabEvent::Ended { slot, disturbance });
@@ -447,7 +471,20 @@ impl Lab<'_> {
         }
     }
 
+    /// Adds the runs of a repeat; of one that spans boots, once it is whole.
     fn complete(&mut self, runs: &[(Slot, RunDone)]) {
+        let variants = self.plan.variants.len();
+        match &mut self.boots {
+            None => self.add(runs),
+            Some(boots) => {
+                if let Some(runs) = boots.add(runs, variants) {
+                    self.add(&runs);
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, runs: &[(Slot, RunDone)]) {
         for (slot, done) in runs {
             self.maxima.add(slot, done);
         }
@@ -475,6 +512,7 @@ impl fmt::Display for LabFailure {
             Self::Metric(error) => f.write_str(&error.message),
             Self::Journal(error) => error.fmt(f),
             Self::Precondition(why) => write!(f, "precondition: {why}"),
+            Self::Boot(why) => write!(f, "requires: {why}"),
         }
     }
 }

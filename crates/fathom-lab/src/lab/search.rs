@@ -74,6 +74,7 @@ pub(super) fn run_searches(
         searches: searches.all,
         steadiness: None,
         is_interrupted,
+        waiting: Vec::new(),
     })
 }
 

@@ -105,10 +105,11 @@ impl<'a> StoredLab<'a> {
         }
     }
 
-    /// Reads the runs of searches, each of which stands for itself.
-    fn earlier_probes(&mut self, runs: &[LabRun]) -> Result<Vec<EarlierRun>, JournalError> {
+    /// Reads the runs of searches and of labs whose repeats are boots: each stands for itself.
+    fn earlier_alone(&mut self, runs: &[LabRun]) -> Result<Vec<EarlierRun>, JournalError> {
         let (mut earlier, mut cut) = (Vec::new(), Vec::new());
-        for run in runs.iter().filter(|run| run.planned.role == PROBE) {
+        let role = self.role();
+        for run in runs.iter().filter(|run| run.planned.role == role) {
             match (run.state, self.variant(&run.planned.variant)) {
                 (RunState::Done, Some(variant)) => earlier.push(self.earlier_run(run, variant)?),
                 (RunState::Planned | RunState::Running, _) => cut.push(run.id),
@@ -159,6 +160,7 @@ impl<'a> StoredLab<'a> {
                 measures: self.history.measures_of_run(run.id)?,
                 wall_ms: run.wall_ms.unwrap_or_default(),
                 disturbance: run.note.clone(),
+                boot: self.history.tag_of(run.id, BOOT)?,
             },
         })
     }
@@ -167,8 +169,8 @@ impl<'a> StoredLab<'a> {
 impl Journal for StoredLab<'_> {
     fn earlier(&mut self) -> Result<Vec<EarlierRun>, JournalError> {
         let runs = self.history.runs_of(self.lab)?;
-        if self.plan.search.is_some() {
-            return self.earlier_probes(&runs);
+        if self.plan.search.is_some() || self.plan.waits_for_boots() {
+            return self.earlier_alone(&runs);
         }
         let mut repeats: BTreeMap<(u32, u32), Vec<&LabRun>> = BTreeMap::new();
         for run in runs.iter().filter(|run| run.planned.role == MEASURE) {
@@ -244,6 +246,8 @@ impl Journal for StoredLab<'_> {
         }
         finished.wall_ms = done.wall_ms;
         finished.note.clone_from(&done.disturbance);
+        let boot = done.boot.iter().map(|id| (BOOT.to_owned(), id.clone()));
+        finished.tags.extend(boot);
         let kept = self.history.finish_run(run, &finished);
         kept.map_err(|error| self.rescued(slot, finished, &error))
     }
@@ -380,6 +384,8 @@ impl From<HistoryError> for JournalError {
 const MEASURE: &str = "measure";
 /// Role of the jobs that prepare devices; their variant is the name of the device.
 const PRECONDITION: &str = "precondition";
+/// Tag of a run with the boot it ran in.
+const BOOT: &str = "boot";
 /// Role of the runs of searches.
 const PROBE: &str = "probe";
 

@@ -87,9 +87,21 @@ pub(super) fn repeats_of_rounds(reader: &Reader<'_>, top: &Fields<'_>, plan: &mu
             reader.refuse(&part.span(), why, "remove one");
         }
     }
+}
+
+/// Refuses `requires` beside parts whose runs depend on each other, and need one boot.
+pub(super) fn refuse_boots(reader: &Reader<'_>, plan: &LabPlan) {
+    let parts = [
+        ("rounds", plan.rounds.is_some()),
+        ("curve", plan.curve.is_some()),
+        ("search", plan.search.is_some()),
+    ];
+    let part = parts.into_iter().find(|(_, is_there)| *is_there);
     let waiting = plan.variants.iter().find(|one| !one.requires.is_empty());
-    if let Some(variant) = waiting {
-        let why = "`requires` takes one repeat of each boot, and `[rounds]` follow each other";
+    if let (Some(variant), Some((part, _))) = (waiting, part) {
+        let why = format!(
+            "`requires` takes one repeat of each boot, and the runs of `[{part}]` need one"
+        );
         reader.refuse(&variant.span, why, "remove one of them");
     }
 }

@@ -74,6 +74,17 @@ impl History {
         Ok(found.into_iter().map(|(_, measure)| measure).collect())
     }
 
+    /// Returns the value of a run's tag; `None` if it has no tag of that name.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn tag_of(&self, run: RunId, key: &str) -> Result<Option<String>, HistoryError> {
+        let select = "SELECT value FROM tag WHERE run = ?1 AND key = ?2";
+        Ok(self
+            .rows(select, params![run.0, key], |row| row.get(0))?
+            .pop())
+    }
+
     /// Returns the record of a run as JSON; `None` if it left none.
     ///
     /// # Errors

@@ -27,11 +27,30 @@ pub(super) fn notes(report: &Report<'_>) -> Vec<String> {
     notes.extend(disturbances(report));
     notes.extend(unsettled(report));
     notes.extend(order_notes(report.plan, &report.outcome.results));
-    if report.outcome.is_interrupted {
+    notes.extend(boots(report));
+    if report.outcome.is_interrupted && report.outcome.waiting.is_empty() {
         notes.push(INTERRUPTED.into());
     }
     notes
 }
+
+/// Returns what a lab whose repeats span boots says of them.
+fn boots(report: &Report<'_>) -> Vec<String> {
+    if !report.plan.waits_for_boots() {
+        return Vec::new();
+    }
+    let mut notes = vec![BOOTS.to_owned()];
+    let waiting = &report.outcome.waiting;
+    notes.extend(waiting.iter().map(|one| one.phrase(report.plan)));
+    if !waiting.is_empty() {
+        notes.push("runs are left: boot the host as needed, then give the same command".into());
+    }
+    notes
+}
+
+/// Note on repeats that span boots.
+const BOOTS: &str = "repeats are boots: within a repeat, the order is that in which the host was \
+                     booted, not drawn; alternate it";
 
 /// Note on the loads of a curve.
 const CURVE: &str = "loads are shares of the median rate of the baseline at `max`, a closed loop, \

@@ -335,16 +335,13 @@ command = "true"
 }
 
 #[test]
-fn what_cannot_be_run_yet_is_named() {
+fn boots_are_refused_beside_runs_that_need_one() {
     let waiting = "b = { iodepth = 2, requires = { kernel = \"*-patched\" } }";
-    let text = format!("{SMALL}[variants]\na = {{}}\n{waiting}\n[judge]\nbaseline = \"a\"\n");
-    let plan = LabPlan::parse("l.toml", &text, &[], &Files::new(&[])).unwrap();
-    let problems = plan.unsupported();
-    assert_eq!(problems.len(), 1);
-    assert_eq!(
-        (problems[0].origin.line, problems[0].message.as_str()),
-        (9, "`requires` cannot be run yet")
-    );
+    let judge = "[judge]\nbaseline = \"a\"\nmetrics = { \"read.iops\" = \"5%\" }\n";
+    let text = format!("{SMALL}[variants]\na = {{}}\n{waiting}\n{judge}[curve]\n");
+    let found = problems_of(&text, &[]);
+    let why = "`requires` takes one repeat of each boot, and the runs of `[curve]` need one";
+    assert!(found.iter().any(|one| one.contains(why)), "{found:?}");
 }
 
 #[test]
