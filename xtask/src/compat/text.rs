@@ -163,7 +163,7 @@ const VERSIONS: &[(&str, &str)] = &[
 const SAMPLED: [&str; 2] = ["bw (UNIT):", "iops :"];
 
 /// Lines that fio does not print.
-const OURS: [&str; 3] = ["resp (", "resp percentiles (", "lag ("];
+const OURS: [&str; 4] = ["resp (", "resp percentiles (", "lag (", "stall: "];
 
 /// Heading of Fathom's caveats about the numbers.
 const NOTES: &str = "What to know about these numbers:";
@@ -219,6 +219,16 @@ mod tests {
         check(&short, &with(&short), &both);
         check(&short, &with(&near), &[]);
         check(&short, &with(&long), &[]);
+    }
+
+    #[test]
+    fn additions_are_not_compared() {
+        let stall = "stall: 76 ms at 5.4 s in job t (read): the device was late with 15 ops";
+        check(
+            "a: x=1\n",
+            &format!("a: x=1\n\n{stall}\n{NOTES}\n  more\n"),
+            &[],
+        );
     }
 
     #[test]
