@@ -19,6 +19,7 @@ use crate::micro::{self, MicroArguments};
 use crate::output::{self, StandardStream};
 use crate::peak;
 use crate::peak_arguments::PeakArguments;
+use crate::report_page::{self, ReportArguments};
 use crate::run_command;
 use crate::table::{self, TableArguments};
 use crate::target::{self, TargetArguments};
@@ -85,6 +86,8 @@ enum FathomCommand {
     ///
     /// Exit codes: 0 done; 1 done, and a judged metric is worse; 2 not done.
     Compare(CompareArguments),
+    /// Show a run as a page of HTML: tables, percentiles, its course over time
+    Report(ReportArguments),
     /// List, query, import and export the runs that are kept on this machine
     History(HistoryArguments),
     /// Serve block devices over NVMe/TCP
@@ -159,6 +162,7 @@ fn execute(command: FathomCommand, words: &[OsString]) -> ProgramEnd {
         FathomCommand::Trace(arguments) => trace::run(&arguments),
         FathomCommand::Log(arguments) => log::run(&arguments),
         FathomCommand::Compare(arguments) => compare::run(&arguments),
+        FathomCommand::Report(arguments) => report_page::run(&arguments),
         FathomCommand::History(arguments) => history::run(&arguments),
         FathomCommand::Target(arguments) => target::run(&arguments),
         FathomCommand::Micro(arguments) => micro::run(&arguments),

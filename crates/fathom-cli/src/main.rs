@@ -33,6 +33,7 @@ mod peak;
 mod peak_against;
 mod peak_arguments;
 mod report;
+mod report_page;
 mod run_command;
 mod saved_runs;
 mod self_test;

@@ -32,6 +32,13 @@ pub(crate) fn read(path: &Path) -> Result<Vec<(String, ImportedRun)>> {
 
 fn read_file(path: &Path) -> Result<Vec<(String, ImportedRun)>> {
     let name = path.display().to_string();
+    let runs = import(&text(path)?).with_context(|| name.clone())?;
+    Ok(runs.into_iter().map(|run| (name.clone(), run)).collect())
+}
+
+/// Reads a file as text.
+pub(crate) fn text(path: &Path) -> Result<String> {
+    let name = path.display().to_string();
     let mut bytes = Vec::new();
     let file = File::open(path).with_context(|| name.clone())?;
     let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
@@ -40,9 +47,7 @@ fn read_file(path: &Path) -> Result<Vec<(String, ImportedRun)>> {
         bail!("{name}: more than {} MiB", FILE_BYTES_MAX >> 20);
     }
     // Notes of fio may be in any encoding; JSON is UTF-8.
-    let text = String::from_utf8_lossy(&bytes);
-    let runs = import(&text).with_context(|| name.clone())?;
-    Ok(runs.into_iter().map(|run| (name.clone(), run)).collect())
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Largest file; an endless one must not be read.

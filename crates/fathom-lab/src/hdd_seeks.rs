@@ -4,9 +4,9 @@ use fathom_block::{Policy, SeekCounts};
 use fathom_core::Direction;
 
 use crate::machines::{LabMachine, MachineSetup, run_1m_ops};
-use crate::plot::{Axis, Panel, Point, Scale, Series, Shape};
 use crate::published::rows;
 use crate::table::{Cell, Column, Experiment, Table};
+use fathom_report::plot::{Axis, Panel, Point, Scale, Series, Shape};
 
 /// The experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {

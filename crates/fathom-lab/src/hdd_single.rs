@@ -5,9 +5,9 @@ use fathom_core::{Direction, Nanos};
 
 use crate::closed_loop::{Load, closed_loop, mib_per_second};
 use crate::machines::{LabMachine, MachineSetup};
-use crate::plot::{Axis, Panel, Point, Scale, Series};
 use crate::published::{error_percent, mean_and_worst, rows};
 use crate::table::{Cell, Column, Experiment, Table};
+use fathom_report::plot::{Axis, Panel, Point, Scale, Series};
 
 /// The experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {

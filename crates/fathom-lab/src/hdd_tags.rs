@@ -4,9 +4,9 @@ use fathom_block::{Policy, SeekCounts};
 use fathom_core::{Direction, Nanos};
 
 use crate::machines::{LabMachine, MachineSetup, run_1m_ops};
-use crate::plot::{Axis, Panel, Point, Scale, Series};
 use crate::published::{error_percent, mean_and_worst, rows};
 use crate::table::{Cell, Column, Experiment, Table};
+use fathom_report::plot::{Axis, Panel, Point, Scale, Series};
 
 /// The experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {

@@ -25,7 +25,6 @@ mod machines;
 mod median;
 mod micro;
 mod order;
-mod plot;
 mod published;
 mod readable;
 #[cfg(feature = "history")]
@@ -46,6 +45,7 @@ pub use embedded::TableContext;
 pub use error::{CommandError, LabError};
 pub use experiments::experiments;
 pub use fathom_block::Policy;
+pub use fathom_report::plot::{Axis, Panel, Plot, Point, Scale, Series, Shape};
 pub use figure::{aligned, change, figure, printable, shortened};
 pub use finished::FinishedRun;
 pub use hdd_seeks::hdd_seeks;
@@ -72,7 +72,6 @@ pub use log_entries::{LogEntries, log_entries};
 pub use machines::LabMachine;
 pub use micro::{Micro, generation_map, micro_experiments, tags, task_list, task_list_table};
 pub use order::{Slot, order};
-pub use plot::{Axis, Panel, Plot, Point, Scale, Series, Shape};
 #[cfg(feature = "history")]
 pub use store::{
     BUSY_TIMEOUT, History, HistoryError, HistoryProblem, LabId, LabRow, LabRun, LabStart,

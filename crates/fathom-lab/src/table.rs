@@ -10,7 +10,7 @@ mod text;
 
 use serde_json::{Value, json};
 
-use crate::plot::{Panel, Plot};
+use fathom_report::plot::{Panel, Plot};
 
 pub use column::Column;
 

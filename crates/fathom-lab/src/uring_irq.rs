@@ -8,9 +8,9 @@ use fathom_record::PeakLatency;
 use crate::embedded::{EmbeddedLab, Measured, TableContext, value, whole};
 use crate::error::LabError;
 use crate::lab::RunDone;
-use crate::plot::{Axis, Panel, Point, Scale, Series};
 use crate::readable;
 use crate::table::{Cell, Column, Experiment, Table};
+use fathom_report::plot::{Axis, Panel, Point, Scale, Series};
 
 /// The experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {

@@ -1,8 +1,8 @@
 //! Plot of the table: a panel per figure and kind of device, a line per policy.
 
 use super::{Condition, Devices, IoPacing, Pacing, Period};
-use crate::plot::{Axis, Panel, Point, Scale, Series};
 use crate::table::{Cell, Column};
+use fathom_report::plot::{Axis, Panel, Point, Scale, Series};
 
 /// Draws bandwidth and buffers in flight by depth. Published figures have panels of their own: they
 /// are of a faster link, and on one axis this machine's would lie on the ground.

@@ -4,8 +4,8 @@ use super::{EXPERIMENT, PROGRAMS};
 use crate::embedded::{value, whole};
 use crate::lab::RunDone;
 use crate::median::median;
-use crate::plot::{Axis, Panel, Point, Scale, Series};
 use crate::table::{Cell, Column, Table};
+use fathom_report::plot::{Axis, Panel, Point, Scale, Series};
 
 /// Builds the table from the runs of each program, repeat by repeat.
 pub(super) fn table(measured: &[Vec<&RunDone>; PROGRAMS], mut notes: Vec<String>) -> Table {

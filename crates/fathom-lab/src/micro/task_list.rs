@@ -8,8 +8,8 @@ use crossbeam_queue::SegQueue;
 use fathom_core::{CompletionList, Slot};
 
 use super::{ColumnNames, Micro, Span, Variant, table};
-use crate::plot::{Axis, Panel, Point, Scale, Series};
 use crate::table::{Cell, Column, Experiment, Table};
+use fathom_report::plot::{Axis, Panel, Point, Scale, Series};
 
 /// The experiment.
 pub(crate) const EXPERIMENT: Experiment = Experiment {

@@ -7,14 +7,16 @@
 //! same frame.
 
 mod canvas;
-#[cfg(test)]
-pub(crate) mod check;
+mod faults;
 mod panel;
 mod scale;
 mod series;
 mod text;
 
+pub use faults::faults;
+
 use canvas::Canvas;
+pub use canvas::style_sheet;
 use panel::Columns;
 
 /// Picture: a title above panels.
@@ -100,9 +102,22 @@ pub struct Point {
 }
 
 impl Plot {
-    /// Draws the picture.
+    /// Draws the picture as a document of its own.
     #[must_use]
     pub fn svg(&self) -> String {
+        let (canvas, height) = self.drawn();
+        canvas.finish(WIDTH, height)
+    }
+
+    /// Draws the picture as an element of a page whose style sheet has the rules of
+    /// [`style_sheet`]; it is as wide as the page allows.
+    #[must_use]
+    pub fn figure(&self) -> String {
+        let (canvas, height) = self.drawn();
+        canvas.figure(WIDTH, height, &self.title)
+    }
+
+    fn drawn(&self) -> (Canvas, f64) {
         let title = text::balanced(&self.title, TITLE_SIZE, WIDTH - 2.0 * MARGIN);
         let columns = Columns::of(&self.panels);
         let mut canvas = Canvas::new();
@@ -114,13 +129,14 @@ impl Plot {
         for panel in &self.panels {
             bottom = panel::draw(&mut canvas, panel, &columns, bottom + PANEL_GAP);
         }
-        canvas.finish(WIDTH, bottom + MARGIN)
+        (canvas, bottom + MARGIN)
     }
 }
 
 impl Axis {
     /// Creates an axis.
-    pub(crate) fn new(label: impl Into<String>, scale: Scale) -> Self {
+    #[must_use]
+    pub fn new(label: impl Into<String>, scale: Scale) -> Self {
         let label = label.into();
         Self { label, scale }
     }
@@ -128,7 +144,8 @@ impl Axis {
 
 impl Series {
     /// Creates a series of measured or modelled figures, joined by lines.
-    pub(crate) fn measured(
+    #[must_use]
+    pub fn measured(
         name: impl Into<String>,
         style: usize,
         points: impl IntoIterator<Item = Point>,
@@ -142,7 +159,8 @@ impl Series {
     }
 
     /// Creates a series of published figures.
-    pub(crate) fn published(
+    #[must_use]
+    pub fn published(
         name: impl Into<String>,
         style: usize,
         points: impl IntoIterator<Item = Point>,
@@ -154,14 +172,16 @@ impl Series {
     }
 
     /// Returns whether there is something to draw.
-    pub(crate) fn has_values(&self) -> bool {
+    #[must_use]
+    pub fn has_values(&self) -> bool {
         self.points.iter().any(|point| point.y.is_some())
     }
 }
 
 impl Point {
     /// Creates a point without an interval.
-    pub(crate) const fn new(x: f64, y: Option<f64>) -> Self {
+    #[must_use]
+    pub const fn new(x: f64, y: Option<f64>) -> Self {
         let interval = None;
         Self { x, y, interval }
     }

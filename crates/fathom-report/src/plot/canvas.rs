@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::markup::escaped;
+
 /// Place in the picture, in pixels from its upper left corner.
 pub(super) type Place = (f64, f64);
 
@@ -84,6 +86,16 @@ impl Canvas {
         )
     }
 
+    /// Returns an element of a page, which is named by its title.
+    pub(super) fn figure(self, width: f64, height: f64, title: &str) -> String {
+        let Self(elements) = self;
+        format!(
+            "<svg viewBox=\"0 0 {width} {height:.0}\" role=\"img\" font-family=\"sans-serif\" \
+             font-size=\"{SIZE}\">\n<title>{}</title>\n{elements}</svg>\n",
+            escaped(title)
+        )
+    }
+
     fn add(&mut self, element: std::fmt::Arguments<'_>) {
         let _infallible = writeln!(self.0, "{element}");
     }
@@ -101,7 +113,9 @@ pub(super) fn dashed(style: usize) -> String {
     format!("{} d{}", colour(style), (style + style / colours) % dashes)
 }
 
-fn style_sheet() -> String {
+/// Returns the rules for lines, markers and texts, in light and dark.
+#[must_use]
+pub fn style_sheet() -> String {
     let dashes = DASHES.iter().enumerate().skip(1);
     let dashes = dashes.map(|(at, dash)| format!(".d{at}{{stroke-dasharray:{dash}}}\n"));
     format!(
@@ -135,12 +149,6 @@ impl Palette {
             colours.collect::<String>()
         )
     }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
 }
 
 /// Font size of all texts but the title, in pixels.

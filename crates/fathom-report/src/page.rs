@@ -1,0 +1,79 @@
+//! One page of HTML about a run: it needs no network, no script and no second file.
+//!
+//! From top to bottom: what to know about the numbers, tables, figures, the machine and the job,
+//! all numbers as JSON. Whatever a figure shows stands in the page as text, too.
+
+mod figures;
+mod html;
+mod style;
+mod tables;
+
+use fathom_record::Record;
+
+use self::html::Html;
+use crate::document;
+use crate::group::reported_jobs;
+
+/// Returns the page of a run. `name` is that of the record's file, for the title.
+#[must_use]
+pub fn page(record: &Record, name: &str) -> String {
+    let mut html = Html::new();
+    html.heading(1, name);
+    html.paragraph(&origin(record));
+    caveats(&mut html, record);
+    tables::results(&mut html, &reported_jobs(record));
+    figures::percentiles(&mut html, &reported_jobs(record));
+    figures::course(&mut html, record);
+    tables::machine(&mut html, record);
+    tables::jobs(&mut html, record);
+    html.details("All numbers, as JSON", &document::json(record, false));
+    html.finish(name)
+}
+
+/// Returns the time and the place of the run.
+fn origin(record: &Record) -> String {
+    let place = match (&record.modelled, &record.machine) {
+        (Some(model), _) => format!("modelled on {}, in virtual time", model.file),
+        (None, Some(machine)) => format!("measured on {}, {}", machine.cpu, machine.kernel),
+        (None, None) => "measured".into(),
+    };
+    format!("{}, {place}", record.time)
+}
+
+/// Writes failed checks and warnings, each with its hint.
+fn caveats(html: &mut Html, record: &Record) {
+    let failed = record.validity.iter().filter(|check| !check.ok);
+    let failed = failed.map(|check| (&check.job, &check.sentence, ""));
+    let warnings = record.warnings.iter();
+    let warnings = warnings.map(|one| (&one.job, &one.message, one.hint.as_str()));
+    let all = failed.chain(warnings).map(|(job, sentence, hint)| {
+        let job = if job.is_empty() {
+            String::new()
+        } else {
+            format!("{job}: ")
+        };
+        let hint = if hint.is_empty() {
+            String::new()
+        } else {
+            format!(" Hint: {hint}")
+        };
+        format!("{job}{sentence}{hint}")
+    });
+    let all: Vec<String> = all.collect();
+    html.heading(2, "What to know about these numbers");
+    if all.is_empty() {
+        html.paragraph("All checks of this run passed, and it gave no warning.");
+    } else {
+        html.list("caveats", &all);
+    }
+}
+
+/// Returns whether enough ops lie beyond a percentile: with fewer than ten, it is a matter of
+/// single ops.
+fn is_told(percent: f64, ops: u64) -> bool {
+    // The shares are decimals, which doubles only approach.
+    ops as f64 * (100.0 - percent) / 100.0 >= 10.0 - 1e-6
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+//! Figures of a run.
+
+use fathom_record::{Record, TimelineRecord};
+use fathom_stats::{Latency, Window, Windows};
+
+use super::html::Html;
+use super::is_told;
+use super::tables::{Reported, directions, kinds};
+use crate::group::ReportedJob;
+use crate::plot::{Axis, Panel, Plot, Point, Scale, Series, Shape};
+
+/// Draws the percentile curve of each job or group and direction.
+pub(super) fn percentiles(html: &mut Html, jobs: &[ReportedJob<'_>]) {
+    let curves = directions(jobs).filter_map(|one| {
+        let (kind, latency) = told(&one)?;
+        Some((
+            format!("{} ({kind})", shortened(&one.name)),
+            curve(latency)?,
+        ))
+    });
+    let series: Vec<Series> = curves
+        .take(SERIES_MAX)
+        .enumerate()
+        .map(|(at, (name, points))| Series::measured(name, at, points))
+        .collect();
+    if series.is_empty() {
+        return;
+    }
+    html.heading(2, "Latency by percentile");
+    let plot = Plot {
+        title: "Latency by percentile".into(),
+        panels: vec![Panel {
+            across: Axis::new(
+                "1/(1 − p): 10 is p90, 100 is p99, 1000 is p99.9",
+                Scale::Auto,
+            ),
+            up: Axis::new("latency, µs", Scale::Auto),
+            series,
+        }],
+    };
+    html.figure(&plot.figure(), PERCENTILES);
+}
+
+/// Returns the latency that the curve shows: from when work was due, where that is known.
+fn told<'a>(one: &Reported<'a>) -> Option<(&'static str, &'a Latency)> {
+    let kinds = kinds(one.results);
+    let order = ["resp", "clat", "lat"];
+    order.into_iter().find_map(|wanted| {
+        let (kind, latency) = kinds.into_iter().find(|(kind, _)| *kind == wanted)?;
+        Some((kind, latency.filter(|latency| latency.histogram.is_some())?))
+    })
+}
+
+/// Returns the points of a curve, ten to a decade, as far as ten ops lie beyond.
+fn curve(latency: &Latency) -> Option<Vec<Point>> {
+    let histogram = latency.histogram.as_ref()?;
+    let most = histogram.count() as f64 / 10.0;
+    let steps = (0..).map(|step| 10_f64.powf(f64::from(step) / 10.0));
+    let points: Vec<Point> = steps
+        .take_while(|across| *across <= most)
+        .map(|across| {
+            let ns = histogram.percentile(100.0 * (1.0 - 1.0 / across));
+            Point::new(across, (ns > 0).then(|| ns as f64 / 1e3))
+        })
+        .collect();
+    (points.len() > 1).then_some(points)
+}
+
+/// Draws rate and latency over time of each reporting group and direction.
+pub(super) fn course(html: &mut Html, record: &Record) {
+    let shown = record
+        .timelines
+        .iter()
+        .filter(|one| one.windows.windows.len() > 1);
+    let shown: Vec<&TimelineRecord> = shown.take(TIMELINES_MAX).collect();
+    if shown.is_empty() {
+        return;
+    }
+    html.heading(2, "Course of the run");
+    for timeline in shown {
+        let name = match timeline.group_id {
+            Some(group) => format!("Group {group}, {}", timeline.direction),
+            None => format!("All groups, {}", timeline.direction),
+        };
+        let mut panels = vec![rate(timeline)];
+        panels.extend(latency(timeline));
+        let plot = Plot {
+            title: name,
+            panels,
+        };
+        let width = timeline.windows.width_ns as f64 / 1e6;
+        let caption = format!("{COURSE} A window is {width} ms long.");
+        html.figure(&plot.figure(), &caption);
+    }
+    let left = record.timelines.len().saturating_sub(TIMELINES_MAX);
+    if left > 0 {
+        html.paragraph(&format!("{left} more are in the numbers below."));
+    }
+}
+
+fn rate(timeline: &TimelineRecord) -> Panel {
+    let width_s = timeline.windows.width_ns as f64 / 1e9;
+    let points = windows(timeline, |window| Some(window.ios as f64 / width_s));
+    Panel {
+        across: Axis::new(TIME, Scale::Linear),
+        up: Axis::new("IOPS", Scale::Linear),
+        series: vec![Series {
+            shape: Shape::Step,
+            ..Series::measured("IOPS", 0, points)
+        }],
+    }
+}
+
+fn latency(timeline: &TimelineRecord) -> Option<Panel> {
+    let kind = timeline.latency.as_deref()?;
+    let percent = |percent: f64| move |window: &Window| percentile(window, percent);
+    let largest = |window: &Window| (window.ios > 0).then(|| window.max_ns as f64 / 1e3);
+    let series = vec![
+        Series::measured("p50", 0, windows(timeline, percent(50.0))),
+        Series::measured("p99", 1, windows(timeline, percent(99.0))),
+        Series::measured("largest", 2, windows(timeline, largest)),
+    ];
+    let series: Vec<Series> = series.into_iter().filter(Series::has_values).collect();
+    (!series.is_empty()).then(|| Panel {
+        across: Axis::new(TIME, Scale::Linear),
+        up: Axis::new(format!("{kind}, µs"), Scale::Auto),
+        series,
+    })
+}
+
+/// Returns a value of each window at the time of its start, s. The last one is left out if it was
+/// not measured to its end.
+fn windows(timeline: &TimelineRecord, value: impl Fn(&Window) -> Option<f64>) -> Vec<Point> {
+    let windows = &timeline.windows;
+    let start = |at: usize| {
+        let after = windows.width_ns.saturating_mul(at as u64);
+        timeline.start_ns.saturating_add(after) as f64 / 1e9
+    };
+    let whole = windows.windows.iter().take(windows.whole()).enumerate();
+    whole
+        .map(|(at, window)| Point::new(start(at), value(window)))
+        .collect()
+}
+
+/// Returns a percentile of a window, if ten ops lie beyond it.
+fn percentile(window: &Window, percent: f64) -> Option<f64> {
+    if !is_told(percent, window.ios) || window.bins.is_empty() {
+        return None;
+    }
+    let alone = Windows {
+        windows: vec![window.clone()],
+        ..Windows::default()
+    };
+    let histogram = alone.histogram();
+    let ns = histogram.percentile(percent);
+    (ns > 0).then(|| ns as f64 / 1e3)
+}
+
+/// Returns a name that fits a legend.
+fn shortened(name: &str) -> String {
+    if name.chars().count() <= NAME_MAX {
+        return name.into();
+    }
+    let head: String = name.chars().take(NAME_MAX - 1).collect();
+    format!("{head}…")
+}
+
+const TIME: &str = "time since the first job, s";
+const PERCENTILES: &str = "Each curve ends where fewer than ten ops are slower. Ops of one run \
+                           depend on each other: two curves that differ do not show that two \
+                           settings do.";
+const COURSE: &str = "IOPS, and latencies of the ops that completed in each window; none where \
+                      fewer than ten ops lie beyond the percentile.";
+/// Most curves in a figure: more could not be told apart.
+const SERIES_MAX: usize = 8;
+/// Most timelines that are drawn.
+const TIMELINES_MAX: usize = 16;
+const NAME_MAX: usize = 24;

@@ -1,0 +1,71 @@
+//! Style sheet of a page, and its hash for the page's policy.
+
+use crate::plot::style_sheet;
+
+/// Returns the style sheet: that of the figures after that of the page.
+pub(super) fn sheet() -> String {
+    format!("{PAGE}{}", style_sheet())
+}
+
+/// SHA-256 of [`sheet`], as a Content-Security-Policy names it; a test computes it anew.
+pub(super) const HASH: &str = "sha256-KQsH9PMNMj9OE3djVpZ+74tCYNhIDsreRTNurFuaVr0=";
+
+/// Rules of the page. Colours are those of the figures, so that they have no frame.
+const PAGE: &str = "
+:root{color-scheme:light dark;--paper:#fff;--ink:#1f2328;--line:#d8dee4;--mark:#fff4d6}
+@media (prefers-color-scheme:dark){
+:root{--paper:#0d1117;--ink:#e6edf3;--line:#30363d;--mark:#3a2d00}}
+@media print{:root{--paper:#fff;--ink:#000;--line:#999;--mark:#fff}
+details::details-content{content-visibility:visible}figure,tr{break-inside:avoid}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,sans-serif}
+main{max-width:60rem;margin:0 auto;padding:1rem;overflow-wrap:anywhere}
+h1{font-size:1.6rem;line-height:1.2}
+h2{font-size:1.2rem;margin-top:2rem;border-bottom:1px solid var(--line)}
+.caveats{background:var(--mark);padding:.75rem 1rem .75rem 2rem;border:1px solid var(--line)}
+.wide,pre{overflow-x:auto;max-width:100%}
+.wide:focus-visible,pre:focus-visible,summary:focus-visible{outline:2px solid #0072b2}
+table{border-collapse:collapse;font-variant-numeric:tabular-nums}
+caption{text-align:left;font-weight:600;padding:.5rem 0}
+th,td{padding:.25rem .75rem .25rem 0;border-bottom:1px solid var(--line);text-align:right;
+white-space:nowrap}
+th:first-child{text-align:left;font-weight:400;min-width:8rem;max-width:24rem;white-space:normal}
+thead th,thead th:first-child{font-weight:600;vertical-align:bottom;white-space:normal}
+figure{margin:1rem 0}
+figure svg{display:block;width:100%;height:auto}
+figcaption{font-size:.875rem}
+pre{font-size:.8rem;border:1px solid var(--line);padding:.5rem;white-space:pre-wrap}
+summary{cursor:pointer;padding:.5rem 0}
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sha2::{Digest, Sha256};
+
+    fn base64(bytes: &[u8]) -> String {
+        const DIGITS: &[u8; 64] =
+            b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let mut out = String::new();
+        for three in bytes.chunks(3) {
+            let word = three
+                .iter()
+                .fold(0_u32, |word, byte| word << 8 | u32::from(*byte));
+            let word = word << (8 * (3 - three.len()));
+            for place in 0..4 {
+                match place <= three.len() {
+                    true => out.push(DIGITS[(word >> (18 - 6 * place) & 63) as usize].into()),
+                    false => out.push('='),
+                }
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn the_policy_names_this_style_sheet() {
+        assert_eq!(base64(b"Ma"), "TWE=");
+        let hash = base64(&Sha256::digest(sheet().as_bytes()));
+        assert_eq!(HASH, format!("sha256-{hash}"));
+    }
+}

@@ -1,0 +1,166 @@
+//! Numbers of a run as tables.
+
+use fathom_record::{DirectionRecord, JobRecord, Record};
+use fathom_stats::Latency;
+
+use super::html::Html;
+use super::is_told;
+use crate::group::ReportedJob;
+use crate::rate::{bytes_per_s, ops_per_s};
+use crate::unified;
+
+/// Writes rates and latencies of each job or group.
+pub(super) fn results(html: &mut Html, jobs: &[ReportedJob<'_>]) {
+    html.heading(2, "Results");
+    let rows: Vec<Vec<String>> = directions(jobs).map(|one| rate_row(&one)).collect();
+    let heads = ["job and direction", "ops", "IOPS", "MiB/s", "runtime, s"];
+    html.table("Throughput", &heads, &rows);
+    let rows: Vec<Vec<String>> = directions(jobs)
+        .flat_map(|one| latency_rows(&one))
+        .collect();
+    let heads = [
+        "job, direction and interval",
+        "mean, µs",
+        "p50, µs",
+        "p90, µs",
+        "p99, µs",
+        "p99.9, µs",
+        "largest, µs",
+    ];
+    html.table("Latency", &heads, &rows);
+}
+
+/// Direction of a reported job with ops.
+pub(super) struct Reported<'a> {
+    /// Name of the job and of the direction.
+    pub(super) name: String,
+    pub(super) results: &'a DirectionRecord,
+}
+
+/// Returns the directions with ops, in the order of the report.
+pub(super) fn directions<'a>(jobs: &'a [ReportedJob<'a>]) -> impl Iterator<Item = Reported<'a>> {
+    jobs.iter().flat_map(|entry| {
+        let job: &JobRecord = &entry.job;
+        let shown = unified::shown(job);
+        let each = shown.map(|(direction, name)| (name, crate::rate::of_direction(job, direction)));
+        let mixed = entry.mixed.iter().map(|all| (unified::MIXED, &**all));
+        let all: Vec<_> = each
+            .chain(mixed)
+            .filter(|(_, results)| results.ios > 0)
+            .collect();
+        all.into_iter().map(|(name, results)| Reported {
+            name: format!("{}, {}", job.name, name.trim()),
+            results,
+        })
+    })
+}
+
+fn rate_row(one: &Reported<'_>) -> Vec<String> {
+    let results = one.results;
+    vec![
+        one.name.clone(),
+        results.ios.to_string(),
+        ops_per_s(results).to_string(),
+        format!("{:.1}", bytes_per_s(results) as f64 / f64::from(1 << 20)),
+        format!("{:.3}", results.runtime_ms as f64 / 1e3),
+    ]
+}
+
+fn latency_rows(one: &Reported<'_>) -> Vec<Vec<String>> {
+    let kinds = kinds(one.results);
+    let present = kinds
+        .into_iter()
+        .filter_map(|(kind, latency)| Some((kind, latency?)));
+    present
+        .map(|(kind, latency)| {
+            let mut row = vec![
+                format!("{}, {kind}", one.name),
+                format!("{:.2}", latency.summary.mean() / 1e3),
+            ];
+            row.extend(SHOWN.map(|percent| percentile(latency, percent)));
+            row.push(micros(latency.summary.max()));
+            row
+        })
+        .collect()
+}
+
+/// Returns the latencies of a direction by their names.
+pub(super) const fn kinds(results: &DirectionRecord) -> [(&'static str, Option<&Latency>); 5] {
+    [
+        ("resp", results.resp.as_ref()),
+        ("lag", results.lag.as_ref()),
+        ("lat", results.lat.as_ref()),
+        ("slat", results.slat.as_ref()),
+        ("clat", results.clat.as_ref()),
+    ]
+}
+
+/// Returns a percentile, if ten ops lie beyond it.
+fn percentile(latency: &Latency, percent: f64) -> String {
+    match &latency.histogram {
+        Some(histogram) if is_told(percent, latency.summary.count()) => {
+            micros(histogram.percentile(percent))
+        }
+        _ => MISSING.into(),
+    }
+}
+
+fn micros(ns: u64) -> String {
+    format!("{:.2}", ns as f64 / 1e3)
+}
+
+/// Writes what the run was measured on.
+pub(super) fn machine(html: &mut Html, record: &Record) {
+    html.heading(2, "How this was measured");
+    let Some(machine) = &record.machine else {
+        return;
+    };
+    let mut rows = vec![
+        ("kernel", machine.kernel.clone()),
+        ("processor", machine.cpu.clone()),
+        ("CPUs online", machine.cpus_online.to_string()),
+        ("memory, MiB", (machine.memory_bytes >> 20).to_string()),
+        ("clock", machine.clock_source.clone()),
+        ("clock read, ns", format!("{:.1}", machine.clock_read_ns)),
+    ];
+    if !machine.governor.is_empty() {
+        rows.push(("frequency governor", machine.governor.clone()));
+    }
+    let features = machine.engine_features.iter();
+    rows.extend(features.map(|text| ("engine features", text.clone())));
+    let facts: Vec<String> = rows
+        .into_iter()
+        .map(|(name, value)| format!("{name}: {value}"))
+        .collect();
+    html.list("facts", &facts);
+}
+
+/// Writes the options of the jobs as a job file.
+pub(super) fn jobs(html: &mut Html, record: &Record) {
+    let mut text = String::new();
+    let mut section = |name: &str, options: &[(String, String)]| {
+        text += &format!("[{name}]\n");
+        for (option, value) in options {
+            text += &match value.as_str() {
+                "" => format!("{option}\n"),
+                value => format!("{option}={value}\n"),
+            };
+        }
+    };
+    if !record.global_options.is_empty() {
+        section("global", &record.global_options);
+    }
+    let mut last = None;
+    for job in &record.jobs {
+        // Clones follow their section.
+        if last != Some((&job.name, &job.options)) {
+            section(&job.name, &job.options);
+        }
+        last = Some((&job.name, &job.options));
+    }
+    html.details("Job file", &text);
+}
+
+/// Percentiles of the table.
+const SHOWN: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
+const MISSING: &str = "–";
