@@ -1,7 +1,7 @@
 //! One page of HTML about a run: it needs no network, no script and no second file.
 //!
 //! From top to bottom: what to know about the numbers, tables, figures, the machine and the job,
-//! all numbers as JSON. Whatever a figure shows stands in the page as text, too.
+//! all numbers as JSON. Percentiles of single windows are in the figures alone.
 
 mod figures;
 mod html;
@@ -61,7 +61,9 @@ fn caveats(html: &mut Html, record: &Record) {
     });
     let all: Vec<String> = all.collect();
     html.heading(2, "What to know about these numbers");
-    if all.is_empty() {
+    if all.is_empty() && record.validity.is_empty() {
+        html.paragraph("The record has no checks of the run, and no warning.");
+    } else if all.is_empty() {
         html.paragraph("All checks of this run passed, and it gave no warning.");
     } else {
         html.list("caveats", &all);

@@ -100,7 +100,13 @@ pub(super) fn course(html: &mut Html, record: &Record) {
 
 fn rate(timeline: &TimelineRecord) -> Panel {
     let width_s = timeline.windows.width_ns as f64 / 1e9;
-    let points = windows(timeline, |window| Some(window.ios as f64 / width_s));
+    let mut points = windows(timeline, |window| Some(window.ios as f64 / width_s));
+    // The last value holds to the end of its window.
+    points.extend(
+        points
+            .last()
+            .map(|last| Point::new(last.x + width_s, last.y)),
+    );
     Panel {
         across: Axis::new(TIME, Scale::Linear),
         up: Axis::new("IOPS", Scale::Linear),
