@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use fathom_host::output_file::{self, Stop};
 use fathom_record::Record;
-use fathom_report::page;
+use fathom_report::run_page;
 use fathom_sys::signals::Interrupts;
 
 use crate::exit::ProgramEnd;
@@ -48,7 +48,8 @@ fn write(arguments: &ReportArguments) -> Result<()> {
     );
     let interrupts = Interrupts::install().context("signals")?;
     let stop = Stop::when(move || interrupts.count() > 0);
-    output_file::write(&arguments.html, page(&record, &name).as_bytes(), &stop).with_context(to)
+    let page = run_page(&record, &name).html();
+    output_file::write(&arguments.html, page.as_bytes(), &stop).with_context(to)
 }
 
 /// Reads the record of a run: of a file if there is one of that name, else of the history.

@@ -18,9 +18,19 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
+/// Escapes the value of an attribute.
+pub(crate) fn attribute(text: &str) -> String {
+    escaped(text).replace('"', "&quot;").replace('\n', " ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn attributes_stay_between_their_quotes() {
+        assert_eq!(attribute("a\" onload=\"b\nc"), "a&quot; onload=&quot;b c");
+    }
 
     #[test]
     fn no_text_becomes_markup() {

@@ -1,80 +1,123 @@
-//! One page of HTML about a run: it needs no network, no script and no second file.
+//! Pages of HTML: one file that needs no network, no server and no second file.
 //!
-//! From top to bottom: what to know about the numbers, tables, figures, the machine and the job,
-//! all numbers as JSON. Percentiles of single windows are in the figures alone.
+//! A [`Page`] is written from top to bottom: headings, sentences, tables, and [`Figure`]s, which
+//! can also be had one by one for papers ([`Page::drawings`]). It decides what a browser needs:
+//! escaping, the policy against foreign content, style, labels for screen readers, and the numbers
+//! of each figure as a table, for those who cannot see it and for browsers without script.
 
-mod figures;
+mod figure;
 mod html;
+mod numbers;
 mod style;
-mod tables;
 
-use fathom_record::Record;
+use std::collections::BTreeSet;
 
-use self::html::Html;
-use crate::document;
-use crate::group::reported_jobs;
+pub use figure::{Drawing, Figure, Picture};
+use html::Html;
 
-/// Returns the page of a run. `name` is that of the record's file, for the title.
-#[must_use]
-pub fn page(record: &Record, name: &str) -> String {
-    let mut html = Html::new();
-    html.heading(1, name);
-    html.paragraph(&origin(record));
-    caveats(&mut html, record);
-    tables::results(&mut html, &reported_jobs(record));
-    figures::percentiles(&mut html, &reported_jobs(record));
-    figures::course(&mut html, record);
-    tables::machine(&mut html, record);
-    tables::jobs(&mut html, record);
-    html.details("All numbers, as JSON", &document::json(record, false));
-    html.finish(name)
+/// Page under construction.
+#[derive(Clone, Debug)]
+pub struct Page {
+    title: String,
+    html: Html,
+    /// Level of the last heading.
+    level: u32,
+    figures: Vec<Figure>,
+    /// Names that are taken: of figures, and labels of regions.
+    names: BTreeSet<String>,
 }
 
-/// Returns the time and the place of the run.
-fn origin(record: &Record) -> String {
-    let place = match (&record.modelled, &record.machine) {
-        (Some(model), _) => format!("modelled on {}, in virtual time", model.file),
-        (None, Some(machine)) => format!("measured on {}, {}", machine.cpu, machine.kernel),
-        (None, None) => "measured".into(),
-    };
-    format!("{}, {place}", record.time)
-}
-
-/// Writes failed checks and warnings, each with its hint.
-fn caveats(html: &mut Html, record: &Record) {
-    let failed = record.validity.iter().filter(|check| !check.ok);
-    let failed = failed.map(|check| (&check.job, &check.sentence, ""));
-    let warnings = record.warnings.iter();
-    let warnings = warnings.map(|one| (&one.job, &one.message, one.hint.as_str()));
-    let all = failed.chain(warnings).map(|(job, sentence, hint)| {
-        let job = if job.is_empty() {
-            String::new()
-        } else {
-            format!("{job}: ")
-        };
-        let hint = if hint.is_empty() {
-            String::new()
-        } else {
-            format!(" Hint: {hint}")
-        };
-        format!("{job}{sentence}{hint}")
-    });
-    let all: Vec<String> = all.collect();
-    html.heading(2, "What to know about these numbers");
-    if all.is_empty() && record.validity.is_empty() {
-        html.paragraph("The record has no checks of the run, and no warning.");
-    } else if all.is_empty() {
-        html.paragraph("All checks of this run passed, and it gave no warning.");
-    } else {
-        html.list("caveats", &all);
+impl Page {
+    /// Creates a page whose first heading is its title.
+    #[must_use]
+    pub fn new(title: &str) -> Self {
+        let mut html = Html::new();
+        html.heading(1, title);
+        Self {
+            title: title.to_owned(),
+            html,
+            level: 1,
+            figures: Vec::new(),
+            names: BTreeSet::new(),
+        }
     }
-}
 
-/// Returns whether enough ops lie beyond a percentile: with fewer than ten, it is a matter of
-/// single ops.
-fn is_told(percent: f64, ops: u64) -> bool {
-    // The shares are decimals, which doubles only approach.
-    ops as f64 * (100.0 - percent) / 100.0 >= 10.0 - 1e-6
+    /// Adds a heading of a level from 2 to 6; it is taken as one below the last heading if it
+    /// would skip a level, which readers of screens could not follow.
+    pub fn heading(&mut self, level: u32, text: &str) {
+        self.level = level.clamp(2, self.level.min(5) + 1);
+        self.html.heading(self.level, text);
+    }
+
+    /// Adds a paragraph.
+    pub fn paragraph(&mut self, text: &str) {
+        self.html.paragraph(text);
+    }
+
+    /// Adds a list: `caveats` stand out, `facts` do not.
+    pub fn list(&mut self, class: &str, items: &[String]) {
+        self.html.list(class, items);
+    }
+
+    /// Adds a table. The first column names the rows.
+    pub fn table(&mut self, caption: &str, heads: &[&str], rows: &[Vec<String>]) {
+        let label = self.unique(caption, " ");
+        self.html.table((caption, &label), heads, rows);
+    }
+
+    /// Adds a table that the reader unfolds.
+    pub fn folded_table(&mut self, caption: &str, heads: &[&str], rows: &[Vec<String>]) {
+        let label = self.unique(caption, " ");
+        self.html.fold(caption);
+        self.html.table((caption, &label), heads, rows);
+        self.html.end_fold();
+    }
+
+    /// Adds text as it is, which the reader unfolds.
+    pub fn details(&mut self, title: &str, text: &str) {
+        let label = self.unique(title, " ");
+        self.html.fold(title);
+        self.html.text(&label, text);
+        self.html.end_fold();
+    }
+
+    /// Adds a figure, and its numbers unless it is [without](Figure::without_numbers) them.
+    pub fn figure(&mut self, mut figure: Figure) {
+        figure.name = self.unique(&figure::stem(&figure.name), "-");
+        let label = self.unique(&format!("Figure: {}", figure.picture.title()), " ");
+        let svg = figure.picture.element();
+        self.html
+            .figure((&figure.name, &label), &svg, &figure.caption);
+        if figure.has_numbers {
+            for table in numbers::tables(&figure.picture) {
+                let heads: Vec<&str> = table.heads.iter().map(String::as_str).collect();
+                self.folded_table(&table.caption, &heads, &table.rows);
+            }
+        }
+        self.figures.push(figure);
+    }
+
+    /// Returns the document.
+    #[must_use]
+    pub fn html(&self) -> String {
+        self.html.document(&self.title)
+    }
+
+    /// Returns each figure as a document of its own, black on white.
+    #[must_use]
+    pub fn drawings(&self) -> Vec<Drawing> {
+        self.figures.iter().map(Figure::drawing).collect()
+    }
+
+    /// Returns a name that nothing on the page has, and takes it.
+    fn unique(&mut self, name: &str, separator: &str) -> String {
+        let numbered = (2_u64..).map(|number| format!("{name}{separator}{number}"));
+        let mut all = std::iter::once(name.to_owned()).chain(numbered);
+        let free = all.find(|name| !self.names.contains(name));
+        let free = free.unwrap_or_else(|| name.to_owned());
+        self.names.insert(free.clone());
+        free
+    }
 }
 
 #[cfg(test)]

@@ -106,7 +106,14 @@ impl Plot {
     #[must_use]
     pub fn svg(&self) -> String {
         let (canvas, height) = self.drawn();
-        canvas.finish(WIDTH, height)
+        canvas.finish(WIDTH, height, &style_sheet())
+    }
+
+    /// Draws the picture as a document for paper: black on white, whatever the reader prefers.
+    #[must_use]
+    pub fn drawing(&self) -> String {
+        let (canvas, height) = self.drawn();
+        canvas.finish(WIDTH, height, &canvas::paper_style_sheet())
     }
 
     /// Draws the picture as an element of a page whose style sheet has the rules of

@@ -1,9 +1,14 @@
 //! Elements of a page; every text is escaped here.
+//!
+//! No template language: nothing on a page is long enough to be read as HTML in a file of its own,
+//! templates would not make control characters visible, and they have a filter for text that is
+//! to stay unescaped. Here markup comes from this file, the drawing code and nowhere else.
 
 use super::style;
-use crate::markup::escaped;
+use crate::markup::{attribute, escaped};
 
 /// Page so far.
+#[derive(Clone, Debug)]
 pub(super) struct Html(String);
 
 impl Html {
@@ -23,7 +28,7 @@ impl Html {
 
     /// Adds a list of sentences with a class of the style sheet.
     pub(super) fn list(&mut self, class: &str, items: &[String]) {
-        self.0 += &format!("<ul class=\"{class}\">\n");
+        self.0 += &format!("<ul class=\"{}\">\n", attribute(class));
         for item in items {
             self.0 += &format!("<li>{}</li>\n", escaped(item));
         }
@@ -31,11 +36,16 @@ impl Html {
     }
 
     /// Adds a table. It scrolls within its own box on narrow screens, by keyboard, too.
-    pub(super) fn table(&mut self, caption: &str, heads: &[&str], rows: &[Vec<String>]) {
-        let label = attribute(caption);
+    pub(super) fn table(
+        &mut self,
+        (caption, label): (&str, &str),
+        heads: &[&str],
+        rows: &[Vec<String>],
+    ) {
         self.0 += &format!(
-            "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table>\n\
+            "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table>\n\
              <caption>{}</caption>\n<thead><tr>",
+            attribute(label),
             escaped(caption)
         );
         for head in heads {
@@ -56,26 +66,39 @@ impl Html {
         self.0 += "</tbody></table></div>\n";
     }
 
-    /// Adds a drawn figure with the sentences below it.
-    pub(super) fn figure(&mut self, svg: &str, caption: &str) {
-        let caption = escaped(caption);
-        self.0 += &format!("<figure>\n{svg}<figcaption>{caption}</figcaption>\n</figure>\n");
+    /// Adds a drawn figure with the sentences below it. It scrolls within its own box, as its
+    /// texts must stay readable.
+    pub(super) fn figure(&mut self, (name, label): (&str, &str), svg: &str, caption: &str) {
+        self.0 += &format!(
+            "<figure id=\"{}\">\n<div class=\"wide\" tabindex=\"0\" role=\"region\" \
+             aria-label=\"{}\">\n{svg}</div>\n<figcaption>{}</figcaption>\n</figure>\n",
+            attribute(name),
+            attribute(label),
+            escaped(caption)
+        );
     }
 
-    /// Adds text as it is, which the reader unfolds; on paper it is there in whole.
-    pub(super) fn details(&mut self, title: &str, text: &str) {
-        let label = attribute(title);
+    /// Begins a part that the reader unfolds; on paper it is there in whole.
+    pub(super) fn fold(&mut self, title: &str) {
+        self.0 += &format!("<details><summary>{}</summary>\n", escaped(title));
+    }
+
+    pub(super) fn end_fold(&mut self) {
+        self.0 += "</details>\n";
+    }
+
+    /// Adds text as it is.
+    pub(super) fn text(&mut self, label: &str, text: &str) {
         self.0 += &format!(
-            "<details><summary>{}</summary>\n\
-             <pre tabindex=\"0\" role=\"region\" aria-label=\"{label}\">{}</pre></details>\n",
-            escaped(title),
+            "<pre tabindex=\"0\" role=\"region\" aria-label=\"{}\">{}</pre>\n",
+            attribute(label),
             escaped(text)
         );
     }
 
     /// Returns the document. Its policy lets a browser load and run nothing: even a name that got
     /// around the escaping could not act.
-    pub(super) fn finish(self, title: &str) -> String {
+    pub(super) fn document(&self, title: &str) -> String {
         let Self(body) = self;
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -89,20 +112,5 @@ impl Html {
             title = escaped(title),
             style = style::sheet(),
         )
-    }
-}
-
-/// Escapes the value of an attribute.
-fn attribute(text: &str) -> String {
-    escaped(text).replace('"', "&quot;").replace('\n', " ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn attributes_stay_between_their_quotes() {
-        assert_eq!(attribute("a\" onload=\"b\nc"), "a&quot; onload=&quot;b c");
     }
 }

@@ -1,125 +1,94 @@
-//! Pages of whole records.
-
-use fathom_record::{
-    DirectionRecord, JobRecord, PerDirectionRecord, RECORD_VERSION, TimelineRecord, Validity,
-    Warning,
-};
-use fathom_stats::{Latency, Window, Windows};
+//! Pages of every element.
 
 use super::*;
+use crate::plot::{Axis, Panel, Plot, Point, Scale, Series, faults};
 
-/// Returns a record of a job with reads whose latencies ascend from 1 to 100 µs.
-fn record(name: &str) -> Record {
-    let mut clat = Latency::new(true);
-    for at in 1..=10_000_u64 {
-        clat.record(at * 10);
-    }
-    let read = DirectionRecord {
-        ios: 10_000,
-        bytes: 10_000 * 4096,
-        runtime_ms: 1000,
-        clat: Some(clat),
-        ..DirectionRecord::default()
-    };
-    let window = |max_ns| Window {
-        ios: 5000,
-        bytes: 5000 * 4096,
-        min_ns: 10,
-        max_ns,
-        bins: vec![(10, 5000)],
-    };
-    Record {
-        version: RECORD_VERSION,
-        time: "Tue Nov 24 12:00:00 2026".into(),
-        jobs: vec![JobRecord {
-            name: name.into(),
-            options: vec![("rw".into(), name.into()), ("direct".into(), String::new())],
-            directions: PerDirectionRecord {
-                read,
-                ..PerDirectionRecord::default()
-            },
-            ..JobRecord::default()
+fn plot(title: &str) -> Plot {
+    Plot {
+        title: title.into(),
+        panels: vec![Panel {
+            across: Axis::new("depth", Scale::Doubling),
+            up: Axis::new("IOPS", Scale::Auto),
+            series: vec![Series::measured(
+                title,
+                0,
+                [Point::new(1.0, Some(12_345.5)), Point::new(2.0, Some(7.0))],
+            )],
         }],
-        timelines: vec![TimelineRecord {
-            group_id: Some(0),
-            direction: "read".into(),
-            latency: Some("clat".into()),
-            start_ns: 0,
-            windows: Windows {
-                width_ns: 500_000_000,
-                end_ns: 1_000_000_000,
-                windows: vec![window(50_000), window(100_000)],
-            },
-        }],
-        ..Record::default()
     }
 }
 
 #[test]
-fn every_number_of_the_json_is_in_the_text() {
-    let record = record("j");
-    let page = page(&record, "run.json");
-    let json = document::json(&record, false);
-    let is_part = |c: char| c.is_ascii_digit() || c == '.';
-    let mut numbers = 0;
-    for number in json.split(|c| !is_part(c)).filter(|text| !text.is_empty()) {
-        assert!(page.contains(number), "{number}");
-        numbers += 1;
+fn headings_skip_no_level() {
+    let mut page = Page::new("t");
+    for level in [4, 6, 1, 2, 9] {
+        page.heading(level, "x");
     }
-    assert!(numbers > 100, "{numbers}");
-    for text in ["Latency by percentile", "Group 0, read", "100.00", "10000"] {
-        assert!(page.contains(text), "{text}");
+    let html = page.html();
+    let levels: Vec<&str> = html.split("<h").skip(1).map(|rest| &rest[..1]).collect();
+    // The first one is of `<html`, the second of `<head>`.
+    assert_eq!(levels[2..], ["1", "2", "3", "2", "2", "3"]);
+}
+
+#[test]
+fn names_and_labels_are_there_once() {
+    let mut page = Page::new("t");
+    for _ in 0..3 {
+        page.figure(Figure::new("a/b", "c", plot("p").into()));
+        page.table("same", &["h"], &[vec!["r".into()]]);
+        page.details("same", "text");
+    }
+    let html = page.html();
+    for attribute in [" id=\"", "aria-label=\""] {
+        let values = html.split(attribute).skip(1);
+        let values = values.map(|rest| rest.split_once('"').map_or("", |(value, _)| value));
+        let values: Vec<&str> = values.collect();
+        let different: BTreeSet<&&str> = values.iter().collect();
+        assert!(values.len() >= 3, "{values:?}");
+        assert_eq!(different.len(), values.len(), "{values:?}");
+    }
+    let names: Vec<String> = page.drawings().into_iter().map(|one| one.name).collect();
+    assert_eq!(names, ["a-b", "a-b-2", "a-b-3"]);
+}
+
+#[test]
+fn figures_have_their_numbers_as_text() {
+    let mut page = Page::new("t");
+    page.figure(Figure::new("a", "c", plot("p").into()));
+    assert!(page.html().contains("<td>12345.5</td>"));
+    let mut page = Page::new("t");
+    page.figure(Figure::new("a", "c", plot("p").into()).without_numbers());
+    assert!(!page.html().contains("12345.5"));
+}
+
+#[test]
+fn drawings_are_whole_and_have_one_scheme() {
+    let mut page = Page::new("t");
+    page.figure(Figure::new("a", "c", plot("p").into()));
+    let [drawing] = &page.drawings()[..] else {
+        panic!("one figure");
+    };
+    assert_eq!(faults(&drawing.svg), [""; 0]);
+    assert!(drawing.svg.starts_with("<svg xmlns="));
+    assert!(!drawing.svg.contains("@media"));
+    for black_on_white in ["text{fill:#000000}", ".paper,.mark{fill:#ffffff}"] {
+        assert!(drawing.svg.contains(black_on_white), "{}", drawing.svg);
     }
 }
 
 #[test]
-fn names_cannot_become_markup() {
-    for name in [
-        "</script><script>alert(1)</script>",
-        "\u{1b}[2J\u{7}\"onload=\"x",
-        "'; drop table run",
-        &"x<b>".repeat(2500),
-    ] {
-        let mut record = record(name);
-        record.warnings = vec![Warning {
-            job: name.into(),
-            message: name.into(),
-            hint: name.into(),
-            ..Warning::default()
-        }];
-        record.validity = vec![Validity {
-            job: name.into(),
-            sentence: name.into(),
-            ..Validity::default()
-        }];
-        let page = page(&record, name);
-        assert!(!page.contains("<script") && !page.contains("<b>"), "{name}");
-        assert!(!page.contains(['\u{1b}', '\u{7}']), "{name}");
-        assert_eq!(page.matches("<style>").count(), 1);
+fn no_text_becomes_markup() {
+    let bad = "</title></script><script>alert(1)</script><b onclick=\"x\">\u{1b}[2J";
+    let mut page = Page::new(bad);
+    page.heading(2, bad);
+    page.paragraph(bad);
+    page.list(bad, &[bad.to_owned()]);
+    page.table(bad, &[bad], &[vec![bad.to_owned(), bad.to_owned()]]);
+    page.folded_table(bad, &[bad], &[]);
+    page.details(bad, bad);
+    page.figure(Figure::new(bad, bad, plot(bad).into()));
+    let html = page.html();
+    for tag in ["<script>alert", "<b ", "\u{1b}", "</title></"] {
+        assert!(!html.contains(tag), "{tag}");
     }
-}
-
-#[test]
-fn warnings_stand_before_the_numbers() {
-    let mut record = record("j");
-    assert!(page(&record, "a").contains("The record has no checks"));
-    record.validity = vec![Validity {
-        ok: true,
-        ..Validity::default()
-    }];
-    assert!(page(&record, "a").contains("All checks of this run passed"));
-    record.warnings = vec![Warning {
-        message: "the page cache served reads".into(),
-        hint: "set direct=1".into(),
-        ..Warning::default()
-    }];
-    let page = page(&record, "a");
-    let at = |text: &str| page.find(text).unwrap();
-    assert!(at("the page cache served reads Hint: set direct=1") < at("<table>"));
-}
-
-#[test]
-fn a_run_without_ops_has_a_page_without_figures() {
-    let page = page(&Record::default(), "empty");
-    assert!(!page.contains("<svg") && page.contains("</html>"));
 }

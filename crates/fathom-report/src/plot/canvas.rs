@@ -74,15 +74,14 @@ impl Canvas {
         ));
     }
 
-    /// Returns the document.
-    pub(super) fn finish(self, width: f64, height: f64) -> String {
+    /// Returns the document with its style sheet.
+    pub(super) fn finish(self, width: f64, height: f64, style: &str) -> String {
         let Self(elements) = self;
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height:.0}\" \
              viewBox=\"0 0 {width} {height:.0}\" font-family=\"sans-serif\" font-size=\"{SIZE}\">\n\
-             <style>\n{}</style>\n\
+             <style>\n{style}</style>\n\
              <rect width=\"100%\" height=\"100%\" class=\"paper\"/>\n{elements}</svg>\n",
-            style_sheet()
         )
     }
 
@@ -116,15 +115,27 @@ pub(super) fn dashed(style: usize) -> String {
 /// Returns the rules for lines, markers and texts, in light and dark.
 #[must_use]
 pub fn style_sheet() -> String {
+    let (shapes, light, dark) = (shapes(), LIGHT.rules(), DARK.rules());
+    format!("{shapes}{light}@media (prefers-color-scheme:dark){{\n{dark}}}\n")
+}
+
+/// Returns the rules for paper.
+pub(super) fn paper_style_sheet() -> String {
+    let paper = Palette {
+        ink: "#000000",
+        ..LIGHT
+    };
+    format!("{}{}", shapes(), paper.rules())
+}
+
+/// Returns the rules that no scheme changes.
+fn shapes() -> String {
     let dashes = DASHES.iter().enumerate().skip(1);
     let dashes = dashes.map(|(at, dash)| format!(".d{at}{{stroke-dasharray:{dash}}}\n"));
     format!(
         ".line{{fill:none;stroke-width:2}}\n.thin{{fill:none;stroke-width:1}}\n\
-         .mark{{stroke-width:1.5}}\n.grid,.axis{{fill:none}}\n{}{}\
-         @media (prefers-color-scheme:dark){{\n{}}}\n",
-        dashes.collect::<String>(),
-        LIGHT.rules(),
-        DARK.rules(),
+         .mark{{stroke-width:1.5}}\n.grid,.axis{{fill:none}}\n{}",
+        dashes.collect::<String>()
     )
 }
 

@@ -3,18 +3,18 @@
 use fathom_record::{DirectionRecord, JobRecord, Record};
 use fathom_stats::Latency;
 
-use super::html::Html;
 use super::is_told;
 use crate::group::ReportedJob;
+use crate::page::Page;
 use crate::rate::{bytes_per_s, ops_per_s};
 use crate::unified;
 
 /// Writes rates and latencies of each job or group.
-pub(super) fn results(html: &mut Html, jobs: &[ReportedJob<'_>]) {
-    html.heading(2, "Results");
+pub(super) fn results(page: &mut Page, jobs: &[ReportedJob<'_>]) {
+    page.heading(2, "Results");
     let rows: Vec<Vec<String>> = directions(jobs).map(|one| rate_row(&one)).collect();
     let heads = ["job and direction", "ops", "IOPS", "MiB/s", "runtime, s"];
-    html.table("Throughput", &heads, &rows);
+    page.table("Throughput", &heads, &rows);
     let rows: Vec<Vec<String>> = directions(jobs)
         .flat_map(|one| latency_rows(&one))
         .collect();
@@ -27,7 +27,7 @@ pub(super) fn results(html: &mut Html, jobs: &[ReportedJob<'_>]) {
         "p99.9, µs",
         "largest, µs",
     ];
-    html.table("Latency", &heads, &rows);
+    page.table("Latency", &heads, &rows);
 }
 
 /// Direction of a reported job with ops.
@@ -110,8 +110,8 @@ fn micros(ns: u64) -> String {
 }
 
 /// Writes what the run was measured on.
-pub(super) fn machine(html: &mut Html, record: &Record) {
-    html.heading(2, "How this was measured");
+pub(super) fn machine(page: &mut Page, record: &Record) {
+    page.heading(2, "How this was measured");
     let Some(machine) = &record.machine else {
         return;
     };
@@ -132,11 +132,11 @@ pub(super) fn machine(html: &mut Html, record: &Record) {
         .into_iter()
         .map(|(name, value)| format!("{name}: {value}"))
         .collect();
-    html.list("facts", &facts);
+    page.list("facts", &facts);
 }
 
 /// Writes the options of the jobs as a job file.
-pub(super) fn jobs(html: &mut Html, record: &Record) {
+pub(super) fn jobs(page: &mut Page, record: &Record) {
     let mut text = String::new();
     let mut section = |name: &str, options: &[(String, String)]| {
         text += &format!("[{name}]\n");
@@ -158,7 +158,7 @@ pub(super) fn jobs(html: &mut Html, record: &Record) {
         }
         last = Some((&job.name, &job.options));
     }
-    html.details("Job file", &text);
+    page.details("Job file", &text);
 }
 
 /// Percentiles of the table.

@@ -3,14 +3,14 @@
 use fathom_record::{Record, TimelineRecord};
 use fathom_stats::{Latency, Window, Windows};
 
-use super::html::Html;
 use super::is_told;
 use super::tables::{Reported, directions, kinds};
 use crate::group::ReportedJob;
+use crate::page::{Figure, Page};
 use crate::plot::{Axis, Panel, Plot, Point, Scale, Series, Shape};
 
 /// Draws the percentile curve of each job or group and direction.
-pub(super) fn percentiles(html: &mut Html, jobs: &[ReportedJob<'_>]) {
+pub(super) fn percentiles(page: &mut Page, jobs: &[ReportedJob<'_>]) {
     let curves = directions(jobs).filter_map(|one| {
         let (kind, latency) = told(&one)?;
         Some((
@@ -26,7 +26,7 @@ pub(super) fn percentiles(html: &mut Html, jobs: &[ReportedJob<'_>]) {
     if series.is_empty() {
         return;
     }
-    html.heading(2, "Latency by percentile");
+    page.heading(2, "Latency by percentile");
     let plot = Plot {
         title: "Latency by percentile".into(),
         panels: vec![Panel {
@@ -38,7 +38,7 @@ pub(super) fn percentiles(html: &mut Html, jobs: &[ReportedJob<'_>]) {
             series,
         }],
     };
-    html.figure(&plot.figure(), PERCENTILES);
+    page.figure(Figure::new("percentiles", PERCENTILES, plot.into()));
 }
 
 /// Returns the latency that the curve shows: from when work was due, where that is known.
@@ -67,7 +67,7 @@ fn curve(latency: &Latency) -> Option<Vec<Point>> {
 }
 
 /// Draws rate and latency over time of each reporting group and direction.
-pub(super) fn course(html: &mut Html, record: &Record) {
+pub(super) fn course(page: &mut Page, record: &Record) {
     let shown = record
         .timelines
         .iter()
@@ -76,7 +76,7 @@ pub(super) fn course(html: &mut Html, record: &Record) {
     if shown.is_empty() {
         return;
     }
-    html.heading(2, "Course of the run");
+    page.heading(2, "Course of the run");
     for timeline in shown {
         let name = match timeline.group_id {
             Some(group) => format!("Group {group}, {}", timeline.direction),
@@ -90,11 +90,12 @@ pub(super) fn course(html: &mut Html, record: &Record) {
         };
         let width = timeline.windows.width_ns as f64 / 1e6;
         let caption = format!("{COURSE} A window is {width} ms long.");
-        html.figure(&plot.figure(), &caption);
+        let name = format!("course {}", plot.title);
+        page.figure(Figure::new(name, caption, plot.into()));
     }
     let left = record.timelines.len().saturating_sub(TIMELINES_MAX);
     if left > 0 {
-        html.paragraph(&format!("{left} more are in the numbers below."));
+        page.paragraph(&format!("{left} more are in the numbers below."));
     }
 }
 

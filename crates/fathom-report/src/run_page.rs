@@ -1,0 +1,78 @@
+//! The page of a run.
+//!
+//! From top to bottom: what to know about the numbers, tables, figures, the machine and the job,
+//! all numbers as JSON. Percentiles of single windows are in the figures alone.
+
+mod figures;
+mod tables;
+
+use fathom_record::Record;
+
+use crate::document;
+use crate::group::reported_jobs;
+use crate::page::Page;
+
+/// Returns the page of a run. `name` is that of the record's file, for the title.
+#[must_use]
+pub fn run_page(record: &Record, name: &str) -> Page {
+    let mut page = Page::new(name);
+    page.paragraph(&origin(record));
+    caveats(&mut page, record);
+    tables::results(&mut page, &reported_jobs(record));
+    figures::percentiles(&mut page, &reported_jobs(record));
+    figures::course(&mut page, record);
+    tables::machine(&mut page, record);
+    tables::jobs(&mut page, record);
+    page.details("All numbers, as JSON", &document::json(record, false));
+    page
+}
+
+/// Returns the time and the place of the run.
+fn origin(record: &Record) -> String {
+    let place = match (&record.modelled, &record.machine) {
+        (Some(model), _) => format!("modelled on {}, in virtual time", model.file),
+        (None, Some(machine)) => format!("measured on {}, {}", machine.cpu, machine.kernel),
+        (None, None) => "measured".into(),
+    };
+    format!("{}, {place}", record.time)
+}
+
+/// Writes failed checks and warnings, each with its hint.
+fn caveats(page: &mut Page, record: &Record) {
+    let failed = record.validity.iter().filter(|check| !check.ok);
+    let failed = failed.map(|check| (&check.job, &check.sentence, ""));
+    let warnings = record.warnings.iter();
+    let warnings = warnings.map(|one| (&one.job, &one.message, one.hint.as_str()));
+    let all = failed.chain(warnings).map(|(job, sentence, hint)| {
+        let job = if job.is_empty() {
+            String::new()
+        } else {
+            format!("{job}: ")
+        };
+        let hint = if hint.is_empty() {
+            String::new()
+        } else {
+            format!(" Hint: {hint}")
+        };
+        format!("{job}{sentence}{hint}")
+    });
+    let all: Vec<String> = all.collect();
+    page.heading(2, "What to know about these numbers");
+    if all.is_empty() && record.validity.is_empty() {
+        page.paragraph("The record has no checks of the run, and no warning.");
+    } else if all.is_empty() {
+        page.paragraph("All checks of this run passed, and it gave no warning.");
+    } else {
+        page.list("caveats", &all);
+    }
+}
+
+/// Returns whether enough ops lie beyond a percentile: with fewer than ten, it is a matter of
+/// single ops.
+fn is_told(percent: f64, ops: u64) -> bool {
+    // The shares are decimals, which doubles only approach.
+    ops as f64 * (100.0 - percent) / 100.0 >= 10.0 - 1e-6
+}
+
+#[cfg(test)]
+mod tests;
