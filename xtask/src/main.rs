@@ -72,6 +72,9 @@ cargo xtask bench    compare Fathom's cost with an installed fio
     nvme             compare the target and the initiator of NVMe/TCP with bare loops instead
     truth            compare the tools' own share of latencies and schedules instead (root)
     lab              count the false alarms of labs on modelled machines, and what they find
+    history          time the commands on a history of 10,000 runs
+    report           measure trends, pages and views instead
+    --runs N         history, report: runs of the history (default 10000)
     --percent N      lab: run only this part of the experiments (default 100)
     --pairs N        pairs of runs per row (default 15)
     --seconds S      measured seconds of each run (default 1)

@@ -1,7 +1,8 @@
 //! `cargo xtask bench`: Fathom compared with an installed fio, on the same job and core,
 //! alternating; `cargo xtask bench nvme`: its target and initiator compared with bare loops; `cargo
 //! xtask bench truth`: its own share of a latency; `cargo xtask bench lab`: the method of its labs;
-//! `cargo xtask bench history`: commands on a history of 10,000 runs.
+//! `cargo xtask bench history`: commands on a history of 10,000 runs; `cargo xtask bench report`:
+//! trends, pages and views.
 //!
 //! ```text
 //! rows (job, figures) ─► pairs (fio, fathom; fathom, fio; …) ─► outcomes ─► docs/BENCHMARKS.md
@@ -14,6 +15,7 @@
 mod baseline;
 mod callgrind;
 mod data;
+mod figure;
 mod history;
 mod jobs;
 mod lab;
@@ -22,9 +24,12 @@ mod nvme;
 mod outcome;
 mod pairs;
 pub(crate) mod programs;
+mod report;
 mod row;
 mod rows;
 mod run_report;
+mod scratch;
+mod series;
 mod statistics;
 mod table;
 mod truth;
@@ -49,6 +54,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         match first.as_str() {
             "lab" => return lab::run(rest),
             "history" => return history::run(rest),
+            "report" => return report::run(rest),
             _ => {}
         }
     }
