@@ -1,15 +1,15 @@
 //! State of a target in the text format of Prometheus, version 0.0.4.
 
-use std::fmt::Write as _;
-
 use fathom_record::{CommandsRecord, TargetRecord};
+
+use crate::exposition::{MetricsFormat, MetricsKind, MetricsPage};
 
 /// Formats the state of a target for a scrape.
 #[must_use]
 pub fn prometheus(record: &TargetRecord) -> String {
-    let mut page = Page::default();
-    page.gauge("uptime_seconds", "Time since the start", |add| {
-        add(&[], seconds(record.uptime_ns));
+    let mut page = MetricsPage::new("fathom_target_", MetricsFormat::Prometheus);
+    page.family("uptime_seconds", "Time since the start", GAUGE, |samples| {
+        samples.add(&[], seconds(record.uptime_ns));
     });
     events(&mut page, record);
     sockets(&mut page, record);
@@ -17,10 +17,10 @@ pub fn prometheus(record: &TargetRecord) -> String {
     threads(&mut page, record);
     namespaces(&mut page, record);
     connections(&mut page, record);
-    page.text
+    page.finish()
 }
 
-fn events(page: &mut Page, record: &TargetRecord) {
+fn events(page: &mut MetricsPage, record: &TargetRecord) {
     let events = record.events;
     let counted = [
         ("accepted", events.accepted),
@@ -30,53 +30,60 @@ fn events(page: &mut Page, record: &TargetRecord) {
         ("expired", events.expired),
         ("terminated", events.terminated),
     ];
-    page.counter("connection_events_total", "Events of connections", |add| {
-        for (event, count) in counted {
-            add(&[("event", event)], count.to_string());
-        }
-    });
+    page.family(
+        "connection_events_total",
+        "Events of connections",
+        COUNTER,
+        |samples| {
+            for (event, count) in counted {
+                samples.add(&[("event", event)], count);
+            }
+        },
+    );
 }
 
-fn sockets(page: &mut Page, record: &TargetRecord) {
+fn sockets(page: &mut MetricsPage, record: &TargetRecord) {
     let (name, help) = ("socket_bytes_total", "Bytes on the sockets of connections");
-    page.counter(name, help, |add| {
+    page.family(name, help, COUNTER, |samples| {
         for (direction, bytes) in [
             ("received", record.received_bytes),
             ("sent", record.sent_bytes),
         ] {
-            add(&[("direction", direction)], bytes.to_string());
+            samples.add(&[("direction", direction)], bytes);
         }
     });
 }
 
-fn buffers(page: &mut Page, record: &TargetRecord) {
+fn buffers(page: &mut MetricsPage, record: &TargetRecord) {
     let buffers = &record.buffers;
     if let Some(count) = buffers.count {
-        page.gauge("buffers", "Data buffers", |add| add(&[], count.to_string()));
+        page.family("buffers", "Data buffers", GAUGE, |samples| {
+            samples.add(&[], count)
+        });
     }
-    page.gauge("buffer_bytes", "Size of a data buffer", |add| {
-        add(&[], buffers.buffer_bytes.to_string());
+    page.family("buffer_bytes", "Size of a data buffer", GAUGE, |samples| {
+        samples.add(&[], buffers.buffer_bytes);
     });
 }
 
 /// Number of a thread by name, and its value.
 type OfThread = fn(&fathom_record::ThreadRecord) -> Option<u64>;
 
-fn threads(page: &mut Page, record: &TargetRecord) {
+fn threads(page: &mut MetricsPage, record: &TargetRecord) {
     for &(name, help, kind, value) in THREAD_METRICS {
-        page.family(name, help, kind, |add| {
+        page.family(name, help, kind, |samples| {
             for thread in &record.threads {
                 if let Some(value) = value(thread) {
-                    add(&[("thread", &thread.thread.to_string())], value.to_string());
+                    samples.add(&[("thread", &thread.thread.to_string())], value);
                 }
             }
         });
     }
 }
 
-fn namespaces(page: &mut Page, record: &TargetRecord) {
+fn namespaces(page: &mut MetricsPage, record: &TargetRecord) {
     for &(name, help, values) in NAMESPACE_METRICS {
-        page.counter(name, help, |add| {
+        page.family(name, help, COUNTER, |samples| {
             for namespace in &record.namespaces {
                 let nsid = namespace.nsid.to_string();
                 for (kind, value) in values(&namespace.commands) {
@@ -91,7 +98,7 @@ fn namespaces(page: &mut Page, record: &TargetRecord) {
                     } else {
                         &labels[..]
                     };
-                    add(labels, value.to_string());
+                    samples.add(labels, value);
                 }
             }
         });
@@ -99,7 +106,7 @@ fn namespaces(page: &mut Page, record: &TargetRecord) {
 }
 
 /// Connections by subsystem, host and kind of queue: a label per connection would have no bound.
-fn connections(page: &mut Page, record: &TargetRecord) {
+fn connections(page: &mut MetricsPage, record: &TargetRecord) {
     let mut groups = std::collections::BTreeMap::<_, (u64, u64)>::new();
     for connection in &record.connections {
         let queue = match connection.qid {
@@ -113,14 +120,14 @@ fn connections(page: &mut Page, record: &TargetRecord) {
         *in_flight += u64::from(connection.in_flight);
     }
     let mut family = |name, help, value: fn(&(u64, u64)) -> u64| {
-        page.gauge(name, help, |add| {
+        page.family(name, help, GAUGE, |samples| {
             for ((nqn, host, queue), found) in &groups {
                 let labels = [
                     ("subsystem", nqn.as_str()),
                     ("host", host.as_str()),
                     ("queue", *queue),
                 ];
-                add(&labels, value(found).to_string());
+                samples.add(&labels, value(found));
             }
         });
     };
@@ -132,148 +139,95 @@ fn connections(page: &mut Page, record: &TargetRecord) {
     );
 }
 
-/// Page under construction.
-#[derive(Default)]
-struct Page {
-    text: String,
-}
-
-impl Page {
-    fn counter(&mut self, name: &str, help: &str, each: impl FnOnce(&mut Add<'_>)) {
-        self.family(name, help, "counter", each);
-    }
-
-    fn gauge(&mut self, name: &str, help: &str, each: impl FnOnce(&mut Add<'_>)) {
-        self.family(name, help, "gauge", each);
-    }
-
-    /// Adds a family of samples; nothing if there are none.
-    fn family(&mut self, name: &str, help: &str, kind: &str, each: impl FnOnce(&mut Add<'_>)) {
-        let mut samples = String::new();
-        each(&mut |labels, value| {
-            let labels: Vec<String> = labels.iter().map(label).collect();
-            let labels = match labels.as_slice() {
-                [] => String::new(),
-                labels => format!("{{{}}}", labels.join(",")),
-            };
-            let _infallible = writeln!(samples, "{PREFIX}{name}{labels} {value}");
-        });
-        if !samples.is_empty() {
-            let head = format!("# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} {kind}\n");
-            self.text.push_str(&head);
-            self.text.push_str(&samples);
-        }
-    }
-}
-
-/// Adds a sample: its labels and its value.
-type Add<'a> = dyn FnMut(&[(&str, &str)], String) + 'a;
-
-/// Formats a label; names of hosts are a peer's.
-fn label((name, value): &(&str, &str)) -> String {
-    let mut text = format!("{name}=\"");
-    for one in value.chars() {
-        match one {
-            '\\' => text.push_str("\\\\"),
-            '"' => text.push_str("\\\""),
-            '\n' => text.push_str("\\n"),
-            other => text.push(other),
-        }
-    }
-    text.push('"');
-    text
-}
-
 #[expect(clippy::cast_precision_loss, reason = "a time is not exact to 2⁻⁵³")]
 fn seconds(ns: u64) -> String {
     format!("{:.3}", ns as f64 / 1e9)
 }
 
-const PREFIX: &str = "fathom_target_";
+const COUNTER: MetricsKind = MetricsKind::Counter;
 
-const THREAD_METRICS: &[(&str, &str, &str, OfThread)] = &[
+const GAUGE: MetricsKind = MetricsKind::Gauge;
+
+const THREAD_METRICS: &[(&str, &str, MetricsKind, OfThread)] = &[
     (
         "thread_turns_total",
         "Turns of the thread's loop",
-        "counter",
+        COUNTER,
         |one| Some(one.turns),
     ),
     (
         "buffers_in_use",
         "Data buffers that requests hold",
-        "gauge",
+        GAUGE,
         |one| Some(one.buffers_in_use.into()),
     ),
     (
         "bytes_in_flight",
         "Bytes that these requests move",
-        "gauge",
+        GAUGE,
         |one| Some(one.in_use_bytes),
     ),
     (
         "buffers_cached",
         "Data buffers in the thread's cache",
-        "gauge",
+        GAUGE,
         |one| Some(one.buffers_cached.into()),
     ),
     (
         "requests_pending",
         "Requests that wait for a buffer or the pacer",
-        "gauge",
+        GAUGE,
         |one| Some(one.pending.into()),
     ),
     (
         "requests_waited_total",
         "Requests that had to wait",
-        "counter",
+        COUNTER,
         |one| Some(one.pending_total),
     ),
     (
         "buffers_from_cache_total",
         "Buffers taken from the thread's cache",
-        "counter",
+        COUNTER,
         |one| Some(one.cache_hits),
     ),
     (
         "buffers_from_pool_total",
         "Buffers taken from the shared pool",
-        "counter",
+        COUNTER,
         |one| Some(one.pool_hits),
     ),
-    (
-        "pacer_polls_total",
-        "Calls of the pacer",
-        "counter",
-        |one| Some(one.pacer.as_ref()?.polls),
-    ),
+    ("pacer_polls_total", "Calls of the pacer", COUNTER, |one| {
+        Some(one.pacer.as_ref()?.polls)
+    }),
     (
         "pacer_periods_total",
         "Periods of the pacer",
-        "counter",
+        COUNTER,
         |one| Some(one.pacer.as_ref()?.periods),
     ),
     (
         "pacer_grants_total",
         "Requests let go by the pacer",
-        "counter",
+        COUNTER,
         |one| Some(one.pacer.as_ref()?.grants),
     ),
     (
         "pacer_granted_bytes_total",
         "Bytes let go by the pacer",
-        "counter",
+        COUNTER,
         |one| Some(one.pacer.as_ref()?.granted_bytes),
     ),
     (
         "pacer_period_nanoseconds",
         "Period in force",
-        "gauge",
+        GAUGE,
         |one| Some(one.pacer.as_ref()?.period_ns),
     ),
     (
         "pacer_limit_bytes",
         "Bytes in flight that the pacer allows a thread",
-        "gauge",
+        GAUGE,
         |one| one.pacer.as_ref()?.limit_bytes,
     ),
 ];

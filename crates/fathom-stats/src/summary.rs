@@ -198,6 +198,12 @@ impl Summary {
         self.max
     }
 
+    /// Returns the sum of the values.
+    #[must_use]
+    pub const fn sum(&self) -> u128 {
+        self.sum
+    }
+
     /// Returns the mean; 0 if there is no value.
     #[must_use]
     pub fn mean(&self) -> f64 {
