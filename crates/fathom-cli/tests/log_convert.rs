@@ -79,7 +79,7 @@ fn failed_conversions_are_reported_and_leave_no_file() {
     folder.write("both_lat.1.log", "1, 2, 3, 1, 0, 0\n");
     for (from, to, why) in [
         ("nothing", "x.csv", "nothing: No such file or directory"),
-        ("bad.log", "x.csv", "bad.log: line 2 is not one of a log"),
+        ("bad.log", "x.csv", "bad.log: line 2: `x` is not a number"),
         ("hist.log", "x.csv", "1859 columns: histograms have no rows"),
         ("both_lat.1.log", "x.log.fz", "has no column for"),
     ] {

@@ -40,6 +40,7 @@ pub(super) static FORMAT: RecordFormat = RecordFormat {
     },
     start: |sink, _form| Ok(Box::new(Streams(sink))),
     read: |file, each| inflate(&mut BufReader::new(file), each),
+    value_name: |_file| Ok(None),
 };
 
 /// Compressed log being written: a zlib stream for each page.
@@ -149,7 +150,7 @@ fn inflate(from: &mut impl BufRead, each: RowVisitor<'_>) -> io::Result<()> {
         }
         if kept > 0 {
             let why = format!("it ends amid a record: {kept} bytes are left over");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, why));
         }
     }
     Ok(())
@@ -167,13 +168,16 @@ pub fn inflate_log(mut from: impl BufRead, to: impl Write) -> io::Result<()> {
 }
 
 fn broken(error: &io::Error, any: bool) -> io::Error {
-    let why = match error.kind() {
-        io::ErrorKind::UnexpectedEof => "it breaks off amid a compressed stream",
-        io::ErrorKind::InvalidInput if any => "its compressed data are damaged",
-        io::ErrorKind::InvalidInput => "it is not a compressed log",
-        _ => return io::Error::new(error.kind(), error.to_string()),
+    let (kind, why) = match error.kind() {
+        kind @ io::ErrorKind::UnexpectedEof => (kind, "it breaks off amid a compressed stream"),
+        io::ErrorKind::InvalidInput if any => (
+            io::ErrorKind::InvalidData,
+            "its compressed data are damaged",
+        ),
+        io::ErrorKind::InvalidInput => (io::ErrorKind::InvalidData, "it is not a compressed log"),
+        kind => return io::Error::new(kind, error.to_string()),
     };
-    io::Error::new(io::ErrorKind::InvalidData, why)
+    io::Error::new(kind, why)
 }
 
 const HAS_OFFSET: u32 = 1 << 31;

@@ -3,18 +3,17 @@
 //! The content of the source tells its format; the name of the destination selects the format
 //! written.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use fathom_host::output_file::{OutputFile, Stop, is_same_file};
 
 use super::convert_error::ConvertError;
 use super::output::{FileFormat, LogFormat, Output, Sink};
-use super::parse::{TextLayout, header, row};
 use super::plan::value_of;
-use super::record_format::{RecordFormat, RowVisitor};
+use super::record_format::RecordFormat;
 use super::row::{LogRow, Shape};
+use super::source::LogSource;
 
 /// Converts a log and returns the number of its lines.
 ///
@@ -37,8 +36,8 @@ pub fn convert_log(from: &Path, to: &Path, stop: &Stop) -> Result<u64, ConvertEr
     if !from.metadata().map_err(read)?.is_file() {
         return Err(ConvertError::NotAFile(from.to_owned()));
     }
-    let source = SourceFormat::of(from).map_err(read)?;
-    let shape = source.shape(from).map_err(read)?;
+    let source = LogSource::open(from).map_err(read)?;
+    let shape = source.shape();
     let extension = to.extension().unwrap_or_default();
     let records = RecordFormat::of_extension(&extension.to_string_lossy());
     if let Some(format) = records
@@ -57,7 +56,7 @@ pub fn convert_log(from: &Path, to: &Path, stop: &Stop) -> Result<u64, ConvertEr
     };
     let mut ended = Ok(());
     let mut rows = 0;
-    let rows_read = source.read(from, &mut |row, _| {
+    let rows_read = source.rows(&mut |row, _| {
         rows += 1;
         ended = match stop.is_asked() {
             true => Err(ConvertError::Interrupted(to.to_owned())),
@@ -82,69 +81,6 @@ fn value(path: &Path) -> String {
         // The name does not tell whether the unit is KiB/s or kB/s.
         Some("bw") => "bw".to_owned(),
         source => value_of(source.unwrap_or_default(), false).to_owned(),
-    }
-}
-
-/// Format of a source file.
-#[derive(Clone, Debug)]
-enum SourceFormat {
-    Text(TextLayout),
-    Records(&'static RecordFormat),
-}
-
-impl SourceFormat {
-    fn of(path: &Path) -> io::Result<Self> {
-        let mut file = BufReader::new(File::open(path)?);
-        let mut first = Vec::new();
-        file.by_ref().take(PEEK_BYTES).read_to_end(&mut first)?;
-        if let Some(format) = RecordFormat::of_content(&first) {
-            return Ok(Self::Records(format));
-        }
-        if first.starts_with(b"time_ms") {
-            let line = first
-                .split(|&byte| byte == b'\n')
-                .next()
-                .unwrap_or_default();
-            let layout = header(&String::from_utf8_lossy(line))?;
-            return Ok(Self::Text(layout));
-        }
-        file.rewind()?;
-        TextLayout::detect(file).map(Self::Text)
-    }
-
-    /// Returns the shape of all rows.
-    fn shape(&self, path: &Path) -> io::Result<Shape> {
-        if let Self::Text(layout) = self {
-            return Ok(layout.shape);
-        }
-        let mut first = None;
-        let found = self.read(path, &mut |_, shape| {
-            first = Some(shape);
-            Err(io::Error::other("seen enough"))
-        });
-        match (first, found) {
-            (Some(shape), _) => Ok(shape),
-            (None, found) => found.map(|()| Shape::default()),
-        }
-    }
-
-    fn read(&self, path: &Path, each: RowVisitor<'_>) -> io::Result<()> {
-        let file = File::open(path)?;
-        match self {
-            Self::Records(format) => (format.read)(file, each),
-            Self::Text(layout) => {
-                let lines = BufReader::new(file).lines();
-                for (number, line) in (1..).zip(lines).skip(layout.skip) {
-                    let line = line?;
-                    let row = row(&line, layout).map_err(|why| {
-                        let why = format!("line {number}: {why}");
-                        io::Error::new(io::ErrorKind::InvalidData, why)
-                    })?;
-                    each(&row, layout.shape)?;
-                }
-                Ok(())
-            }
-        }
     }
 }
 
@@ -221,6 +157,3 @@ impl Writer {
         }
     }
 }
-
-/// Bytes read to recognise the format.
-const PEEK_BYTES: u64 = 512;

@@ -20,6 +20,7 @@ mod format;
 mod histograms;
 mod lines;
 mod notes;
+mod numbers;
 pub mod open;
 mod output;
 #[cfg(feature = "parquet")]
@@ -33,7 +34,9 @@ mod priority;
 mod record_format;
 mod row;
 mod sizing;
+mod source;
 mod tap;
+mod text;
 mod writer;
 
 use std::io;
@@ -60,7 +63,9 @@ use self::output::Sink;
 use self::plan::LogPlan;
 use self::priority::WriterPriority;
 use self::record_format::RecordFormat;
+pub use self::row::{LogRow, Shape as LogShape};
 use self::sizing::Sizing;
+pub use self::source::{LogEnd, LogLineError, LogSource};
 pub use self::tap::{TappedOp, TappedOps};
 pub use self::writer::LineCounts;
 use self::writer::{Writer, Written};

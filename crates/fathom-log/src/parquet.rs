@@ -42,6 +42,12 @@ pub(super) static FORMAT: RecordFormat = RecordFormat {
     },
     start: |sink, form| Ok(Box::new(Table::new(sink, form.shape, &form.value)?)),
     read,
+    value_name: |file| {
+        let reader = SerializedFileReader::new(file).map_err(io_error)?;
+        let schema = reader.metadata().file_metadata().schema_descr_ptr();
+        let names = schema.columns().iter().map(|column| column.name());
+        Ok(Shape::value_name(names))
+    },
 };
 
 /// Parquet file being written.

@@ -18,6 +18,7 @@ pub(super) static FORMAT: RecordFormat = RecordFormat {
     encode: |_row, _shape, _page| {},
     start: |_sink, _form| Err(not_built_in()),
     read: |_file, _each| Err(not_built_in()),
+    value_name: |_file| Err(not_built_in()),
 };
 
 fn not_built_in() -> io::Error {

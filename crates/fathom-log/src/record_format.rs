@@ -35,8 +35,10 @@ pub(super) struct RecordFormat {
     pub(super) encode: fn(&LogRow, Shape, &mut Page),
     /// Starts a file.
     pub(super) start: fn(Sink, &FileFormat) -> io::Result<Box<dyn RecordFile>>,
-    /// Passes each row of a file to a visitor.
+    /// Passes each row of a file to a visitor. A file that breaks off is an `UnexpectedEof`.
     pub(super) read: fn(File, RowVisitor<'_>) -> io::Result<()>,
+    /// Returns the name of the value's column, if files have names.
+    pub(super) value_name: fn(File) -> io::Result<Option<String>>,
 }
 
 /// Callback for each row; an error ends the reading.

@@ -2,33 +2,38 @@
 
 use std::io::{self, Write};
 
-/// One line of a log.
+/// One line of a log. Columns that the log does not have are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LogRow {
-    pub(crate) time_ms: u64,
-    pub(crate) value: u64,
+pub struct LogRow {
+    /// Time since the start of the job, or since the epoch.
+    pub time_ms: u64,
+    /// Logged quantity.
+    pub value: u64,
     /// Maximum of the window.
-    pub(crate) max: u64,
+    pub max: u64,
     /// 0: read, 1: write, 2: trim.
-    pub(crate) direction: u32,
-    pub(crate) bytes: u64,
-    pub(crate) offset: u64,
-    /// Whole I/O priority, class and level.
-    pub(crate) priority: u32,
-    pub(crate) issued_ns: u64,
+    pub direction: u32,
+    /// Length of the op; 0 for an average.
+    pub bytes: u64,
+    /// Offset of the op, bytes.
+    pub offset: u64,
+    /// Whole I/O priority, class and level; without `log_prio` only whether it is real-time.
+    pub priority: u32,
+    /// Time of issue since the start of the job.
+    pub issued_ns: u64,
 }
 
 /// Optional columns of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub struct Shape {
     /// `log_window_value=both`.
-    pub(crate) max: bool,
+    pub max: bool,
     /// `log_offset`.
-    pub(crate) offset: bool,
+    pub offset: bool,
     /// `log_prio`: the whole priority, not only whether its class is real-time.
-    pub(crate) priority: bool,
+    pub priority: bool,
     /// `log_issue_time`.
-    pub(crate) issued: bool,
+    pub issued: bool,
 }
 
 impl LogRow {
@@ -142,13 +147,7 @@ impl Shape {
     ) -> Option<(Self, Vec<usize>)> {
         let (mut shape, mut places) = (Self::default(), Vec::new());
         for name in names {
-            let known = COLUMNS.iter().position(|known| *known == name);
-            let place = match known {
-                Some(place) => place,
-                None if name == REALTIME_COLUMN => PRIORITY,
-                None if name.ends_with(MAX_SUFFIX) => MAX,
-                None => VALUE,
-            };
+            let place = place_of(name);
             shape.max |= place == MAX;
             shape.offset |= place == OFFSET;
             shape.priority |= place == PRIORITY && name != REALTIME_COLUMN;
@@ -161,6 +160,24 @@ impl Shape {
         let needed = [0, VALUE, 3, 4, PRIORITY];
         let has_all = needed.iter().all(|place| places.contains(place));
         has_all.then_some((shape, places))
+    }
+
+    /// Returns the name of the value's column among those of a log.
+    pub(crate) fn value_name<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+        let mut names = names.into_iter();
+        let name = names.find(|name| place_of(name) == VALUE)?;
+        Some(name.to_owned())
+    }
+}
+
+/// Returns the index among a row's words of the column of a name.
+fn place_of(name: &str) -> usize {
+    let known = COLUMNS.iter().position(|known| *known == name);
+    match known {
+        Some(place) => place,
+        None if name == REALTIME_COLUMN => PRIORITY,
+        None if name.ends_with(MAX_SUFFIX) => MAX,
+        None => VALUE,
     }
 }
 
