@@ -34,6 +34,7 @@ mod peak_against;
 mod peak_arguments;
 mod report;
 mod report_page;
+mod report_subject;
 mod run_command;
 mod saved_runs;
 mod self_test;

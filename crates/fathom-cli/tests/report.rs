@@ -54,7 +54,7 @@ fn what_has_no_page_is_refused() {
     folder.write("later.json", "{\"version\": 99, \"jobs\": []}");
     for (words, why) in [
         ("report nowhere.json --html a.html", "nowhere.json"),
-        ("report fio.json --html a.html", "no record of a run"),
+        ("report fio.json --html a.html", "has no job"),
         ("report later.json --html a.html", "later.json"),
         (
             "report run.json --html no/such/a.html",

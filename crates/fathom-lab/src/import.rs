@@ -6,6 +6,7 @@
 pub(crate) mod documents;
 pub(crate) mod exported;
 mod fio;
+mod page_run;
 
 use std::fmt;
 
@@ -13,6 +14,8 @@ use fathom_record::{Record, RecordError};
 use serde_json::Value;
 
 use crate::finished::FinishedRun;
+
+pub use page_run::{PageRun, ReportedPercentiles, page_run};
 
 /// A run that was read from a file or a history.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +52,10 @@ pub enum ImportError {
     },
     /// A record cannot be read.
     Record(RecordError),
+    /// One run is wanted, and there are this many.
+    Several(usize),
+    /// The run left no record, or its report has no job.
+    Empty,
 }
 
 /// Reads all runs of a file's text. Of the interim reports of one run only the last is taken.
@@ -57,46 +64,74 @@ pub enum ImportError {
 /// The text has no document, or one that is none of the known.
 pub fn import(text: &str) -> Result<Vec<ImportedRun>, ImportError> {
     let mut runs: Vec<ImportedRun> = Vec::new();
-    let mut last_fio: Option<Value> = None;
-    for document in documents::documents(text) {
-        let line = document.line;
-        // Records first: they are large, and need no `Value`.
-        if let Some(record) = Record::if_known(&document.json) {
-            last_fio = None;
-            runs.push(of_record(&record));
-            continue;
-        }
-        if Record::is_in(&document.json) {
-            let record = Record::from_json(&document.json).map_err(ImportError::Record)?;
-            last_fio = None;
-            runs.push(of_record(&record));
-            continue;
-        }
-        let parsed = serde_json::from_str::<Value>(&document.json);
-        let value = parsed.map_err(|source| ImportError::Json { line, source })?;
-        if fio::is_report(&value) {
-            let mut run = fio::imported(&value);
-            if last_fio
-                .as_ref()
-                .is_some_and(|last| fio::is_same_run(last, &value))
-            {
-                runs.pop();
-                run.notes
-                    .push("interim reports: only the last one is taken".into());
+    for_each_run(text, &mut |read| {
+        let run = match read {
+            ReadRun::Record(record) => of_record(&record),
+            ReadRun::Exported(run) => *run,
+            ReadRun::Fio { report, is_newer } => {
+                let mut run = fio::imported(&report);
+                if is_newer {
+                    runs.pop();
+                    run.notes.push(INTERIM.into());
+                }
+                run
             }
-            last_fio = Some(value);
-            runs.push(run);
-            continue;
-        }
-        last_fio = None;
-        let exported = exported::from_value(&value);
-        runs.push(exported.ok_or(ImportError::Unknown { line })?);
-    }
+        };
+        runs.push(run);
+    })?;
     match runs.is_empty() {
         true => Err(ImportError::NoDocument),
         false => Ok(runs),
     }
 }
+
+/// Run of a document.
+enum ReadRun {
+    Record(Box<Record>),
+    Exported(Box<ImportedRun>),
+    Fio {
+        report: Value,
+        /// A later report of the run before it.
+        is_newer: bool,
+    },
+}
+
+/// Reads the documents of a text, one after the other.
+fn for_each_run(text: &str, take: &mut dyn FnMut(ReadRun)) -> Result<(), ImportError> {
+    let mut last_fio: Option<fio::Identity> = None;
+    for document in documents::documents(text) {
+        let line = document.line;
+        // Records first: they are large, and need no `Value`.
+        let record = match Record::if_known(&document.json) {
+            Some(record) => Some(record),
+            None if Record::is_in(&document.json) => {
+                Some(Record::from_json(&document.json).map_err(ImportError::Record)?)
+            }
+            None => None,
+        };
+        if let Some(record) = record {
+            last_fio = None;
+            take(ReadRun::Record(Box::new(record)));
+            continue;
+        }
+        let parsed = serde_json::from_str::<Value>(&document.json);
+        let report = parsed.map_err(|source| ImportError::Json { line, source })?;
+        if fio::is_report(&report) {
+            let identity = fio::identity(&report);
+            let is_newer = identity.is_some() && last_fio == identity;
+            last_fio = identity;
+            take(ReadRun::Fio { report, is_newer });
+            continue;
+        }
+        last_fio = None;
+        let run = exported::from_value(&report).ok_or(ImportError::Unknown { line })?;
+        take(ReadRun::Exported(Box::new(run)));
+    }
+    Ok(())
+}
+
+/// Note on the reports that fio writes while a run goes on.
+const INTERIM: &str = "interim reports: only the last one is taken";
 
 /// Takes a run from its record, whose program is not known.
 fn of_record(record: &Record) -> ImportedRun {
@@ -124,6 +159,8 @@ impl fmt::Display for ImportError {
                  report of fio"
             ),
             Self::Record(error) => error.fmt(f),
+            Self::Several(runs) => write!(f, "{runs} runs, where one is wanted"),
+            Self::Empty => f.write_str("the run left no record, or its report has no job"),
         }
     }
 }

@@ -51,7 +51,7 @@ pub use finished::FinishedRun;
 pub use hdd_seeks::hdd_seeks;
 pub use hdd_single::hdd_single;
 pub use hdd_tags::{HddTags, hdd_tags};
-pub use import::{ImportError, ImportedRun, import};
+pub use import::{ImportError, ImportedRun, PageRun, ReportedPercentiles, import, page_run};
 pub use io_pacing::{Condition, Devices, IoPacing, Pacing, PacingTest, Period, Slow, io_pacing};
 pub use judge::{JudgeRule, Judgement, Values, is_narrow, judge};
 pub use lab::{

@@ -19,15 +19,18 @@ pub(super) fn is_report(value: &Value) -> bool {
     value.get("fio version").is_some() && value["jobs"].is_array()
 }
 
-/// Returns whether the later of two reports is of the same run: the same jobs begun at once.
-pub(super) fn is_same_run(earlier: &Value, later: &Value) -> bool {
-    let starts = |report: &Value| {
-        let jobs = jobs(report).map(|job| (job["jobname"].clone(), job["job_start"].clone()));
-        jobs.collect::<Vec<_>>()
-    };
-    let (earlier, later) = (starts(earlier), starts(later));
-    let is_known = |(_, start): &(Value, Value)| start.is_number();
-    !later.is_empty() && later.iter().all(is_known) && earlier == later
+/// Names and starts of a report's jobs.
+pub(super) type Identity = Vec<(String, u64)>;
+
+/// Returns the identity of a report's run; `None` if the report does not tell when it began.
+pub(super) fn identity(report: &Value) -> Option<Identity> {
+    let jobs = jobs(report).map(|job| {
+        let name = job["jobname"].as_str().unwrap_or_default();
+        let start = &job["job_start"];
+        start.is_number().then(|| (name.to_owned(), number(start)))
+    });
+    let jobs: Identity = jobs.collect::<Option<_>>()?;
+    (!jobs.is_empty()).then_some(jobs)
 }
 
 /// Reads a report.
@@ -65,7 +68,7 @@ pub(super) fn imported(report: &Value) -> ImportedRun {
     }
 }
 
-fn has_histograms(record: &Record) -> bool {
+pub(super) fn has_histograms(record: &Record) -> bool {
     let directions = record.jobs.iter().flat_map(|job| job.directions.each());
     let latencies = directions.flat_map(|one| [&one.slat, &one.clat, &one.lat]);
     latencies
@@ -73,7 +76,7 @@ fn has_histograms(record: &Record) -> bool {
         .any(|latency| latency.histogram.is_some())
 }
 
-fn record(report: &Value) -> Record {
+pub(super) fn record(report: &Value) -> Record {
     let seconds_ms = || number(&report["timestamp"]).saturating_mul(1000);
     Record {
         version: RECORD_VERSION,
@@ -92,7 +95,7 @@ fn record(report: &Value) -> Record {
     }
 }
 
-fn jobs(report: &Value) -> impl Iterator<Item = &Value> {
+pub(super) fn jobs(report: &Value) -> impl Iterator<Item = &Value> {
     let jobs = report["jobs"].as_array().into_iter().flatten();
     jobs.take(JOBS_MAX)
 }
@@ -197,7 +200,7 @@ fn reported_percentiles(report: &Value, known: &[Measure]) -> Vec<Measure> {
             let percentiles = latency["percentile"].as_object().into_iter().flatten();
             found.extend(percentiles.filter_map(|(percent, value)| {
                 let percent: f64 = percent.parse().ok()?;
-                let has_enough = beyond(percent, number(&latency["N"])) >= BEYOND_MIN;
+                let has_enough = has_enough(percent, number(&latency["N"]));
                 has_enough.then_some(Measure {
                     group: String::new(),
                     direction,
@@ -218,9 +221,10 @@ fn reported_percentiles(report: &Value, known: &[Measure]) -> Vec<Measure> {
     found
 }
 
+/// Returns whether enough ops lie beyond a percentile.
 #[expect(clippy::cast_precision_loss, reason = "a rough number of ops")]
-fn beyond(percent: f64, count: u64) -> f64 {
-    percent.min(100.0 - percent) / 100.0 * count as f64 + 1e-6
+pub(super) fn has_enough(percent: f64, count: u64) -> bool {
+    percent.min(100.0 - percent) / 100.0 * count as f64 + 1e-6 >= BEYOND_MIN
 }
 
 /// Reads options: an object of texts.
@@ -242,7 +246,7 @@ fn options(options: &Value) -> Vec<(String, String)> {
     clippy::cast_sign_loss,
     reason = "saturates; a negative count is 0"
 )]
-fn number(value: &Value) -> u64 {
+pub(super) fn number(value: &Value) -> u64 {
     let float = || value.as_f64().map_or(0, |value| value as u64);
     value.as_u64().unwrap_or_else(float).min(COUNT_MAX)
 }
