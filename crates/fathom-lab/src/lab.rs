@@ -16,6 +16,8 @@ mod curve;
 mod executor;
 mod false_alarms;
 mod journal;
+#[cfg(feature = "history")]
+mod kept;
 mod machine_lock;
 mod merged;
 mod modelled;
@@ -38,6 +40,8 @@ pub use boots::Waiting;
 pub use executor::{Boot, Executor, Repeat, RunDone, RunFailure, RunOutcome, RunStep};
 pub use false_alarms::FalseAlarms;
 pub use journal::{EarlierRun, Journal, JournalError, NoJournal};
+#[cfg(feature = "history")]
+pub use kept::{KeptLab, KeptLabError};
 pub use machine_lock::MachineLock;
 pub use modelled::Modelled;
 pub use observed::{Observed, observed};

@@ -61,7 +61,7 @@ pub use lab::{
     SteadySide, Waiting, lab_table, observed, run_lab,
 };
 #[cfg(feature = "history")]
-pub use lab::{StoredLab, StoredLabError};
+pub use lab::{KeptLab, KeptLabError, StoredLab, StoredLabError};
 pub use lab_plan::{
     Curve, CurveLoad, JobText, Judge, JudgedMetric, LabAxis, LabCell, LabPlan, LabVariant, Limit,
     Load, MachineSource, OpenLoop, PeakArguments, Precondition, PreconditionFile, Published,
@@ -74,7 +74,7 @@ pub use micro::{Micro, generation_map, micro_experiments, tags, task_list, task_
 pub use order::{Slot, order};
 #[cfg(feature = "history")]
 pub use store::{
-    BUSY_TIMEOUT, History, HistoryError, HistoryProblem, LabId, LabRow, LabRun, LabStart,
+    BUSY_TIMEOUT, History, HistoryError, HistoryProblem, LabEntry, LabId, LabRow, LabRun, LabStart,
     PlannedRun, Prune, RunId, RunRow, RunSelection, RunSeries, RunState, SeriesKey, SeriesPoint,
     SeriesSelection, SqlAnswer, VerdictRow, default_path,
 };

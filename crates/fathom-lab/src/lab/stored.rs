@@ -31,6 +31,8 @@ pub struct StoredLab<'a> {
     runs: BTreeMap<(usize, u32, usize), RunId>,
     /// Run that prepares a device.
     preparation: Option<RunId>,
+    /// The history is only read: what is left of repeats that were cut stays as it is.
+    is_read_only: bool,
 }
 
 /// Reason why a lab cannot be begun or resumed.
@@ -78,10 +80,37 @@ impl<'a> StoredLab<'a> {
                 program: program.to_owned(),
                 runs: BTreeMap::new(),
                 preparation: None,
+                is_read_only: false,
             }),
             LabStart::Changed { text: earlier, .. } => {
                 Err(StoredLabError::Changed { earlier, now: text })
             }
+        }
+    }
+
+    /// Finds the runs of a lab without a change of the history: only
+    /// [`earlier`](Journal::earlier) may be called.
+    pub(super) const fn reader(history: History, plan: &'a LabPlan, lab: LabId) -> Self {
+        Self {
+            history,
+            plan,
+            lab,
+            program: String::new(),
+            runs: BTreeMap::new(),
+            preparation: None,
+            is_read_only: true,
+        }
+    }
+
+    pub(super) const fn lab_plan(&self) -> &'a LabPlan {
+        self.plan
+    }
+
+    /// Marks what is left of earlier repeats as cut.
+    fn cut_left(&mut self, runs: &[RunId]) -> Result<(), JournalError> {
+        match self.is_read_only {
+            true => Ok(()),
+            false => Ok(self.history.cut_runs(runs)?),
         }
     }
 
@@ -116,7 +145,7 @@ impl<'a> StoredLab<'a> {
                 _ => {}
             }
         }
-        self.history.cut_runs(&cut)?;
+        self.cut_left(&cut)?;
         Ok(earlier)
     }
 
@@ -197,7 +226,7 @@ impl Journal for StoredLab<'_> {
                 cut.extend(runs.iter().filter(is_open).map(|run| run.id));
             }
         }
-        self.history.cut_runs(&cut)?;
+        self.cut_left(&cut)?;
         Ok(earlier)
     }
 
@@ -345,7 +374,7 @@ impl Journal for StoredLab<'_> {
 }
 
 /// Returns everything that decides on the runs of a lab.
-fn text(plan: &LabPlan) -> String {
+pub(super) fn text(plan: &LabPlan) -> String {
     let mut text = plan.text.clone();
     for (name, value) in &plan.arguments {
         text.push_str(&format!("\n# {name}={value}"));
@@ -390,4 +419,4 @@ const BOOT: &str = "boot";
 const PROBE: &str = "probe";
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -7,23 +7,39 @@ use crate::lab::tests::{plan, simulated_with};
 use crate::lab::{LabOutcome, lab_table};
 
 /// Database of one test, removed at its end.
-struct Place(PathBuf);
+pub(in crate::lab) struct Place(PathBuf);
 
 impl Place {
-    fn new(name: &str) -> Self {
+    pub(in crate::lab) fn new(name: &str) -> Self {
         let name = format!("fathom-lab-test-{}-{name}.db", std::process::id());
         let place = Self(std::env::temp_dir().join(name));
         place.remove();
         place
     }
 
-    fn lab<'a>(&self, plan: &'a LabPlan) -> StoredLab<'a> {
+    pub(in crate::lab) fn path(&self) -> &std::path::Path {
+        &self.0
+    }
+
+    pub(in crate::lab) fn lab<'a>(&self, plan: &'a LabPlan) -> StoredLab<'a> {
         let history = History::open(&self.0).unwrap();
         StoredLab::begin(history, plan, "fathom test", false).unwrap()
     }
 
+    /// Returns the journal of a process that is killed after so many steps.
+    pub(in crate::lab) fn killed<'a>(
+        &self,
+        plan: &'a LabPlan,
+        steps_left: u32,
+    ) -> impl Journal + 'a {
+        Killed {
+            journal: self.lab(plan),
+            steps_left,
+        }
+    }
+
     /// Returns what the database has of runs that were not cut, and the verdicts.
-    fn content(&self) -> Vec<Vec<String>> {
+    pub(in crate::lab) fn content(&self) -> Vec<Vec<String>> {
         let history = History::open_read_only(&self.0).unwrap();
         let queries = [
             "SELECT cell, variant, repeat, place, role, state, seed, plan, machine, subject, note
@@ -104,7 +120,7 @@ impl<J: Journal> Journal for Killed<J> {
 }
 
 /// A lab of two cells and eight repeats.
-const LAB: &str = r#"
+pub(in crate::lab) const LAB: &str = r#"
 [lab]
 name = "killed"
 machine = "m.toml"
@@ -134,10 +150,7 @@ fn a_lab_killed_at_any_step_ends_as_if_it_had_not_been() {
     let mut kills = 0;
     for steps in (0..).step_by(3) {
         let place = Place::new("killed");
-        let mut killed = Killed {
-            journal: place.lab(&plan),
-            steps_left: steps,
-        };
+        let mut killed = place.killed(&plan, steps);
         let ended = simulated_with(&plan, 1, &mut killed);
         drop(killed);
         if ended.is_ok() {
