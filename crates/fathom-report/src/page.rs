@@ -5,6 +5,7 @@
 //! escaping, the policy against foreign content, style, labels for screen readers, and the numbers
 //! of each figure as a table, for those who cannot see it and for browsers without script.
 
+mod cells;
 mod figure;
 mod html;
 mod numbers;

@@ -3,20 +3,24 @@
 //! A [`Plot`] is data: panels of series in the units of their axes. [`Plot::svg`] chooses the
 //! scales (`scale.rs`), places title, axes and legend by the estimated widths of their texts
 //! (`text.rs`, `panel.rs`) and draws each series into the frame of its panel (`series.rs`). A
-//! further kind of picture, such as a heat map, is a file beside `series.rs` that draws into the
-//! same frame.
+//! [`HeatMap`] (`heat_map.rs`) draws cells into the same frame, as pixels (`raster.rs`).
 
 mod canvas;
+mod decimate;
 mod faults;
+mod heat_map;
+mod palette;
 mod panel;
+mod raster;
 mod scale;
 mod series;
-mod text;
+pub(crate) mod text;
 
-pub use faults::faults;
-
-use canvas::Canvas;
 pub use canvas::style_sheet;
+pub use faults::faults;
+pub use heat_map::{HeatAxis, HeatCells, HeatMap};
+
+use canvas::{Canvas, Medium};
 use panel::Columns;
 
 /// Picture: a title above panels.
@@ -56,6 +60,8 @@ pub enum Scale {
     Auto,
     /// Linear.
     Linear,
+    /// Logarithmic if the values are positive, else linear.
+    Logarithmic,
     /// Logarithmic, with ticks at powers of two.
     Doubling,
     /// As `Doubling`, for bytes: ticks are labelled in KiB, MiB, ….
@@ -105,39 +111,44 @@ impl Plot {
     /// Draws the picture as a document of its own.
     #[must_use]
     pub fn svg(&self) -> String {
-        let (canvas, height) = self.drawn();
-        canvas.finish(WIDTH, height, &style_sheet())
+        let (canvas, height) = self.drawn(Medium::Screen);
+        canvas.finish(WIDTH, height)
     }
 
     /// Draws the picture as a document for paper: black on white, whatever the reader prefers.
     #[must_use]
     pub fn drawing(&self) -> String {
-        let (canvas, height) = self.drawn();
-        canvas.finish(WIDTH, height, &canvas::paper_style_sheet())
+        let (canvas, height) = self.drawn(Medium::Paper);
+        canvas.finish(WIDTH, height)
     }
 
     /// Draws the picture as an element of a page whose style sheet has the rules of
     /// [`style_sheet`]; it is as wide as the page allows.
     #[must_use]
     pub fn figure(&self) -> String {
-        let (canvas, height) = self.drawn();
+        let (canvas, height) = self.drawn(Medium::Screen);
         canvas.figure(WIDTH, height, &self.title)
     }
 
-    fn drawn(&self) -> (Canvas, f64) {
-        let title = text::balanced(&self.title, TITLE_SIZE, WIDTH - 2.0 * MARGIN);
+    fn drawn(&self, medium: Medium) -> (Canvas, f64) {
         let columns = Columns::of(&self.panels);
-        let mut canvas = Canvas::new();
-        let mut bottom = MARGIN;
-        for line in &title {
-            bottom += TITLE_LINE;
-            canvas.title((MARGIN, bottom - 4.0), TITLE_SIZE, line);
-        }
+        let mut canvas = Canvas::new(medium);
+        let mut bottom = title(&mut canvas, &self.title);
         for panel in &self.panels {
             bottom = panel::draw(&mut canvas, panel, &columns, bottom + PANEL_GAP);
         }
         (canvas, bottom + MARGIN)
     }
+}
+
+/// Writes the title of a picture and returns its lower end.
+fn title(canvas: &mut Canvas, title: &str) -> f64 {
+    let mut bottom = MARGIN;
+    for line in text::balanced(title, TITLE_SIZE, WIDTH - 2.0 * MARGIN) {
+        bottom += TITLE_LINE;
+        canvas.title((MARGIN, bottom - 4.0), TITLE_SIZE, &line);
+    }
+    bottom
 }
 
 impl Axis {

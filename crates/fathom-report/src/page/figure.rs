@@ -1,6 +1,6 @@
 //! Figures of a page.
 
-use crate::plot::Plot;
+use crate::plot::{HeatMap, Plot};
 
 /// Picture with the sentences below it.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +21,8 @@ pub struct Figure {
 pub enum Picture {
     /// Lines, steps and markers.
     Plot(Plot),
+    /// A colour for each cell.
+    HeatMap(HeatMap),
 }
 
 /// Figure as a document of its own.
@@ -57,6 +59,7 @@ impl Figure {
     pub(super) fn drawing(&self) -> Drawing {
         let svg = match &self.picture {
             Picture::Plot(plot) => plot.drawing(),
+            Picture::HeatMap(map) => map.drawing(),
         };
         Drawing {
             name: self.name.clone(),
@@ -69,6 +72,7 @@ impl Picture {
     pub(super) fn title(&self) -> &str {
         match self {
             Self::Plot(plot) => &plot.title,
+            Self::HeatMap(map) => &map.title,
         }
     }
 
@@ -76,6 +80,7 @@ impl Picture {
     pub(super) fn element(&self) -> String {
         match self {
             Self::Plot(plot) => plot.figure(),
+            Self::HeatMap(map) => map.figure(),
         }
     }
 }
@@ -83,6 +88,12 @@ impl Picture {
 impl From<Plot> for Picture {
     fn from(plot: Plot) -> Self {
         Self::Plot(plot)
+    }
+}
+
+impl From<HeatMap> for Picture {
+    fn from(map: HeatMap) -> Self {
+        Self::HeatMap(map)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::cells;
 use super::figure::Picture;
 use crate::plot::{Panel, Plot, Point, Series};
 
@@ -17,6 +18,7 @@ pub(super) struct Table {
 pub(super) fn tables(picture: &Picture) -> Vec<Table> {
     match picture {
         Picture::Plot(plot) => of_plot(plot),
+        Picture::HeatMap(map) => vec![cells::table(map)],
     }
 }
 

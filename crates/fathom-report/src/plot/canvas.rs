@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::palette::{DARK, LIGHT, Palette, Scheme};
+use super::raster::Raster;
 use crate::markup::escaped;
 
 /// Place in the picture, in pixels from its upper left corner.
@@ -15,12 +17,27 @@ pub(super) enum Anchor {
     End,
 }
 
+/// Medium of a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Medium {
+    /// In light or dark, as the reader prefers.
+    Screen,
+    /// Black on white.
+    Paper,
+}
+
 /// Elements drawn so far.
-pub(super) struct Canvas(String);
+pub(super) struct Canvas {
+    medium: Medium,
+    elements: String,
+}
 
 impl Canvas {
-    pub(super) const fn new() -> Self {
-        Self(String::new())
+    pub(super) const fn new(medium: Medium) -> Self {
+        Self {
+            medium,
+            elements: String::new(),
+        }
     }
 
     /// Draws the title.
@@ -46,6 +63,40 @@ impl Canvas {
             at.1,
             escaped(text)
         ));
+    }
+
+    /// Draws one line of text of classes of the style sheet, around its middle.
+    pub(super) fn label(&mut self, at: Place, class: &str, text: &str) {
+        self.add(format_args!(
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" class=\"{class}\">{}</text>",
+            at.0,
+            at.1,
+            escaped(text)
+        ));
+    }
+
+    /// Draws a raster between two corners, in the colours of each scheme.
+    pub(super) fn image(
+        &mut self,
+        (from, to): (Place, Place),
+        raster: &Raster,
+        colours: &dyn Fn(Scheme) -> Vec<[u8; 4]>,
+    ) {
+        let schemes = match self.medium {
+            Medium::Paper => &[("", Scheme::Light)][..],
+            Medium::Screen => &[("in-light", Scheme::Light), ("in-dark", Scheme::Dark)],
+        };
+        for (class, scheme) in schemes {
+            self.add(format_args!(
+                "<image class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" \
+                 preserveAspectRatio=\"none\" href=\"{}\"/>",
+                from.0,
+                from.1,
+                to.0 - from.0,
+                to.1 - from.1,
+                raster.address(&colours(*scheme))
+            ));
+        }
     }
 
     /// Draws a straight line of a class of the style sheet.
@@ -74,9 +125,13 @@ impl Canvas {
         ));
     }
 
-    /// Returns the document with its style sheet.
-    pub(super) fn finish(self, width: f64, height: f64, style: &str) -> String {
-        let Self(elements) = self;
+    /// Returns the document.
+    pub(super) fn finish(self, width: f64, height: f64) -> String {
+        let Self { medium, elements } = self;
+        let style = match medium {
+            Medium::Screen => style_sheet(),
+            Medium::Paper => paper_style_sheet(),
+        };
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height:.0}\" \
              viewBox=\"0 0 {width} {height:.0}\" font-family=\"sans-serif\" font-size=\"{SIZE}\">\n\
@@ -87,7 +142,7 @@ impl Canvas {
 
     /// Returns an element of a page, which is named by its title.
     pub(super) fn figure(self, width: f64, height: f64, title: &str) -> String {
-        let Self(elements) = self;
+        let Self { elements, .. } = self;
         format!(
             "<svg viewBox=\"0 0 {width} {height:.0}\" role=\"img\" font-family=\"sans-serif\" \
              font-size=\"{SIZE}\">\n<title>{}</title>\n{elements}</svg>\n",
@@ -96,7 +151,7 @@ impl Canvas {
     }
 
     fn add(&mut self, element: std::fmt::Arguments<'_>) {
-        let _infallible = writeln!(self.0, "{element}");
+        let _infallible = writeln!(self.elements, "{element}");
     }
 }
 
@@ -116,16 +171,20 @@ pub(super) fn dashed(style: usize) -> String {
 #[must_use]
 pub fn style_sheet() -> String {
     let (shapes, light, dark) = (shapes(), LIGHT.rules(), DARK.rules());
-    format!("{shapes}{light}@media (prefers-color-scheme:dark){{\n{dark}}}\n")
+    format!(
+        "{shapes}{light}{ON_LIGHT}@media screen and (prefers-color-scheme:dark){{\n{dark}\
+         .in-light{{display:none}}\n.in-dark{{display:inline}}\n\
+         .on-dark0{{fill:#000}}\n.on-dark1{{fill:#fff}}\n}}\n"
+    )
 }
 
 /// Returns the rules for paper.
-pub(super) fn paper_style_sheet() -> String {
+fn paper_style_sheet() -> String {
     let paper = Palette {
         ink: "#000000",
         ..LIGHT
     };
-    format!("{}{}", shapes(), paper.rules())
+    format!("{}{}{ON_LIGHT}", shapes(), paper.rules())
 }
 
 /// Returns the rules that no scheme changes.
@@ -134,57 +193,17 @@ fn shapes() -> String {
     let dashes = dashes.map(|(at, dash)| format!(".d{at}{{stroke-dasharray:{dash}}}\n"));
     format!(
         ".line{{fill:none;stroke-width:2}}\n.thin{{fill:none;stroke-width:1}}\n\
-         .mark{{stroke-width:1.5}}\n.grid,.axis{{fill:none}}\n{}",
+         .mark{{stroke-width:1.5}}\n.grid,.axis{{fill:none}}\n\
+         .in-dark{{display:none}}\n{}",
         dashes.collect::<String>()
     )
 }
 
-/// Colours of one scheme.
-struct Palette {
-    paper: &'static str,
-    ink: &'static str,
-    grid: &'static str,
-    colours: [&'static str; 7],
-}
-
-impl Palette {
-    fn rules(&self) -> String {
-        let Self {
-            paper, ink, grid, ..
-        } = self;
-        let colours = self.colours.iter().enumerate();
-        let colours = colours.map(|(at, colour)| format!(".c{at}{{stroke:{colour}}}\n"));
-        format!(
-            ".paper,.mark{{fill:{paper}}}\ntext{{fill:{ink}}}\n.axis{{stroke:{ink}}}\n\
-             .grid{{stroke:{grid}}}\n{}",
-            colours.collect::<String>()
-        )
-    }
-}
+/// Texts on the colours of heat maps.
+const ON_LIGHT: &str = ".on-light0{fill:#000}\n.on-light1{fill:#fff}\n";
 
 /// Font size of all texts but the title, in pixels.
 pub(super) const SIZE: f64 = 12.0;
-
-/// Colours in the hues of Okabe and Ito, which colour-blind readers can distinguish, as dark as
-/// white paper needs: each has a contrast of 3 or more.
-const LIGHT: Palette = Palette {
-    paper: "#ffffff",
-    ink: "#1f2328",
-    grid: "#d8dee4",
-    colours: [
-        "#0072b2", "#d55e00", "#008f68", "#aa4499", "#8f7000", "#2593c4", "#666666",
-    ],
-};
-
-/// The same hues on a dark page.
-const DARK: Palette = Palette {
-    paper: "#0d1117",
-    ink: "#e6edf3",
-    grid: "#30363d",
-    colours: [
-        "#4ba6e0", "#ff8b3d", "#2cc295", "#e08cd0", "#e0b93a", "#8fd3f4", "#b0b0b0",
-    ],
-};
 
 /// Lengths of dashes and gaps; the first style has none.
 const DASHES: [&str; 6] = ["none", "9 4", "2 3", "9 3 2 3", "5 3", "14 4"];
@@ -204,33 +223,6 @@ const MARKERS: [&str; 7] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Returns the relative luminance of a colour, as WCAG defines it.
-    fn luminance(colour: &str) -> f64 {
-        let channel = |from: usize| {
-            let value = u8::from_str_radix(&colour[from..from + 2], 16).unwrap();
-            let value = f64::from(value) / 255.0;
-            match value <= 0.039_28 {
-                true => value / 12.92,
-                false => ((value + 0.055) / 1.055).powf(2.4),
-            }
-        };
-        0.0722_f64.mul_add(
-            channel(5),
-            0.2126_f64.mul_add(channel(1), 0.7152 * channel(3)),
-        )
-    }
-
-    #[test]
-    fn colours_stand_out_from_the_paper() {
-        for palette in [LIGHT, DARK] {
-            for colour in palette.colours.iter().chain([&palette.ink]) {
-                let (one, other) = (luminance(colour), luminance(palette.paper));
-                let contrast = (one.max(other) + 0.05) / (one.min(other) + 0.05);
-                assert!(contrast >= 3.0, "{colour}: {contrast}");
-            }
-        }
-    }
 
     #[test]
     fn styles_differ() {

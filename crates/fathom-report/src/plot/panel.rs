@@ -39,20 +39,36 @@ impl Columns {
 
 /// Rectangle between the axes of a panel, and their scales.
 pub(super) struct Frame {
-    left: f64,
-    right: f64,
-    top: f64,
-    bottom: f64,
+    pub(super) left: f64,
+    pub(super) right: f64,
+    pub(super) top: f64,
+    pub(super) bottom: f64,
     /// Distance of the first and the last point from the ends.
-    inset: f64,
-    across: Ruler,
-    up: Ruler,
+    pub(super) inset: f64,
+    pub(super) across: Ruler,
+    pub(super) up: Ruler,
 }
 
 impl Frame {
     /// Returns the place of a point; `None` if a logarithmic axis has none.
     pub(super) fn place(&self, x: f64, y: f64) -> Option<Place> {
         Some((self.x(x)?, self.y(y)?))
+    }
+
+    /// Returns the column of pixels in which a horizontal value lies.
+    #[expect(clippy::cast_possible_truncation, reason = "casts saturate")]
+    pub(super) fn column(&self, value: f64) -> Option<i64> {
+        Some(self.x(value)?.floor() as i64)
+    }
+
+    /// Returns the number of columns of pixels.
+    pub(super) fn columns(&self) -> f64 {
+        self.right - self.left
+    }
+
+    /// Returns the upper left and the lower right corner.
+    pub(super) const fn corners(&self) -> (Place, Place) {
+        ((self.left, self.top), (self.right, self.bottom))
     }
 
     fn x(&self, value: f64) -> Option<f64> {
@@ -83,16 +99,20 @@ pub(super) fn draw(canvas: &mut Canvas, panel: &Panel, columns: &Columns, top: f
         up: up(panel),
     };
     canvas.text((MARGIN, top - 12.0), Anchor::Start, &panel.up.label);
-    up_axis(canvas, &frame);
-    across_axis(canvas, &frame);
-    let middle = f64::midpoint(frame.left, frame.right);
-    let label = (middle, frame.bottom + LABEL_BELOW);
-    canvas.text(label, Anchor::Middle, &panel.across.label);
+    axes(canvas, &frame, &panel.across.label);
     for (series, shift) in panel.series.iter().zip(shifts(panel)) {
         series::draw(canvas, &frame, series, shift);
     }
     legend(canvas, panel, (frame.right + LEGEND_GAP, top + 6.0));
     frame.bottom + LABEL_BELOW + 4.0
+}
+
+/// Draws both axes, and the label of the horizontal one.
+pub(super) fn axes(canvas: &mut Canvas, frame: &Frame, across: &str) {
+    up_axis(canvas, frame);
+    across_axis(canvas, frame);
+    let middle = f64::midpoint(frame.left, frame.right);
+    canvas.text((middle, frame.bottom + LABEL_BELOW), Anchor::Middle, across);
 }
 
 fn up_axis(canvas: &mut Canvas, frame: &Frame) {
@@ -136,7 +156,7 @@ fn fits(ticks: &[(f64, String)], every: usize) -> bool {
 }
 
 /// Returns the least step between labelled ticks for which there is room.
-fn step(fits: &dyn Fn(usize) -> bool) -> usize {
+pub(super) fn step(fits: &dyn Fn(usize) -> bool) -> usize {
     (1..STEP_MAX).find(|every| fits(*every)).unwrap_or(STEP_MAX)
 }
 
@@ -198,12 +218,12 @@ fn points(panel: &Panel) -> impl Iterator<Item = (f64, Option<f64>)> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a few lines")]
-const fn count(lines: usize) -> f64 {
+pub(super) const fn count(lines: usize) -> f64 {
     lines as f64
 }
 
 /// Least height of a frame, in pixels; a long legend makes it higher.
-const HEIGHT: f64 = 220.0;
+pub(super) const HEIGHT: f64 = 220.0;
 /// Room between the ends of the horizontal axis and the first and last point: markers and
 /// intervals would cover axis and labels.
 const INSET: f64 = 16.0;
@@ -212,14 +232,14 @@ const BARS_APART: f64 = 6.0;
 /// Largest shift of an interval to either side; with its end it lies within the inset.
 const SHIFT_MAX: f64 = 12.0;
 /// Distance between the vertical axis and its labels.
-const TICK_GAP: f64 = 8.0;
+pub(super) const TICK_GAP: f64 = 8.0;
 /// Distance from the horizontal axis to its label's base line.
-const LABEL_BELOW: f64 = 36.0;
+pub(super) const LABEL_BELOW: f64 = 36.0;
 /// Distance between frame and legend: half the width of the last tick label.
-const LEGEND_GAP: f64 = 24.0;
+pub(super) const LEGEND_GAP: f64 = 24.0;
 /// Width of a sample in the legend, with the space behind it.
 const SAMPLE: f64 = 40.0;
-const LEGEND_LINE: f64 = 15.0;
+pub(super) const LEGEND_LINE: f64 = 15.0;
 const LEGEND_SPACE: f64 = 4.0;
 /// Width at which a name is wrapped.
 const NAME_WIDTH: f64 = 170.0;

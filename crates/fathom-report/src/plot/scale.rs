@@ -1,6 +1,6 @@
 //! Scales: mapping of values to pixels, and the ticks of an axis.
 
-use super::Scale;
+use super::{Scale, text};
 
 /// Scale of an axis over the range of its values.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +11,8 @@ pub(super) struct Ruler {
     most: f64,
     /// Values of the ticks, ascending.
     pub(super) ticks: Vec<f64>,
+    /// Labels, if the ticks stand for names.
+    names: Vec<String>,
 }
 
 impl Ruler {
@@ -22,7 +24,7 @@ impl Ruler {
             let ruler = Self::along(scale, values);
             return match scale {
                 Scale::Doubling | Scale::Bytes => ruler,
-                Scale::Auto | Scale::Linear => Self::decades(least, most),
+                Scale::Auto | Scale::Linear | Scale::Logarithmic => Self::decades(least, most),
             };
         }
         let step = nice_step(most.max(0.0) - least.min(0.0), 1e-12);
@@ -43,7 +45,7 @@ impl Ruler {
         }
         let ticks = match scale {
             Scale::Doubling | Scale::Bytes => powers_of_two(least, most),
-            Scale::Auto | Scale::Linear => {
+            Scale::Auto | Scale::Linear | Scale::Logarithmic => {
                 // Labels are beside each other here, and need more room.
                 ticks(steps(least, most, 1e3), least, most)
             }
@@ -54,6 +56,7 @@ impl Ruler {
             least,
             most,
             ticks,
+            names: Vec::new(),
         }
     }
 
@@ -71,6 +74,7 @@ impl Ruler {
             least,
             most,
             ticks,
+            names: Vec::new(),
         }
     }
 
@@ -86,6 +90,20 @@ impl Ruler {
             ticks: ticks
                 .take_while(|tick| *tick <= most + step * 1e-6)
                 .collect(),
+            names: Vec::new(),
+        }
+    }
+
+    /// Creates the ruler of names, each of which has the room from its number to the next.
+    pub(super) fn names(names: &[String]) -> Self {
+        let number = |at: usize| super::panel::count(at);
+        Self {
+            is_log: false,
+            is_bytes: false,
+            least: 0.0,
+            most: number(names.len().max(1)),
+            ticks: (0..names.len()).map(|at| number(at) + 0.5).collect(),
+            names: names.iter().map(|name| text::shortened(name)).collect(),
         }
     }
 
@@ -101,6 +119,12 @@ impl Ruler {
 
     /// Returns the label of a tick.
     pub(super) fn label(&self, value: f64) -> String {
+        if !self.names.is_empty() {
+            let at = self.ticks.iter().position(|tick| *tick >= value);
+            return at
+                .and_then(|at| self.names.get(at).cloned())
+                .unwrap_or_default();
+        }
         if self.is_bytes {
             bytes(value)
         } else {
@@ -113,7 +137,7 @@ fn is_log(scale: Scale, least: f64, most: f64) -> bool {
     match scale {
         Scale::Linear => false,
         Scale::Auto => least > 0.0 && most / least > LINEAR_SPAN_MAX,
-        Scale::Doubling | Scale::Bytes => least > 0.0,
+        Scale::Logarithmic | Scale::Doubling | Scale::Bytes => least > 0.0,
     }
 }
 
@@ -183,7 +207,7 @@ fn bytes(value: f64) -> String {
     format!("{} {}", trimmed(rest, 2), units[unit])
 }
 
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 1e9 => format!("{}G", trimmed(value / 1e9, 2)),
         size if size >= 1e6 => format!("{}M", trimmed(value / 1e6, 2)),

@@ -1,11 +1,19 @@
 //! Series in a frame: lines, steps, markers and intervals.
 
+use std::borrow::Cow;
+
 use super::canvas::{Canvas, Place, colour, dashed};
-use super::panel::Frame;
-use super::{Point, Series, Shape};
+use super::palette::{Palette, Scheme, channels};
+use super::panel::{Frame, count};
+use super::raster::Raster;
+use super::{Point, Series, Shape, decimate};
 
 /// Draws a series; its intervals are shifted to the right by `shift` pixels.
 pub(super) fn draw(canvas: &mut Canvas, frame: &Frame, series: &Series, shift: f64) {
+    if series.shape == Shape::Scatter && series.points.len() > MARKERS_MAX {
+        return dots(canvas, frame, series);
+    }
+    let series = &*visible(frame, series);
     for run in runs(frame, series) {
         match &run[..] {
             [] => {}
@@ -22,6 +30,36 @@ pub(super) fn draw(canvas: &mut Canvas, frame: &Frame, series: &Series, shift: f
             canvas.marker(place, series.style, &mark(series));
         }
     }
+}
+
+/// Returns a series without the points that its pixels cannot show.
+fn visible<'a>(frame: &Frame, series: &'a Series) -> Cow<'a, Series> {
+    if series.shape == Shape::Scatter || count(series.points.len()) <= frame.columns() {
+        return Cow::Borrowed(series);
+    }
+    Cow::Owned(Series {
+        name: series.name.clone(),
+        points: decimate::reduced(&series.points, |x| frame.column(x)),
+        ..*series
+    })
+}
+
+/// Draws so many points that markers would cover each other as dots of pixels.
+fn dots(canvas: &mut Canvas, frame: &Frame, series: &Series) {
+    let ((left, top), (right, bottom)) = frame.corners();
+    let mut raster = Raster::over(right - left, bottom - top);
+    for point in &series.points {
+        let place = point.y.and_then(|y| frame.place(point.x, y));
+        if let Some((x, y)) = place {
+            raster.dot((x - left, y - top));
+        }
+    }
+    let style = series.style;
+    canvas.image(frame.corners(), &raster, &|scheme: Scheme| {
+        let colours = &Palette::of(scheme).colours;
+        let [red, green, blue] = channels(colours[style % colours.len()]);
+        vec![[red, green, blue, u8::MAX]]
+    });
 }
 
 /// Draws the sample of a series in the legend.
@@ -87,3 +125,6 @@ fn line(series: &Series) -> String {
         format!("line {}", dashed(series.style))
     }
 }
+
+/// Most markers of a scatter; more would make files large, and browsers slow.
+const MARKERS_MAX: usize = 2000;

@@ -151,9 +151,38 @@ fn plots_may_be_empty() {
 fn the_style_sheet_has_both_schemes() {
     let svg = drawn(&plot(Vec::new()));
     let (light, dark) = svg
-        .split_once("@media (prefers-color-scheme:dark)")
+        .split_once("@media screen and (prefers-color-scheme:dark)")
         .unwrap();
     for class in [".paper", "text", ".grid", ".axis", ".c0", ".c6"] {
         assert!(light.contains(class) && dark.contains(class), "{class}");
+    }
+}
+
+#[test]
+fn a_spike_among_a_million_points_is_drawn() {
+    let points = (0..1_000_000).map(|at| {
+        let y = if at == 765_432 { 1e6 } else { 1.0 };
+        Point::new(f64::from(at), Some(y))
+    });
+    let svg = drawn(&plot(vec![Series::measured("many", 0, points)]));
+    assert!(svg.len() < 100_000, "{}", svg.len());
+    let (_, line) = svg.split_once("points=\"").unwrap();
+    let line = line.split_once('"').unwrap().0;
+    let places = line.split(' ').filter_map(|place| place.split_once(','));
+    let heights: Vec<f64> = places.map(|(_, y)| y.parse().unwrap()).collect();
+    let top = heights.iter().copied().reduce(f64::min).unwrap();
+    assert_eq!(heights.iter().filter(|y| **y == top).count(), 1);
+}
+
+#[test]
+fn dense_scatters_are_pixels() {
+    let points = |count: u32| (0..count).map(|at| Point::new(f64::from(at), Some(1.0)));
+    for (count, images) in [(2000, 0), (2001, 2)] {
+        let scatter = Series {
+            shape: Shape::Scatter,
+            ..Series::measured("s", 0, points(count))
+        };
+        let svg = drawn(&plot(vec![scatter]));
+        assert_eq!(svg.matches("<image").count(), images);
     }
 }

@@ -35,6 +35,15 @@ pub(crate) fn balanced(text: &str, size: f64, width: f64) -> Vec<String> {
     lines
 }
 
+/// Returns a name that fits beside an axis or into a legend.
+pub(crate) fn shortened(name: &str) -> String {
+    if name.chars().count() <= NAME_MAX {
+        return name.into();
+    }
+    let head: String = name.chars().take(NAME_MAX - 1).collect();
+    format!("{head}…")
+}
+
 /// Returns the advance of a character in ems, rounded up from DejaVu Sans. A viewer substitutes
 /// its own `sans-serif`; DejaVu and Verdana are the widest in use, so the estimate is an upper
 /// bound for the others.
@@ -49,6 +58,9 @@ const fn ems(character: char) -> f64 {
         _ => 0.65,
     }
 }
+
+/// Longest name, in characters.
+const NAME_MAX: usize = 24;
 
 #[cfg(test)]
 mod tests {

@@ -7,14 +7,14 @@ use super::is_told;
 use super::tables::{Reported, directions, kinds};
 use crate::group::ReportedJob;
 use crate::page::{Figure, Page};
-use crate::plot::{Axis, Panel, Plot, Point, Scale, Series, Shape};
+use crate::plot::{Axis, Panel, Plot, Point, Scale, Series, Shape, text};
 
 /// Draws the percentile curve of each job or group and direction.
 pub(super) fn percentiles(page: &mut Page, jobs: &[ReportedJob<'_>]) {
     let curves = directions(jobs).filter_map(|one| {
         let (kind, latency) = told(&one)?;
         Some((
-            format!("{} ({kind})", shortened(&one.name)),
+            format!("{} ({kind})", text::shortened(&one.name)),
             curve(latency)?,
         ))
     });
@@ -163,15 +163,6 @@ fn percentile(window: &Window, percent: f64) -> Option<f64> {
     (ns > 0).then(|| ns as f64 / 1e3)
 }
 
-/// Returns a name that fits a legend.
-fn shortened(name: &str) -> String {
-    if name.chars().count() <= NAME_MAX {
-        return name.into();
-    }
-    let head: String = name.chars().take(NAME_MAX - 1).collect();
-    format!("{head}…")
-}
-
 const TIME: &str = "time since the first job, s";
 const PERCENTILES: &str = "Each curve ends where fewer than ten ops are slower. Ops of one run \
                            depend on each other: two curves that differ do not show that two \
@@ -182,4 +173,3 @@ const COURSE: &str = "IOPS, and latencies of the ops that completed in each wind
 const SERIES_MAX: usize = 8;
 /// Most timelines that are drawn.
 const TIMELINES_MAX: usize = 16;
-const NAME_MAX: usize = 24;
