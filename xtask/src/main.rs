@@ -7,6 +7,7 @@
 )]
 
 mod bench;
+mod browser;
 mod ci;
 mod compat;
 mod fuzz;
@@ -43,6 +44,7 @@ fn dispatch(args: &[String]) -> Result<()> {
     match command {
         "tidy" => tidy::run(rest),
         "bench" => bench::run(rest),
+        "browser" => browser::run(rest),
         "compat" => compat::run(rest),
         "ci" => ci::run(rest),
         "fuzz" => fuzz::run(rest),
@@ -93,6 +95,11 @@ cargo xtask compat   compare cases, examples and random plans with an installed 
     --fathom FILE    test this program instead of building one
     --keep           keep the directories of the cases
     --list           list the cases and exit
+cargo xtask browser  check the program's pages in Chromium (needs node and npm)
+    --only NAME      only the pages whose name contains NAME
+    --self-test      check that each check finds what was broken on purpose
+    --fathom FILE    test this program instead of building one
+    --list           list the pages and exit
 cargo xtask qemu     test NVMe/TCP with the Linux kernel's host and target, in QEMU
     --only NAME      only the tests whose name contains NAME
     --fathom FILE    test this program instead of building one

@@ -1,0 +1,13 @@
+// All checks, cheapest first. Each has a name, `run(browser, page)` with its findings, and pages
+// broken on purpose for the self-test: `breaks`, from text to text.
+
+import * as access from './access.mjs';
+import * as keyboard from './keyboard.mjs';
+import * as layout from './layout.mjs';
+import * as numbers from './numbers.mjs';
+import * as paper from './paper.mjs';
+import * as points from './points.mjs';
+import * as policy from './policy.mjs';
+import * as quiet from './quiet.mjs';
+
+export const checks = [quiet, policy, numbers, points, layout, keyboard, access, paper];

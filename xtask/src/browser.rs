@@ -1,0 +1,282 @@
+//! `cargo xtask browser`: the program's pages in the distribution's Chromium.
+//!
+//! ```text
+//! pages (command lines) ─► target/browser/pages ─► tests/browser/main.mjs, copied ─► findings
+//! ```
+//!
+//! The checks are scripts of `tests/browser`; they run from a copy below the target folder, where
+//! npm installs what they need, so that nothing is written into the source tree. A machine without
+//! the programs says so and passes.
+
+mod pages;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use crate::bench::programs::target_folder;
+use crate::process;
+use pages::{PAGES, Page};
+
+/// Runs `cargo xtask browser [--only NAME] [--self-test] [--fathom FILE] [--list]`.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let options = Options::parse(args)?;
+    if options.list {
+        for page in PAGES {
+            println!("{:20} {}", page.name, page.what);
+        }
+        return Ok(());
+    }
+    let chosen: Vec<&Page> = PAGES.iter().filter(|page| options.wants(page)).collect();
+    if chosen.is_empty() {
+        bail!("no page has such a name: --list shows them");
+    }
+    let folder = target_folder()?.join("browser");
+    let tools = match Tools::find(&folder)? {
+        Ok(tools) => tools,
+        Err(why) => {
+            println!("browser: skipped: {why}");
+            return Ok(());
+        }
+    };
+    let fathom = match &options.fathom {
+        Some(path) => path
+            .canonicalize()
+            .with_context(|| path.display().to_string())?,
+        None => build()?,
+    };
+    let made = folder.join("pages");
+    emptied(&made)?;
+    emptied(&folder.join("pictures"))?;
+    let mut list = Vec::new();
+    for page in chosen {
+        list.push(make(page, &fathom, &made)?);
+    }
+    let plan = json!({
+        "chromium": tools.chromium,
+        "pictures": folder.join("pictures"),
+        "selfTest": SELF_TEST_PAGE,
+        "pages": list,
+    });
+    let plan_path = folder.join("plan.json");
+    fs::write(&plan_path, plan.to_string()).with_context(|| plan_path.display().to_string())?;
+    let mut command = Command::new(&tools.node);
+    command.current_dir(&tools.scripts).arg("main.mjs");
+    command.arg(&plan_path);
+    command.args(options.self_test.then_some("--self-test"));
+    process::run(&mut command)
+}
+
+struct Options {
+    only: Option<String>,
+    self_test: bool,
+    fathom: Option<PathBuf>,
+    list: bool,
+}
+
+impl Options {
+    fn parse(args: &[String]) -> Result<Self> {
+        let mut options = Self {
+            only: None,
+            self_test: false,
+            fathom: None,
+            list: false,
+        };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
+            match arg.as_str() {
+                "--only" => options.only = Some(value()?.clone()),
+                "--self-test" => options.self_test = true,
+                "--fathom" => options.fathom = Some(PathBuf::from(value()?)),
+                "--list" => options.list = true,
+                other => bail!("browser has no option `{other}`: `cargo xtask help` lists them"),
+            }
+        }
+        Ok(options)
+    }
+
+    fn wants(&self, page: &Page) -> bool {
+        match &self.only {
+            _ if self.self_test => page.name == SELF_TEST_PAGE,
+            Some(part) => page.name.contains(part.as_str()),
+            None => true,
+        }
+    }
+}
+
+/// Installed programs, and the scripts with the packages that they need.
+struct Tools {
+    chromium: PathBuf,
+    node: PathBuf,
+    /// Copy of `tests/browser`.
+    scripts: PathBuf,
+}
+
+impl Tools {
+    /// Finds the programs and installs the packages; the inner error says what is not there.
+    fn find(folder: &Path) -> Result<Result<Self, String>> {
+        let chromium = ["chromium", "chromium-browser"];
+        let Some(chromium) = chromium.iter().find_map(|name| process::find(name)) else {
+            return Ok(Err("no chromium".into()));
+        };
+        let Some(node) = process::find("node") else {
+            return Ok(Err("no node".into()));
+        };
+        let Some(npm) = process::find("npm") else {
+            return Ok(Err("no npm".into()));
+        };
+        let scripts = folder.join("scripts");
+        copy(&process::root()?.join("tests/browser"), &scripts)?;
+        Ok(install(&npm, &scripts)?.map(|()| Self {
+            chromium,
+            node,
+            scripts,
+        }))
+    }
+}
+
+/// Installs the packages of the lock file, unless they are there; the inner error says that npm
+/// cannot reach them.
+fn install(npm: &Path, scripts: &Path) -> Result<Result<(), String>> {
+    let lock = fs::read(scripts.join("package-lock.json")).context("package-lock.json")?;
+    let stamp = scripts.join("node_modules/installed.json");
+    if fs::read(&stamp).is_ok_and(|installed| installed == lock) {
+        return Ok(Ok(()));
+    }
+    let mut command = Command::new(npm);
+    command
+        .current_dir(scripts)
+        .args(["ci", "--ignore-scripts"]);
+    command.args(["--no-audit", "--no-fund", "--prefer-offline"]);
+    command.args(["--fetch-retries=1", "--fetch-timeout=60000"]);
+    let output = command.output().context("cannot start npm")?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr);
+        return match is_unreachable(&text) {
+            true => Ok(Err("npm cannot reach its packages".into())),
+            false => bail!("`{}` failed: {text}", process::shown(&command)),
+        };
+    }
+    fs::write(&stamp, lock).with_context(|| stamp.display().to_string())?;
+    Ok(Ok(()))
+}
+
+/// Returns whether npm failed for want of a network, and not because of what it got.
+fn is_unreachable(text: &str) -> bool {
+    UNREACHABLE.iter().any(|code| text.contains(code))
+}
+
+/// Copies a folder with its folders; packages that were installed there stay.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).with_context(|| to.display().to_string())?;
+    let entries = fs::read_dir(from).with_context(|| from.display().to_string())?;
+    for entry in entries {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            // Else a script that is no more would still be there.
+            emptied(&target)?;
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), &target).with_context(|| target.display().to_string())?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes a folder anew.
+fn emptied(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
+    }
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())
+}
+
+/// Builds the program without optimisations: pages are the same.
+fn build() -> Result<PathBuf> {
+    let mut command = process::cargo();
+    command.args(["build", "--quiet", "--package", "fathom-cli"]);
+    process::run(command.current_dir(process::root()?))?;
+    Ok(target_folder()?.join("debug/fathom"))
+}
+
+/// Makes a page and returns its entry of the plan.
+fn make(page: &Page, fathom: &Path, folder: &Path) -> Result<Value> {
+    let root = process::root()?;
+    for line in page.commands {
+        let words = line
+            .split_whitespace()
+            .map(|word| word.replace("ROOT", &root.to_string_lossy()));
+        let mut command = Command::new(fathom);
+        command.current_dir(folder).args(words);
+        // Runs of this test belong into no history but its own.
+        command.env("FATHOM_HISTORY", folder.join("history.db"));
+        let output = command.output().with_context(|| process::shown(&command))?;
+        // A lab that finds a difference ends with 1.
+        if !matches!(output.status.code(), Some(0 | 1)) {
+            let text = String::from_utf8_lossy(&output.stderr);
+            bail!("{}: `fathom {line}` failed: {text}", page.name);
+        }
+    }
+    let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let documents: Vec<String> = page.documents.iter().map(|name| path(name)).collect();
+    let mut entry = json!({
+        "name": page.name,
+        "url": format!("file://{}", path(&format!("{}.html", page.name))),
+        "documents": documents,
+    });
+    if let Some(run) = page.run {
+        entry["run"] = path(run).into();
+    }
+    Ok(entry)
+}
+
+/// Page that the self-test breaks.
+const SELF_TEST_PAGE: &str = "run";
+
+/// Names that npm gives to failures of the network.
+const UNREACHABLE: [&str; 7] = [
+    "ENOTFOUND",
+    "EAI_AGAIN",
+    "ECONNREFUSED",
+    "ECONNRESET",
+    "ETIMEDOUT",
+    "ENETUNREACH",
+    "ENOTCACHED",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_missing_network_is_a_reason_to_skip() {
+        assert!(is_unreachable("npm error code EAI_AGAIN"));
+        assert!(!is_unreachable("npm error code EINTEGRITY"));
+    }
+
+    #[test]
+    fn pages_have_names_of_their_own_and_the_self_test_is_one() {
+        let names: std::collections::BTreeSet<_> = PAGES.iter().map(|page| page.name).collect();
+        assert_eq!(names.len(), PAGES.len());
+        assert!(names.contains(SELF_TEST_PAGE));
+    }
+
+    #[test]
+    fn the_lock_file_names_no_registry_and_has_a_sum_for_each_package() {
+        let path = process::root()
+            .unwrap()
+            .join("tests/browser/package-lock.json");
+        let lock: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        let packages = lock["packages"].as_object().unwrap();
+        assert!(packages.len() > 2);
+        for (name, package) in packages.iter().filter(|(name, _)| !name.is_empty()) {
+            assert!(package.get("resolved").is_none(), "{name}");
+            assert!(package["integrity"].is_string(), "{name}");
+        }
+    }
+}
