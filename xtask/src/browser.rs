@@ -199,7 +199,7 @@ fn emptied(folder: &Path) -> Result<()> {
 /// Builds the program without optimisations: pages are the same.
 fn build() -> Result<PathBuf> {
     let mut command = process::cargo();
-    command.args(["build", "--quiet", "--package", "fathom-cli"]);
+    command.args(["build", "--quiet", "--bin", "fathom"]);
     process::run(command.current_dir(process::root()?))?;
     Ok(target_folder()?.join("debug/fathom"))
 }

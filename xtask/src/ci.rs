@@ -1,4 +1,8 @@
 //! Steps of continuous integration, cheapest first; the first failure ends it.
+//!
+//! Steps that do not fill two cores run beside another: the linker's last phase is one thread for
+//! minutes, libFuzzer is one, and the guests of QEMU mostly wait. Tests and the comparison with fio
+//! stay alone, because they watch times.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -8,7 +12,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{bench, compat, fuzz, process, qemu, readme, static_build, tidy};
+use crate::bench::programs;
+use crate::{bench, browser, compat, fuzz, process, qemu, readme, static_build, tidy};
 
 /// Runs `cargo xtask ci [--long]`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -35,20 +40,20 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         cargo(&root, &args, &[])
     })?;
     step("test", || test(&root, long))?;
-    step("doc", || {
-        let args = [
-            "doc",
-            "--workspace",
-            "--no-deps",
-            "--document-private-items",
-        ];
-        cargo(&root, &args, &[("RUSTDOCFLAGS", "-D warnings")])
-    })?;
-    step("fuzz", || fuzz(long))?;
+    beside(
+        || step("release", || programs::build().map(drop)),
+        || {
+            step("doc", || doc(&root))?;
+            step("fuzz", || fuzz(long))
+        },
+    )?;
     step("quick start", || quick_start(&root))?;
     step("examples", || examples(&root, long))?;
     step("compat", || compat::run(&[]))?;
-    step("qemu", || qemu::run(&[]))?;
+    beside(
+        || step("qemu", || qemu::run(&[])),
+        || step("browser", browser),
+    )?;
     if long {
         step("without parquet", || without_parquet(&root))?;
         step("static", || static_build::run(&[]))?;
@@ -113,6 +118,22 @@ fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
     Ok(())
 }
 
+/// Runs steps beside each other. Both end before a failure of one counts.
+fn beside(
+    one: impl FnOnce() -> Result<()>,
+    other: impl FnOnce() -> Result<()> + Send,
+) -> Result<()> {
+    std::thread::scope(|scope| {
+        let other = scope.spawn(other);
+        let first = one();
+        let second = match other.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        first.and(second)
+    })
+}
+
 fn cargo(root: &Path, args: &[&str], variables: &[(&str, &str)]) -> Result<()> {
     let mut command = process::cargo();
     command.args(args).envs(variables.iter().copied());
@@ -146,8 +167,29 @@ fn test(root: &Path, long: bool) -> Result<()> {
         let words: Vec<&str> = line.split_whitespace().skip(1).collect();
         cargo(root, &words, cases)?;
     }
-    let tools = ["test", "--package", "xtask", "--package", "fathom-fuzz"];
+    // Chosen from the whole workspace: by their packages alone, their dependencies would have other
+    // features than above, and almost all of them would be built again.
+    let mut tools = vec!["test", "--workspace"];
+    tools.extend(TOOLS.iter().flat_map(|tool| ["--bin", tool]));
     cargo(root, &tools, cases)
+}
+
+fn doc(root: &Path) -> Result<()> {
+    let args = [
+        "doc",
+        "--workspace",
+        "--no-deps",
+        "--document-private-items",
+    ];
+    cargo(root, &args, &[("RUSTDOCFLAGS", "-D warnings")])
+}
+
+/// Checks the checks of pages, then the pages, with the program that is there.
+fn browser() -> Result<()> {
+    let fathom = programs::build()?;
+    let fathom = fathom.to_string_lossy();
+    browser::run(&words(&["--self-test", "--fathom", &fathom]))?;
+    browser::run(&words(&["--fathom", &fathom]))
 }
 
 /// Runs all fuzz targets; a long run starts from a new seed.
@@ -227,6 +269,8 @@ fn listing(folder: &Path) -> Result<BTreeSet<OsString>> {
     Ok(names)
 }
 
+/// Programs with tests that the README's command leaves out; these packages have no other target.
+const TOOLS: [&str; 3] = ["xtask", "bare-nvme", "fathom-fuzz"];
 /// Random cases per property in a long run; proptest's default is 256.
 const LONG_CASES: &str = "4096";
 /// Random plans in virtual time in a long run; otherwise 200.
@@ -237,3 +281,22 @@ const LONG_VERIFY_PLANS: &str = "10000";
 const LONG_KILLS: &str = "100";
 /// Random plans on real engines in a long run; otherwise 500.
 const LONG_PLANS: &str = "4000";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_of_either_step_counts_once_both_have_ended() {
+        for (one, other) in [(true, true), (true, false), (false, true), (false, false)] {
+            let ended = std::sync::atomic::AtomicUsize::new(0);
+            let step = |is_good: bool| {
+                ended.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                if is_good { Ok(()) } else { bail!("failed") }
+            };
+            let done = beside(|| step(one), || step(other));
+            assert_eq!(done.is_ok(), one && other);
+            assert_eq!(ended.into_inner(), 2);
+        }
+    }
+}

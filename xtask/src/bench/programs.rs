@@ -48,7 +48,8 @@ impl Programs {
             Some(path) => path.to_owned(),
             None => build()?,
         };
-        let bare_nvme = needs_nvme.then(|| release("xtask", "bare-nvme"));
+        let bare_nvme =
+            needs_nvme.then(|| release(&["--package", "xtask", "--bin", "bare-nvme"], "bare-nvme"));
         let taskset = process::find("taskset");
         if taskset.is_none() {
             println!("bench: not pinned: no taskset");
@@ -176,13 +177,15 @@ fn peak_rss_kib(child: &Child) -> Option<u64> {
 }
 
 /// Builds Fathom in release mode and returns the path of the program.
+///
+/// The package is not named: features would then be chosen for it alone, not as for `cargo run
+/// --release`, and the program would be built and linked a second time.
 pub(crate) fn build() -> Result<PathBuf> {
-    release("fathom-cli", "fathom")
+    release(&["--bin", "fathom"], "fathom")
 }
 
-fn release(package: &str, program: &str) -> Result<PathBuf> {
+fn release(program_of: &[&str], program: &str) -> Result<PathBuf> {
     let mut command = process::cargo();
-    let program_of = ["--package", package, "--bin", program];
     command.args(["build", "--release"]).args(program_of);
     process::run(command.current_dir(process::root()?))?;
     Ok(target_folder()?.join("release").join(program))
