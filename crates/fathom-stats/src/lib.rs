@@ -34,7 +34,7 @@ pub use design::{smallest_effect, unstable};
 pub use histogram::Histogram;
 pub use interpolated::BEYOND_MIN;
 pub use latency::Latency;
-pub use levels::{BestLength, LevelAdvice, Levels, RunCost};
+pub use levels::{BestLength, LevelAdvice, LevelGroup, Levels, RunCost};
 pub use median::{MedianInterval, median};
 pub use normal::standard_normal;
 pub use order_effects::{OrderEffect, OrderedRun, effect_of_place, effect_of_predecessor};

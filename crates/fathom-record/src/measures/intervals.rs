@@ -3,7 +3,7 @@
 use fathom_stats::{Interval, WithinRun};
 
 use super::Measure;
-use crate::Record;
+use crate::{MetricName, Record};
 
 /// Adds their intervals to the metrics of some jobs in one direction, where the windows of these
 /// jobs alone are recorded and are enough for one: rates, and mean and percentiles of the latency
@@ -14,19 +14,36 @@ pub(super) fn add(record: &Record, group: &str, direction: &str, measures: &mut 
     };
     let run = WithinRun::new(&windows);
     for measure in measures {
-        if let Some(Interval { low, high }) = interval(&run, latency, measure) {
+        let found = interval(&run, latency, &measure.metric, measure.value);
+        if let Some(Interval { low, high }) = found {
             (measure.low, measure.high) = (Some(low), Some(high));
         }
     }
 }
 
-fn interval(run: &WithinRun<'_>, latency: Option<&str>, measure: &Measure) -> Option<Interval> {
-    let found = match measure.metric.split_once('_') {
-        None if measure.metric == "bw" => run.bytes_per_s(measure.value),
-        None if measure.metric == "iops" => run.ops_per_s(measure.value),
+impl MetricName {
+    /// Returns the interval of the metric within a run, in the unit of its row; `None` if the
+    /// windows do not have it, or are not enough.
+    #[must_use]
+    pub fn within_run(&self, record: &Record) -> Option<Interval> {
+        let value = self.value(record)?;
+        let (windows, latency) = record.windows(&self.group, self.direction)?;
+        interval(&WithinRun::new(&windows), latency, &self.metric, value)
+    }
+}
+
+fn interval(
+    run: &WithinRun<'_>,
+    latency: Option<&str>,
+    metric: &str,
+    value: f64,
+) -> Option<Interval> {
+    let found = match metric.split_once('_') {
+        None if metric == "bw" => run.bytes_per_s(value),
+        None if metric == "iops" => run.ops_per_s(value),
         Some((kind, figure)) if Some(kind) == latency => match figure.strip_prefix('p') {
             Some(percent) => run.percentile(percent.parse().ok()?),
-            None if figure == "mean" => run.mean_latency(measure.value),
+            None if figure == "mean" => run.mean_latency(value),
             None => return None,
         },
         _ => return None,
@@ -91,6 +108,12 @@ mod tests {
         assert_eq!(ends.is_some(), has_interval, "{measure:?}");
         if let Some((low, high)) = ends {
             assert!((low..=high).contains(&measure.value), "{measure:?}");
+        }
+        // The same of the metric alone, also of all directions of a run with one.
+        for direction in ["read", "all"] {
+            let name = MetricName::parse(&format!("{direction}.{metric}")).unwrap();
+            let alone = name.within_run(record).map(|one| (one.low, one.high));
+            assert_eq!(alone, ends, "{name}");
         }
     }
 
