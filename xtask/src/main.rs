@@ -78,6 +78,7 @@ cargo xtask bench    compare Fathom's cost with an installed fio
     report           measure trends, pages and views instead
     --runs N         history, report: runs of the history (default 10000)
     --percent N      lab: run only this part of the experiments (default 100)
+    --build          lab: also measure what the history adds to a build, which takes minutes
     --pairs N        pairs of runs per row (default 15)
     --seconds S      measured seconds of each run (default 1)
     --only NAME      only the rows whose name contains NAME

@@ -4,11 +4,13 @@
 //! A/A    nothing differs: how many experiments claim a change, how many p values are ≤ 0.05
 //! power  one variant is 3 % slower: how many experiments find it, how many intervals hold it
 //! search a queue whose answer is known: how many searches end near it
+//! costs  a window of a timeline, the time between two runs, and with --build that of the history
 //! ```
 //!
-//! Everything runs in virtual time by the program itself, so the figures are the same on every
-//! host; only their duration is not.
+//! All but the costs runs in virtual time by the program itself, so the figures are the same on
+//! every host; only their duration is not.
 
+mod costs;
 mod machines;
 mod search;
 
@@ -42,15 +44,17 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     };
     let started = process::now();
     let figures = bench.figures(&options);
-    fs::remove_dir_all(&bench.folder)?;
-    let figures = figures?;
-    println!("\n{}", table(&figures));
     let seconds = started.elapsed().as_secs_f64();
-    println!("all in {seconds:.0} s (goal on two idle cores: {SECONDS_GOAL})");
+    let costs = bench.costs(options.build);
+    fs::remove_dir_all(&bench.folder)?;
+    let (figures, costs) = (figures?, costs?);
+    println!("\n{}\n{}", table(&figures), costs::table(&costs));
+    println!("all but costs in {seconds:.0} s (goal on two idle cores: {SECONDS_GOAL})");
+    let figures = figures.iter().filter(|figure| !figure.is_met());
+    let costs = costs.iter().filter(|cost| !cost.is_met());
     let short: Vec<&str> = figures
-        .iter()
-        .filter(|figure| !figure.is_met())
         .map(|figure| figure.name.as_str())
+        .chain(costs.map(|cost| cost.name))
         .collect();
     // The bounds are for all experiments: a part of them scatters more.
     if short.is_empty() || options.percent < 100 {
@@ -66,6 +70,8 @@ struct Options {
     fathom: Option<PathBuf>,
     /// Part of the experiments to run, percent.
     percent: u32,
+    /// Build with and without the history, which takes minutes.
+    build: bool,
 }
 
 impl Options {
@@ -73,6 +79,7 @@ impl Options {
         let mut options = Self {
             fathom: None,
             percent: 100,
+            build: false,
         };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
@@ -80,6 +87,7 @@ impl Options {
             match arg.as_str() {
                 "--fathom" => options.fathom = Some(value()?.into()),
                 "--percent" => options.percent = super::number(arg, value()?)?,
+                "--build" => options.build = true,
                 other => bail!("bench lab has no option `{other}`: `cargo xtask help` lists them"),
             }
         }
@@ -324,6 +332,7 @@ mod tests {
         assert_eq!(parse("").expect("no options").part(200), 200);
         let short = parse("--percent 20 --fathom f").expect("options");
         assert_eq!((short.part(200), short.part(20)), (40, 10));
+        assert!(parse("--build").expect("options").build && !short.build);
         assert!(parse("--percent 0").is_err() && parse("--fast").is_err());
     }
 
