@@ -1,6 +1,8 @@
 //! Division of a run's circumstances: plan and machine, which make runs comparable, and the
 //! subject, which may change between comparable runs.
 
+mod model;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -46,7 +48,7 @@ pub(crate) fn program_of(subject: &str) -> Option<String> {
 /// Returns the machine of a run. Memory is rounded to GiB: kernels reserve different parts of it.
 pub(crate) fn machine_json(record: &Record, model: Option<&str>) -> String {
     if let Some(text) = model {
-        return json!({ "model": text }).to_string();
+        return json!({ MODEL: text }).to_string();
     }
     if let Some(model) = &record.modelled {
         let devices = model.devices.iter().map(|device| {
@@ -114,6 +116,10 @@ fn flatten(path: &str, value: &Value, facts: &mut BTreeMap<String, String>) {
         }
         Value::Null => {}
         Value::String(text) if text.is_empty() => {}
+        // The text of a machine file: its keys are the facts.
+        Value::String(text) if path == MODEL && text.contains('\n') => {
+            model::add(path, text, facts)
+        }
         Value::String(text) => {
             facts.insert(path.to_owned(), text.clone());
         }
@@ -150,3 +156,6 @@ fn device_file(device: &str, name: &str) -> Option<String> {
     let text = own.or_else(|_| fs::read_to_string(format!("{folder}/../device/{name}")));
     Some(text.ok()?.trim().to_owned())
 }
+
+/// Key of the text of a modelled machine.
+const MODEL: &str = "model";

@@ -192,6 +192,25 @@ fn groups_belong_together_by_plan() {
 }
 
 #[test]
+fn of_modelled_machines_the_keys_that_differ_are_told() {
+    let of = |name: &str, channels: u32| {
+        let mut side = side(name, "[a]\n", 1, &SLOW);
+        let model = format!("[[device]]\nmodel = \"ssd\"\n[device.ssd]\nchannels = {channels}\n");
+        for run in &mut side.runs {
+            run.run.machine = serde_json::json!({ "model": model }).to_string();
+        }
+        side
+    };
+    let found = compare(of("before", 4), of("after", 8), &rules()).unwrap();
+    let want = "the machines differ: model.device.ssd.channels 4 → model.device.ssd.channels 8";
+    assert!(
+        found.notes.iter().any(|note| note == want),
+        "{:?}",
+        found.notes
+    );
+}
+
+#[test]
 fn differences_and_few_runs_are_told() {
     let before = side("before", "[a]\niodepth=4\nbs=4k\n", 0, &SLOW[..3]);
     let mut after = side("</script>|", "[a]\niodepth=8\nbs=4k\n", 0, &SLOW[..3]);
