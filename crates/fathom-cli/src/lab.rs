@@ -74,8 +74,14 @@ fn execute(arguments: &LabArguments) -> Result<ProgramEnd> {
         Ok(plan) => plan,
         Err(problems) => return Ok(refused(&problems)),
     };
+    refuse_devices(&plan, &environment)?;
     if arguments.plan {
-        let text = plan.overview(&environment);
+        let earlier = match arguments.rehearse {
+            // Runs of another machine tell nothing of this one.
+            Some(_) => Vec::new(),
+            None => lab_journal::runs_before(&plan),
+        };
+        let text = plan.overview(&environment, &earlier);
         return Ok(output::show(&text, "fathom: lab", ProgramEnd::Printed));
     }
     if arguments.no_exec {
@@ -110,6 +116,7 @@ pub(crate) fn run_plan(plan: &LabPlan, format: TableFormat) -> Result<ProgramEnd
         is_fresh: true,
         format,
     };
+    refuse_devices(plan, &lab.environment)?;
     let _lock = lock(plan)?;
     lab.experiment(plan)
 }
@@ -207,6 +214,14 @@ impl Lab {
     }
 }
 
+/// Refuses a lab that would write block devices which it does not name.
+fn refuse_devices(plan: &LabPlan, environment: &Process) -> Result<()> {
+    match plan.forbidden_devices(environment).as_slice() {
+        [] => Ok(()),
+        devices => bail!("{}: {}", plan.file, devices.join("\n")),
+    }
+}
+
 /// Refuses a lab that runs commands.
 fn refuse_commands(plan: &LabPlan) -> Result<()> {
     let runs = plan.run.before.iter().chain(&plan.run.after);
@@ -220,14 +235,25 @@ fn refuse_commands(plan: &LabPlan) -> Result<()> {
 /// Returns the line about an event; of those without a failure only if somebody watches.
 fn line(plan: &LabPlan, event: &LabEvent<'_>, is_watched: bool) -> Option<String> {
     let name = |slot: &fathom_lab::Slot| {
-        let (cell, variant) = (&plan.cells[slot.cell], &plan.variants[slot.variant].name);
-        match cell.label.as_str() {
-            "" => format!("{variant}, repeat {}", slot.repeat + 1),
-            label => format!("{label}, {variant}, repeat {}", slot.repeat + 1),
-        }
+        let (cell, variant) = (
+            &plan.cells[slot.cell].label,
+            &plan.variants[slot.variant].name,
+        );
+        let repeat = format!("repeat {}", slot.repeat + 1);
+        let parts = [cell, variant, &repeat]
+            .into_iter()
+            .filter(|part| !part.is_empty());
+        parts.cloned().collect::<Vec<_>>().join(", ")
     };
     let line = match event {
         LabEvent::Retry { slot, why } => format!("{}: {why}; the repeat is done again", name(slot)),
+        LabEvent::RetryOfOne { slot, why } => {
+            format!(
+                "{}: {why}; so did all others, this one is done again",
+                name(slot)
+            )
+        }
+        LabEvent::AllFailed { why } => format!("{why}; each run fails so: the lab is given up"),
         LabEvent::Failed { slot, why } => format!("{}: {why}; the cell is given up", name(slot)),
         LabEvent::Ended {
             slot,

@@ -1,7 +1,7 @@
 //! Place of a lab's progress: the history, in builds that have it.
 
 use anyhow::Result;
-use fathom_lab::{Journal, LabPlan};
+use fathom_lab::{EarlierRun, Journal, LabPlan};
 
 /// Opens the history and finds or begins the lab.
 #[cfg(feature = "history")]
@@ -38,6 +38,24 @@ pub(crate) fn open<'p>(plan: &'p LabPlan, fresh: bool) -> Result<Box<dyn Journal
             Err(with_hint(why, Some(hint)))
         }
     }
+}
+
+/// Returns the runs of this lab that the history has, for a plan: without one, or if it cannot be
+/// read, there are none.
+#[cfg(feature = "history")]
+pub(crate) fn runs_before(plan: &LabPlan) -> Vec<EarlierRun> {
+    use fathom_lab::{History, StoredLab, default_path};
+
+    let path = default_path(&|name| std::env::var_os(name)).ok();
+    let history = path.and_then(|path| History::open_read_only(&path).ok());
+    let runs = history.and_then(|history| StoredLab::runs_before(&history, plan).ok());
+    runs.unwrap_or_default()
+}
+
+/// Without the history, no earlier runs are known.
+#[cfg(not(feature = "history"))]
+pub(crate) const fn runs_before(_plan: &LabPlan) -> Vec<EarlierRun> {
+    Vec::new()
 }
 
 /// Without the history, an interrupted lab begins anew.

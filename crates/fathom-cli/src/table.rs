@@ -157,7 +157,7 @@ fn measure(arguments: &TableArguments, name: &str, target: &Path) -> Result<Prog
     } else {
         let asked = UringIrq {
             target: target.to_owned(),
-            cpu: arguments.cpu.unwrap_or_else(last_cpu),
+            cpu: arguments.cpu.map_or_else(|| Ok(last_cpu()), allowed)?,
             seconds,
         };
         uring_irq(&asked, &mut context).map_err(problem)
@@ -209,6 +209,15 @@ fn list() -> String {
         )
     };
     experiments().iter().map(one).collect()
+}
+
+/// Refuses a CPU that this process may not use, before each run does.
+fn allowed(cpu: u32) -> Result<u32> {
+    let allowed = thread::allowed_cpus().unwrap_or_default();
+    if !allowed.is_empty() && !allowed.contains(&cpu) {
+        bail!("uring-irq: --cpu: CPU {cpu} is outside this process's affinity mask");
+    }
+    Ok(cpu)
 }
 
 /// Returns the last CPU of the affinity mask: the first one usually serves most interrupts.

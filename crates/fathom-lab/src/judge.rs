@@ -56,7 +56,8 @@ pub struct Judgement {
 
 /// Compares each variant with the baseline, in each cell and by each metric. Comparisons without
 /// values, as of a failed cell, are unclear; they count as comparisons nevertheless, since dropping
-/// them after the fact would make the others look more certain.
+/// them after the fact would make the others look more certain. What was
+/// [ruled out](Values::rule_out) before the first run is no comparison.
 #[must_use]
 pub fn judge(values: &Values, baseline: usize, rules: &[JudgeRule]) -> Vec<Judgement> {
     let mut judgements = Vec::new();
@@ -64,7 +65,7 @@ pub fn judge(values: &Values, baseline: usize, rules: &[JudgeRule]) -> Vec<Judge
         if variant == baseline {
             continue;
         }
-        for metric in 0..rules.len() {
+        for metric in (0..rules.len()).filter(|metric| !values.is_ruled_out(cell, *metric)) {
             judgements.push(compare(values, baseline, (cell, variant, metric)));
         }
     }
@@ -94,6 +95,7 @@ pub fn is_narrow(values: &Values, baseline: usize, rules: &[JudgeRule], cell: us
     let variants = (0..values.variants()).filter(|variant| *variant != baseline);
     let mut comparisons = variants.flat_map(|variant| {
         let rules = rules.iter().enumerate();
+        let rules = rules.filter(|(metric, _)| !values.is_ruled_out(cell, *metric));
         rules.map(move |(metric, rule)| (variant, metric, rule))
     });
     comparisons.all(|(variant, metric, rule)| {

@@ -13,11 +13,13 @@
 
 mod boots;
 mod curve;
+mod devices;
 mod executor;
 mod false_alarms;
 mod journal;
 #[cfg(feature = "history")]
 mod kept;
+mod levels;
 mod machine_lock;
 mod merged;
 mod modelled;
@@ -49,6 +51,7 @@ pub use real::Real;
 pub use report::lab_table;
 pub use results::{CellState, Disturbance, LabResults};
 pub use rounds::{LabEvent, LabFailure, LabOutcome, run_lab};
+pub(crate) use search::ProbeCount;
 pub use search::{Decision, Estimate, Probe, Searching};
 pub use steady::{Steadiness, SteadySide};
 #[cfg(feature = "history")]

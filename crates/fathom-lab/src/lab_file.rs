@@ -35,12 +35,14 @@ mod settings;
 mod subject;
 mod trials;
 mod variants;
+mod written;
 
 use fathom_job::Environment;
 use fathom_toml::{Fields, FileKind, Source, TomlProblem};
 
 use crate::lab_plan::LabPlan;
 use reader::Reader;
+pub(crate) use written::written_names;
 
 impl LabPlan {
     /// Parses `text`, the content of the lab file `file`. `arguments` are the values of `ask`, as
@@ -96,7 +98,7 @@ fn read(reader: &Reader<'_>, top: &Fields<'_>, text: &str) -> Option<LabPlan> {
         services,
         precondition,
         warm_up,
-        ..head.flatten().unwrap_or_default()
+        ..head.unwrap_or_default()
     };
     plan.rounds = loads::rounds(reader, top, &plan);
     plan.curve = loads::curve(reader, top, &plan);
@@ -122,26 +124,25 @@ fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &mut LabPlan) {
     jobs::check(reader, top, plan);
     precondition::check(reader, top, plan);
     judge::check(reader, top, plan);
-    if reader.is_sound() {
-        variants::refuse_equal(reader, plan);
-    }
+    variants::refuse_equal(reader, plan);
 }
 
 /// Reads `[lab]`.
-fn head(reader: &Reader<'_>, lab: &Fields<'_>, top: &Fields<'_>) -> Option<LabPlan> {
+fn head(reader: &Reader<'_>, lab: &Fields<'_>, top: &Fields<'_>) -> LabPlan {
     let name = names::read(reader, lab, "name");
     let seed = lab.whole("seed", 0..=u64::MAX >> 1, Some(1));
     ask::check(reader, lab);
     let writes = ask::writes(reader, lab, top.has("precondition"));
     let machine = machine::read(reader, lab);
     lab.finish();
-    Some(LabPlan {
-        name: name?,
+    LabPlan {
+        // A name that is refused hides nothing else.
+        name: name.unwrap_or_default(),
         seed,
         writes,
         machine,
         ..LabPlan::default()
-    })
+    }
 }
 
 const LAB_FILE: FileKind = FileKind {

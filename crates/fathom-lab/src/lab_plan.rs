@@ -196,11 +196,38 @@ pub struct Requirement {
 }
 
 impl LabPlan {
-    /// Returns the number of comparisons that are corrected for: cells, judged metrics and
-    /// variants other than the baseline.
+    /// Returns the number of comparisons that are corrected for: cells, judged metrics that they can
+    /// have, and variants other than the baseline.
     #[must_use]
     pub fn comparisons(&self) -> usize {
-        self.cells.len() * self.judge.metrics.len() * (self.variants.len() - 1)
+        let metrics = self.judge.metrics.iter();
+        let cells = metrics.map(|judged| match self.needs_due_times(&judged.metric) {
+            false => self.cells.len(),
+            true => self.cells.len() - self.maxima(),
+        });
+        cells.sum::<usize>() * (self.variants.len() - 1)
+    }
+
+    /// Returns whether a run of a cell can have a metric. At the closed-loop maximum of a curve ops
+    /// have no due times, so there is nothing to judge there: that is known before the first run,
+    /// and no comparison to correct for.
+    pub(crate) fn can_have(&self, cell: usize, metric: &str) -> bool {
+        self.curve_load(cell) != Some(CurveLoad::Max) || !self.needs_due_times(metric)
+    }
+
+    fn needs_due_times(&self, metric: &str) -> bool {
+        let of_jobs = metric.rsplit('/').next().unwrap_or_default();
+        let metric = of_jobs.split_once('.').map_or("", |(_, metric)| metric);
+        self.curve.is_some()
+            && ["resp_", "lag_"]
+                .iter()
+                .any(|kind| metric.starts_with(kind))
+    }
+
+    /// Returns the number of cells at the closed-loop maximum.
+    fn maxima(&self) -> usize {
+        let loads = self.curve.as_ref().map_or(0, |curve| curve.loads.len() + 1);
+        self.cells.len().checked_div(loads).unwrap_or_default()
     }
 
     /// Returns whether a variant has conditions on the boot, so that each boot is one repeat.

@@ -34,7 +34,7 @@ pub(crate) fn decode(input: &[u8]) -> Result<Verdict, String> {
         }
     };
     check(&plan)?;
-    if plan.overview(&host).is_empty() {
+    if plan.overview(&host, &[]).is_empty() {
         return Err("an empty overview".to_owned());
     }
     Ok(Verdict::Accepted)

@@ -1,5 +1,7 @@
 //! Values of the judged metrics.
 
+use std::collections::BTreeSet;
+
 /// Value of each judged metric in each run that counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Values {
@@ -7,6 +9,8 @@ pub struct Values {
     metrics: usize,
     /// First repeat that counts.
     first: u32,
+    /// Cells and metrics that no run can have.
+    ruled_out: BTreeSet<(usize, usize)>,
     /// Repeat and value, by cell, variant and metric.
     series: Vec<Vec<(u32, f64)>>,
 }
@@ -19,6 +23,7 @@ impl Values {
             variants,
             metrics,
             first: 0,
+            ruled_out: BTreeSet::new(),
             series: vec![Vec::new(); cells * variants * metrics],
         }
     }
@@ -39,6 +44,17 @@ impl Values {
     /// Leaves out the repeats before this one: they are kept, and no longer count.
     pub fn count_from(&mut self, first: u32) {
         self.first = first;
+    }
+
+    /// Leaves a metric of a cell out of all comparisons. To be said before the first run: a
+    /// comparison that is left out because its values turn out to be missing would make the others
+    /// look more certain.
+    pub fn rule_out(&mut self, cell: usize, metric: usize) {
+        self.ruled_out.insert((cell, metric));
+    }
+
+    pub(crate) fn is_ruled_out(&self, cell: usize, metric: usize) -> bool {
+        self.ruled_out.contains(&(cell, metric))
     }
 
     pub(crate) const fn variants(&self) -> usize {

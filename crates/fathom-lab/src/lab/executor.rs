@@ -20,7 +20,8 @@ pub struct RunDone {
     pub program: Option<String>,
     /// Its metrics; empty if they are those of the record, computed when they are asked for.
     pub measures: Vec<Measure>,
-    /// Wall time, ms; 0 in virtual time, which is the same on every host.
+    /// Wall time with its commands and services, without the pause before it, ms; 0 in virtual
+    /// time, which is the same on every host.
     pub wall_ms: u64,
     /// Events on the machine that may have changed the numbers, as a phrase.
     pub disturbance: Option<String>,

@@ -14,6 +14,16 @@ pub struct Observed {
     pub rule: Option<JudgeRule>,
 }
 
+impl Observed {
+    /// Returns whether the windows of a run can have the metric: rates, means and percentiles.
+    pub(super) fn has_windows(&self) -> bool {
+        let name = &self.name;
+        let is_rate = matches!(name.metric.as_str(), "bw" | "iops");
+        let is_latency = name.metric.ends_with("_mean") || name.percent.is_some();
+        !name.is_of_service() && (is_rate || is_latency)
+    }
+}
+
 /// Lists the metrics of a lab: the judged ones, in the order of the file, then those that are
 /// shown, beside which published figures stand, or that have to be steady, each once.
 ///

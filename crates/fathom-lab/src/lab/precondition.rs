@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use fathom_sys::files::{DeviceNumber, FileKind};
 
+use super::devices::may_write;
 use crate::lab_plan::{LabPlan, PreconditionFile};
 
 /// Device or file, as the host has it.
@@ -38,14 +39,19 @@ enum Identity {
     New(PathBuf),
 }
 
-/// Resolves everything that is to be written and that is not prepared, each device and file once.
+/// Resolves everything that is to be written and that is not prepared, each device and file once,
+/// whatever its names.
 ///
 /// # Errors
 /// One of them may not be written, or cannot be.
 pub(crate) fn resolve_all(plan: &LabPlan, prepared: &[String]) -> Result<Vec<Resolved>, String> {
     let mut all: Vec<Resolved> = Vec::new();
     let files = plan.precondition.iter().flat_map(|one| &one.files);
+    let known: Vec<Identity> = prepared.iter().filter_map(|name| identity(name)).collect();
     for file in files.filter(|file| !prepared.contains(&file.name)) {
+        if identity(&file.name).is_some_and(|identity| known.contains(&identity)) {
+            continue;
+        }
         let found = resolve(file, &plan.writes)?;
         match all.iter_mut().find(|one| one.identity == found.identity) {
             Some(same) => same.bytes = same.bytes.max(found.bytes),
@@ -76,6 +82,15 @@ pub(crate) fn check_again(plan: &LabPlan, before: &Resolved) -> Result<(), Strin
     }
 }
 
+/// Returns what a name leads to; `None` if it is not there.
+fn identity(name: &str) -> Option<Identity> {
+    let metadata = fs::metadata(name).ok()?;
+    Some(match FileKind::of(&metadata) {
+        FileKind::Block => Identity::Device(DeviceNumber::of_node(&metadata)),
+        _ => Identity::File(metadata.dev(), metadata.ino()),
+    })
+}
+
 /// Resolves one name, and checks that it may be written.
 fn resolve(file: &PreconditionFile, writes: &[String]) -> Result<Resolved, String> {
     let name = &file.name;
@@ -96,7 +111,7 @@ fn resolve(file: &PreconditionFile, writes: &[String]) -> Result<Resolved, Strin
     match FileKind::of(&metadata) {
         FileKind::Block => {
             let number = DeviceNumber::of_node(&metadata);
-            match writes.iter().any(|leave| device_of(leave) == Some(number)) {
+            match may_write(writes, number) {
                 true => Ok(resolved(real, None, Identity::Device(number))),
                 false => Err(format!(
                     "{name} is the device {}, which would be written, and `writes` does not name \
@@ -106,7 +121,9 @@ fn resolve(file: &PreconditionFile, writes: &[String]) -> Result<Resolved, Strin
             }
         }
         FileKind::Regular => {
-            let is_permitted = file.is_written || writes.contains(name);
+            let own = Identity::File(metadata.dev(), metadata.ino());
+            let has_leave = |leave: &String| identity(leave).as_ref() == Some(&own);
+            let is_permitted = file.is_written || writes.iter().any(has_leave);
             if !is_permitted {
                 return Err(format!(
                     "{name} exists, and the jobs only read it: it would be overwritten, and \
@@ -117,8 +134,7 @@ fn resolve(file: &PreconditionFile, writes: &[String]) -> Result<Resolved, Strin
             if bytes == 0 {
                 return Err(format!("{name} is empty, and the jobs give it no size"));
             }
-            let identity = Identity::File(metadata.dev(), metadata.ino());
-            Ok(resolved(real, Some(bytes), identity))
+            Ok(resolved(real, Some(bytes), own))
         }
         _ => Err(format!("{name} is no block device and no regular file")),
     }
@@ -140,10 +156,4 @@ fn missing(file: &PreconditionFile) -> Result<(PathBuf, u64), String> {
     let folder = fs::canonicalize(folder.unwrap_or(Path::new(".")));
     let folder = folder.map_err(|error| format!("{name}: {error}"))?;
     Ok((folder.join(path.file_name().unwrap_or_default()), bytes))
-}
-
-/// Returns the block device that a name of `writes` leads to.
-fn device_of(name: &str) -> Option<DeviceNumber> {
-    let metadata = fs::metadata(name).ok()?;
-    (FileKind::of(&metadata) == FileKind::Block).then(|| DeviceNumber::of_node(&metadata))
 }

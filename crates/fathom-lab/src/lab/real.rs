@@ -9,9 +9,10 @@ mod stats;
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use fathom_run::SchedulerGuard;
 use fathom_sys::child::guard_commands;
 use fathom_sys::clock::Clock;
 use fathom_sys::system;
@@ -61,9 +62,11 @@ impl<'a> Real<'a> {
         let text = self.plan.run_of_slot(slot);
         let commands = self.commands(&text);
         commands.pause(text.run.pause)?;
+        let from = self.clock.now();
         if text.run.drop_caches {
             drop_caches()?;
         }
+        let schedulers = schedulers(&text)?;
         let before = || text.run.before.iter();
         let prepared = before().try_for_each(|line| commands.execute(line));
         let done = prepared.and_then(|()| self.beside_services(&text, &commands));
@@ -72,20 +75,21 @@ impl<'a> Real<'a> {
         for line in &text.run.after {
             after = after.and(commands.execute_always(line));
         }
+        drop(schedulers);
+        let wall_ms = (self.clock.now() - from).get() / 1_000_000;
         // The first failure is the cause.
-        done.and_then(|done| after.map(|()| done))
+        let done = done.and_then(|done| after.map(|()| done))?;
+        Ok(RunDone { wall_ms, ..done })
     }
 
     /// Starts the services, runs the job and asks the services for their numbers.
     fn beside_services(&self, text: &RunText, commands: &Commands<'_>) -> RunOutcome {
         let measured = self.measured(text);
         let services = Services::start(&text.services, commands)?;
-        let from = self.clock.now();
         let outcome = measured.run(commands, &|| services.is_one_over());
-        let wall_ms = (self.clock.now() - from).get() / 1_000_000;
         let outcome = services.judge(outcome).and_then(|mut done| {
             done.measures.extend(services.measures(commands)?);
-            Ok(RunDone { wall_ms, ..done })
+            Ok(done)
         });
         services.stop();
         outcome
@@ -144,6 +148,23 @@ impl Executor for Real<'_> {
             }
         }
     }
+}
+
+/// Sets the scheduler of a job that another program runs: those that are returned restore it. fio
+/// leaves it as the job has it, and the next variant would run with it.
+fn schedulers(text: &RunText) -> Result<Vec<SchedulerGuard>, RunFailure> {
+    let scheduler = text
+        .option("ioscheduler")
+        .filter(|_| text.run.program.is_some());
+    let (Some(scheduler), Some(files)) = (scheduler, text.file()) else {
+        return Ok(Vec::new());
+    };
+    let set = |file: &str| {
+        let mut guard = SchedulerGuard::under(Path::new(file));
+        guard.set(scheduler).map(|()| guard)
+    };
+    let guards = files.split(':').map(set).collect::<Result<_, _>>();
+    guards.map_err(|error| RunFailure::Hopeless(format!("ioscheduler: {error}")))
 }
 
 /// Writes back what is dirty and empties the page cache.

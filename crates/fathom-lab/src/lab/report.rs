@@ -11,7 +11,7 @@ use fathom_stats::median;
 use super::observed::Observed;
 use super::rounds::LabOutcome;
 use crate::figure::interval;
-use crate::judge::Judgement;
+use crate::judge::{Judgement, Values};
 use crate::lab_plan::{LabPlan, Published};
 use crate::published::error_percent;
 use crate::table::{Cell, Column, Table, TableHead};
@@ -108,6 +108,9 @@ impl<'a> Report<'a> {
             if observed.name.row.is_percentile {
                 columns.push(self.merged(metric, variant, &named.name));
             }
+            if observed.has_windows() {
+                columns.push(self.within(metric, variant, &named.name));
+            }
             for (nth, published) in self.published_of(metric, variant).into_iter().enumerate() {
                 columns.extend(self.published(metric, variant, published, nth));
             }
@@ -133,11 +136,17 @@ impl<'a> Report<'a> {
     /// Returns the median of a metric's values in its unit.
     fn median(&self, cell: usize, variant: usize, metric: usize) -> Option<f64> {
         let results = &self.outcome.results;
-        let values = results.values.of(cell, variant, metric);
+        let name = &results.metrics[metric].name;
+        let value = Self::middle(&results.values, (cell, variant, metric));
+        value.map(|value| name.in_unit(value))
+    }
+
+    /// Returns the median over the repeats of a cell, variant and metric.
+    fn middle(values: &Values, (cell, variant, metric): (usize, usize, usize)) -> Option<f64> {
+        let values = values.of(cell, variant, metric);
         let mut values: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
         values.sort_by(f64::total_cmp);
-        let name = &results.metrics[metric].name;
-        (!values.is_empty()).then(|| name.in_unit(median(&values)))
+        (!values.is_empty()).then(|| median(&values))
     }
 
     /// Returns the column of a percentile of all repeats' ops together.
@@ -150,6 +159,26 @@ impl<'a> Report<'a> {
             let value = value.map(|value| observed.name.in_unit(value));
             value.map_or(Cell::Missing, |value| shown(observed, value))
         };
+        (column, Box::new(value))
+    }
+
+    /// Returns the column of half the width of the interval within a run, in percent. For people it
+    /// stands beside single runs: of repeats, how they differ says more.
+    fn within(&'a self, metric: usize, variant: usize, name: &str) -> Filled<'a> {
+        let observed = &self.outcome.results.metrics[metric];
+        let key = format!("{}_within_percent", key(name, observed));
+        let half = move |cell| {
+            let half = Self::middle(&self.outcome.results.within, (cell, variant, metric));
+            half.map(|half| half * 100.0)
+        };
+        let cells = 0..self.plan.cells.len();
+        let is_single = self.plan.judge.repeats.max == 1;
+        if !is_single || cells.into_iter().all(|cell| half(cell).is_none()) {
+            let value = move |cell| half(cell).map_or(Cell::Missing, Cell::Exact);
+            return (Column::hidden(key), Box::new(value));
+        }
+        let column = figure(observed, &key, "± within run, %");
+        let value = move |cell| half(cell).map_or(Cell::Missing, Cell::Tenths);
         (column, Box::new(value))
     }
 

@@ -1,6 +1,7 @@
 //! Results of a lab's runs, as they come in.
 
 use super::executor::RunDone;
+use super::levels::{RunTimes, half_width};
 use super::merged::Merged;
 use super::observed::Observed;
 use super::steady::metric_of;
@@ -15,6 +16,11 @@ pub struct LabResults {
     pub metrics: Vec<Observed>,
     /// Value of each metric in each run.
     pub values: Values,
+    /// Half the width of each metric's interval within each run, relative to its value; those of
+    /// A/A experiments, which report none, are left out.
+    pub within: Values,
+    /// Time of the runs.
+    pub(crate) times: RunTimes,
     /// State of each cell.
     pub cells: Vec<CellState>,
     /// Latencies of all repeats together, by cell, variant and metric, of percentiles.
@@ -26,6 +32,7 @@ pub struct LabResults {
     /// Number of repeats that were done again after an error.
     pub retried: u32,
     baseline: usize,
+    is_a_a: bool,
     /// Cell and metric that have to be steady.
     steady: Option<(usize, usize)>,
 }
@@ -60,17 +67,26 @@ impl LabResults {
     /// Creates results without values.
     #[must_use]
     pub fn new(plan: &LabPlan, metrics: Vec<Observed>) -> Self {
+        let values = Values::new(plan.cells.len(), plan.variants.len(), metrics.len());
         let mut results = Self {
-            values: Values::new(plan.cells.len(), plan.variants.len(), metrics.len()),
+            within: values.clone(),
+            values,
             metrics,
+            times: RunTimes::default(),
             cells: vec![CellState::default(); plan.cells.len()],
             merged: Merged::new(plan.rounds.as_ref().map(|rounds| rounds.window)),
             first_round: 0,
             disturbed: Vec::new(),
             retried: 0,
             baseline: plan.judge.baseline,
+            is_a_a: plan.a_a,
             steady: None,
         };
+        for (metric, judged) in plan.judge.metrics.iter().enumerate() {
+            for cell in (0..plan.cells.len()).filter(|cell| !plan.can_have(*cell, &judged.metric)) {
+                results.values.rule_out(cell, metric);
+            }
+        }
         results.steady = plan.rounds.as_ref().and_then(|rounds| {
             let metric = metric_of(rounds, &results)?;
             Some((rounds.cell, metric))
@@ -101,10 +117,16 @@ impl LabResults {
     /// Adds a complete repeat.
     pub fn add(&mut self, runs: &[(Slot, RunDone)]) {
         for (slot, run) in runs {
+            self.times.add(run);
             for (at, metric) in self.metrics.iter().enumerate() {
                 let side = (slot.cell, slot.variant);
                 if let Some(value) = run.value(&metric.name) {
                     self.values.add(side, at, slot.repeat, value);
+                }
+                if !self.is_a_a
+                    && let Some(half) = half_width(run, metric)
+                {
+                    self.within.add(side, at, slot.repeat, half);
                 }
                 if metric.name.row.is_percentile
                     && let Some(record) = &run.record
@@ -156,6 +178,7 @@ impl LabResults {
     pub(crate) fn count_from(&mut self, round: u32) {
         self.first_round = round;
         self.values.count_from(round);
+        self.within.count_from(round);
     }
 
     /// Returns the number of complete repeats of a cell that count.

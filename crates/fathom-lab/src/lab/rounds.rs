@@ -1,5 +1,7 @@
 //! Rounds of a lab: which runs are next, which are done again, and when a cell has enough.
 
+mod shared_failure;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -83,6 +85,18 @@ pub enum LabEvent<'a> {
     Retry {
         /// The run.
         slot: &'a Slot,
+        /// Error.
+        why: &'a str,
+    },
+    /// Each repeat of the first round failed with the same error; one of them is done again.
+    RetryOfOne {
+        /// Its first run.
+        slot: &'a Slot,
+        /// Error.
+        why: &'a str,
+    },
+    /// That one failed alike: all cells are given up.
+    AllFailed {
         /// Error.
         why: &'a str,
     },
@@ -347,7 +361,10 @@ impl Lab<'_> {
         for attempt in 0..=RETRIES {
             let slots: Vec<Slot> = waiting.iter().flat_map(|one| one.slots.clone()).collect();
             self.journal.plan(&slots)?;
-            let broken = self.attempt(executor, &waiting)?;
+            let mut broken = self.attempt(executor, &waiting)?;
+            if attempt == 0 && self.gives_up(executor, &waiting, &mut broken)? {
+                return Ok(false);
+            }
             let mut again = Vec::new();
             for repeat in waiting {
                 let cell = repeat.slots[0].cell;

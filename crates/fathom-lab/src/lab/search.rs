@@ -30,6 +30,7 @@ use super::rounds::{LabEvent, LabFailure, LabOutcome, RETRIES};
 use crate::lab_plan::{LabPlan, Load, Search};
 use crate::order::{Slot, seed_of};
 
+pub(crate) use bracket::ProbeCount;
 pub use gathered::Estimate;
 pub use probe::{Decision, Probe};
 pub use searching::Searching;
@@ -178,6 +179,10 @@ impl Searches<'_> {
     }
 
     fn ended(&mut self, slot: &Slot, mut done: RunDone) -> Result<(), LabFailure> {
+        if let Some(number) = self.missing(&done) {
+            let why = format!("`stats` of the service printed no number `{number}`");
+            return self.failed(slot, &why, true);
+        }
         // Of the whole record, before it is reduced.
         done.measure();
         condensed::condense(&mut done, &self.search.keep);
@@ -186,6 +191,16 @@ impl Searches<'_> {
         (self.tell)(LabEvent::Ended { slot, disturbance });
         self.add(slot, &done);
         Ok(())
+    }
+
+    /// Returns the first number of a service that is to keep a condition, and that a run has not.
+    /// What jobs do not have is a condition that is not kept: under a high load it may be so.
+    fn missing<'b>(&'b self, done: &RunDone) -> Option<&'b str> {
+        let mut metrics = self.search.keep.iter().map(|one| one.metric.as_str());
+        metrics.find(|metric| {
+            let name = MetricName::parse(metric).ok();
+            name.is_some_and(|name| name.is_of_service() && done.value(&name).is_none())
+        })
     }
 
     fn add(&mut self, slot: &Slot, done: &RunDone) {

@@ -1,12 +1,13 @@
 //! Journal in the history of runs.
 
+mod looking_back;
 mod rescue;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fathom_record::Record;
 use fathom_sys::clock;
 
+use self::looking_back::earlier_run;
 use self::rescue::rescue;
 use super::executor::RunDone;
 use super::journal::{EarlierRun, Journal, JournalError};
@@ -140,7 +141,9 @@ impl<'a> StoredLab<'a> {
         let role = self.role();
         for run in runs.iter().filter(|run| run.planned.role == role) {
             match (run.state, self.variant(&run.planned.variant)) {
-                (RunState::Done, Some(variant)) => earlier.push(self.earlier_run(run, variant)?),
+                (RunState::Done, Some(variant)) => {
+                    earlier.push(earlier_run(&self.history, run, variant, true)?)
+                }
                 (RunState::Planned | RunState::Running, _) => cut.push(run.id),
                 _ => {}
             }
@@ -169,30 +172,6 @@ impl<'a> StoredLab<'a> {
     fn variant(&self, name: &str) -> Option<usize> {
         self.plan.variants.iter().position(|one| one.name == name)
     }
-
-    /// Reads a run of a complete repeat.
-    fn earlier_run(&self, run: &LabRun, variant: usize) -> Result<EarlierRun, JournalError> {
-        let record = self.history.record_of(run.id)?;
-        let record = record.map(|text| Record::from_json(&text)).transpose();
-        Ok(EarlierRun {
-            slot: Slot {
-                cell: run.planned.cell as usize,
-                repeat: run.planned.repeat,
-                variant,
-                place: run.planned.place as usize,
-                seed: run.planned.seed,
-                load: None,
-            },
-            done: RunDone {
-                record: record.map_err(|error| JournalError(error.to_string()))?,
-                program: None,
-                measures: self.history.measures_of_run(run.id)?,
-                wall_ms: run.wall_ms.unwrap_or_default(),
-                disturbance: run.note.clone(),
-                boot: self.history.tag_of(run.id, BOOT)?,
-            },
-        })
-    }
 }
 
 impl Journal for StoredLab<'_> {
@@ -214,7 +193,7 @@ impl Journal for StoredLab<'_> {
             let variants: BTreeSet<usize> = done.iter().map(|(_, variant)| *variant).collect();
             if variants.len() == self.plan.variants.len() && done.len() == variants.len() {
                 for (run, variant) in done {
-                    earlier.push(self.earlier_run(run, variant)?);
+                    earlier.push(earlier_run(&self.history, run, variant, true)?);
                 }
             } else {
                 let is_open = |run: &&&LabRun| {

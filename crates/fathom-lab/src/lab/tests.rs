@@ -2,6 +2,7 @@
 
 mod curve;
 mod precondition;
+mod shared_failure;
 mod steady;
 mod warm_up;
 

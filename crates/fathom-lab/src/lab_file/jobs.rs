@@ -79,7 +79,7 @@ fn forbidden_devices(
         return Vec::new();
     }
     let forbidden: Vec<_> = (jobs.jobs.iter())
-        .flat_map(|job| forbidden(plan, job))
+        .flat_map(|job| forbidden(reader, plan, job))
         .collect();
     if forbidden.is_empty() {
         return Vec::new();
@@ -98,7 +98,7 @@ fn forbidden_devices(
 }
 
 /// Returns the job file of one run.
-fn file_of(job: &JobText, trial: Trial<'_>) -> JobFile {
+pub(super) fn file_of(job: &JobText, trial: Trial<'_>) -> JobFile {
     let of_job = trial.settings();
     let of_job = of_job.filter(|setting| setting.target == Target::Job);
     let settings: Vec<&Setting> = job.settings.iter().chain(of_job).collect();
@@ -107,22 +107,25 @@ fn file_of(job: &JobText, trial: Trial<'_>) -> JobFile {
 
 /// Returns the devices that a job writes without leave, each with its place.
 ///
-/// Names that lead to a device by a link are found when the lab begins: reading looks at no device.
-fn forbidden(plan: &LabPlan, job: &Job) -> Vec<(Origin, String)> {
+/// Those are found by their names here; names elsewhere than in `/dev` that lead to a device are
+/// found when the lab begins.
+fn forbidden(reader: &Reader<'_>, plan: &LabPlan, job: &Job) -> Vec<(Origin, String)> {
     let is_written = writes(job) && job.options.moves_data();
     if !is_written && plan.precondition.is_none() {
         return Vec::new();
     }
     let names = file_names(job, 0).into_iter();
-    let devices = names.filter(|name| needs_leave(plan, name));
+    let devices = names.filter(|name| needs_leave(reader, plan, name));
     let origin = job.place(&["filename", "rw"]);
     devices.map(|device| (origin.clone(), device)).collect()
 }
 
-/// Returns whether this is a device that `writes` does not name.
-fn needs_leave(plan: &LabPlan, name: &str) -> bool {
+/// Returns whether this is a device that `writes` does not name, by this name or another one.
+fn needs_leave(reader: &Reader<'_>, plan: &LabPlan, name: &str) -> bool {
     let is_device = name.starts_with("/dev/") && !is_in_memory(name);
-    is_device && !plan.writes.iter().any(|named| named == name)
+    let environment = reader.environment;
+    let mut writes = plan.writes.iter();
+    is_device && !writes.any(|named| environment.is_same_file(named, name))
 }
 
 /// Returns the problem that a device would be written, and what to do.
@@ -140,7 +143,7 @@ fn check_peak(reader: &Reader<'_>, plan: &LabPlan, of_lab: &[Setting]) {
         let settings: Vec<&Setting> = trial.settings().collect();
         let peak = plan.run_with(None, &settings, 0).peak.unwrap_or_default();
         let target = peak.value("target").filter(|_| peak.writes());
-        let Some(device) = target.filter(|target| needs_leave(plan, target)) else {
+        let Some(device) = target.filter(|target| needs_leave(reader, plan, target)) else {
             continue;
         };
         if told.insert(device.to_owned()) {

@@ -121,7 +121,7 @@ pub(super) fn rounds(reader: &Reader<'_>, top: &Fields<'_>, plan: &LabPlan) -> O
         reader.refuse(&fields.span(), why, "lower `window`");
     }
     let (name, span) = metric?;
-    let metric = metrics::read(reader, name, &span)?;
+    let metric = metrics::read_of_lab(reader, &plan.services, name, &span)?;
     let cell = match cell {
         Some(value) => cell_of(reader, plan, &value)?,
         None if plan.cells.len() == 1 => 0,
@@ -245,7 +245,7 @@ pub(super) fn search(reader: &Reader<'_>, top: &Fields<'_>, plan: &LabPlan) -> O
     let keep = fields.texts("keep");
     let keep = keep
         .iter()
-        .filter_map(|(text, span)| metrics::condition(reader, text, span));
+        .filter_map(|(text, span)| metrics::condition(reader, &plan.services, text, span));
     let keep = keep.collect();
     let precision = share(reader, &fields, "precision", 0.01);
     let probe_most = duration(reader, &fields, "probe_most");

@@ -9,7 +9,7 @@ use std::ops::Range;
 use fathom_core::Work;
 use fathom_job::{Job, Plan, ReadWrite, Verify, closest};
 use fathom_record::MetricName;
-use fathom_toml::Fields;
+use fathom_toml::{Fields, Value};
 
 use super::reader::Reader;
 use super::trials::Trial;
@@ -33,7 +33,7 @@ struct Asked {
 }
 
 impl MeasuredCheck {
-    /// Reads the metrics of `[judge]`.
+    /// Reads the metrics of `[judge]`, and those on which `[rounds]` and `[search]` depend.
     pub(super) fn new(top: &Fields<'_>) -> Self {
         let judge = top.value("judge");
         let judge = judge.and_then(|judge| judge.fields("judge"));
@@ -58,6 +58,21 @@ impl MeasuredCheck {
             if judge.has("show") {
                 let shown = judge.texts("show").into_iter();
                 metrics.extend(shown.filter_map(|(text, span)| asked(text, span, false)));
+            }
+        }
+        // Texts of another kind are noted where the tables are read.
+        let text_of = |value: &Value<'_>| Some((value.scalar()?, value.span()));
+        let rounds = top.value("rounds");
+        let rounds = rounds.and_then(|rounds| rounds.fields("rounds")?.value("metric"));
+        // One cell alone needs it.
+        let steady = rounds.and_then(|metric| text_of(&metric));
+        metrics.extend(steady.and_then(|(text, span)| asked(&text, span, false)));
+        let search = top.value("search");
+        let keep = search.and_then(|search| search.fields("search")?.value("keep"));
+        for condition in keep.and_then(|keep| keep.items()).unwrap_or_default() {
+            if let Some((text, span)) = text_of(&condition) {
+                let metric = text.split(['<', '>']).next().unwrap_or_default();
+                metrics.extend(asked(metric.trim(), span, true));
             }
         }
         Self {
@@ -140,7 +155,7 @@ impl MeasuredCheck {
             false => format!(" in {place}"),
         };
         let hint = match asked.is_judged && asked.found > 0 {
-            true => "judge what every run has, as `all.iops`, and move the rest to `show`",
+            true => "name what every run has, as `all.iops`; `show` takes the rest",
             false => "name another direction, or change `rw`",
         };
         (format!("`{name}`: {who} {does}{place}"), hint.to_owned())

@@ -74,6 +74,7 @@ pub(super) fn read_of_lab(
 /// Returns a condition such as `read.resp_p99 <= 1ms` or `read.iops >= 99% of asked`.
 pub(super) fn condition(
     reader: &Reader<'_>,
+    services: &[Service],
     text: &str,
     span: &Range<usize>,
 ) -> Option<SearchCondition> {
@@ -84,7 +85,7 @@ pub(super) fn condition(
         reader.refuse(span, why, "write it as in `read.resp_p99 <= 1ms`");
         return None;
     };
-    let metric = read(reader, metric.trim(), span)?;
+    let metric = read_of_lab(reader, services, metric.trim(), span)?;
     let Some(limit) = limit_of(limit.trim(), &metric) else {
         let why = format!("`{}` is no limit of `{metric}`", limit.trim());
         let hint = match metric.row.unit {

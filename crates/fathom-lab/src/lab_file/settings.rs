@@ -186,18 +186,28 @@ pub(super) fn refuse_set_twice(reader: &Reader<'_>, plan: &LabPlan) {
             reader.refuse(&setting.span, why, "keep one of them");
         }
     };
+    let line = |setting: &Setting| reader.source.origin(&setting.span).line;
     for cell in cells_to_try(plan) {
         for (at, one) in cell.settings().enumerate() {
             let mut earlier = cell.settings().take(at);
-            if earlier.any(|other| other.is_of_same(one)) {
-                refuse(one, format!("`{}` is set by two axes", one.key));
+            if let Some(other) = earlier.find(|other| other.is_of_same(one)) {
+                let (key, line) = (&one.key, line(other));
+                let why = format!(
+                    "`{key}` is set by two axes, in the cell `{}`: line {line} has the other",
+                    cell.label
+                );
+                refuse(one, why);
             }
         }
         for variant in &plan.variants {
             for one in &variant.settings {
-                if cell.settings().any(|other| other.is_of_same(one)) {
-                    let (key, name) = (&one.key, &variant.name);
-                    let why = format!("`{key}` is set by an axis and by the variant `{name}`");
+                if let Some(other) = cell.settings().find(|other| other.is_of_same(one)) {
+                    let (key, name, line) = (&one.key, &variant.name, line(other));
+                    let why = format!(
+                        "`{key}` is set by the variant `{name}` and by an axis, in line {line}, \
+                         as in the cell `{}`",
+                        cell.label
+                    );
                     refuse(one, why);
                 }
             }

@@ -107,7 +107,7 @@ fn every_example_is_read() {
         let published = plan.published.iter();
         let found: usize = published.map(|one| one.figures.len()).sum();
         assert_eq!(found, figures, "{name}");
-        assert!(!plan.overview(&Files::new(&[])).is_empty());
+        assert!(!plan.overview(&Files::new(&[]), &[]).is_empty());
     }
     let in_folder = std::fs::read_dir(FOLDER).unwrap();
     let names = in_folder.map(|entry| entry.unwrap().file_name());
@@ -222,7 +222,7 @@ fn a_small_file_has_one_cell_and_no_judgement() {
 #[test]
 fn an_overview_says_what_a_lab_does() {
     let plan = example("hdd-tags");
-    let text = plan.overview(&Files::new(&[]));
+    let text = plan.overview(&Files::new(&[]), &[]);
     for want in [
         "runs      10 cells × 2 variants, 12 to 40 repeats: 240 to 800 runs",
         "cell      9: numjobs=512",
@@ -252,7 +252,7 @@ numjobs = 2
 before = "echo before"
 "#;
     let plan = LabPlan::parse("l.toml", text, &[], &Files::new(&[])).unwrap();
-    let text = plan.overview(&Files::new(&[]));
+    let text = plan.overview(&Files::new(&[]), &[]);
     assert!(
         text.contains("written   /dev/x: at most 2 MiB in all\n"),
         "{text}"

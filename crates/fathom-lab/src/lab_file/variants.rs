@@ -7,7 +7,9 @@ use fathom_toml::{Fields, Value};
 use super::names;
 use super::reader::Reader;
 use super::{settings, subject};
-use crate::lab_plan::{LabCell, LabPlan, LabVariant, Requirement, RunText, Setting, Subject};
+use crate::lab_plan::{
+    LabCell, LabPlan, LabVariant, Requirement, RunText, Setting, Subject, Target,
+};
 
 /// Reads the variants in the order of the file; without the table there is one without a name.
 pub(super) fn read(
@@ -71,26 +73,39 @@ fn requirements(reader: &Reader<'_>, value: &Value<'_>) -> Vec<Requirement> {
     kernel.into_iter().collect()
 }
 
-/// Notes variants that run the same as an earlier one.
+/// Notes variants that run the same as an earlier one: with the same texts or, in a file with other
+/// problems, of which there may be no texts, with the same settings.
 pub(super) fn refuse_equal(reader: &Reader<'_>, plan: &LabPlan) {
-    let runs: Vec<(RunText, &[Requirement])> = plan
-        .variants
-        .iter()
-        .map(|variant| (text(plan, variant), &variant.requires[..]))
-        .collect();
+    let texts: Option<Vec<RunText>> = reader
+        .is_sound()
+        .then(|| plan.variants.iter().map(|one| text(plan, one)).collect());
+    let is_equal = |one: usize, other: usize| {
+        let [a, b] = [one, other].map(|at| &plan.variants[at]);
+        a.requires == b.requires
+            && match &texts {
+                Some(texts) => texts[one] == texts[other],
+                None => a.job == b.job && values(a) == values(b),
+            }
+    };
     for (at, variant) in plan.variants.iter().enumerate() {
-        let Some(earlier) = runs[..at].iter().position(|other| *other == runs[at]) else {
+        let Some(other) = (0..at).find(|other| is_equal(at, *other)) else {
             continue;
         };
-        let other = &plan.variants[earlier].name;
-        let why = format!(
-            "variant `{}` runs the same as `{other}`: it changes nothing",
-            variant.name
-        );
+        let other = &plan.variants[other];
+        let (name, other) = (&variant.name, &other.name);
+        let why = format!("variant `{name}` runs the same as `{other}`: it changes nothing");
         let hint = "change a value, or remove it; `--a-a` compares runs that are the same";
         let span: Range<usize> = variant.span.clone();
         reader.refuse(&span, why, hint);
     }
+}
+
+/// Returns what a variant sets.
+fn values(variant: &LabVariant) -> Vec<(&Target, &str, &str)> {
+    let settings = variant.settings.iter();
+    settings
+        .map(|one| (&one.target, one.key.as_str(), one.value.as_str()))
+        .collect()
 }
 
 /// Returns a variant's run of the first cell.

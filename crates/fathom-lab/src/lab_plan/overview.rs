@@ -1,5 +1,7 @@
 //! Overview of an experiment before it runs: cells, order, time, what is written, what it can find.
 
+mod beforehand;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -9,12 +11,14 @@ use fathom_stats::{repeats_to_prove, smallest_effect};
 
 use super::cost::{RunCost, Written};
 use super::{LabPlan, Stop, Subject, job_plan};
+use crate::lab::EarlierRun;
 use crate::order::Part;
 
 impl LabPlan {
-    /// Returns the text of `--plan`. Nothing is opened but the files that jobs name.
+    /// Returns the text of `--plan`. Nothing is opened but the files that jobs name. `earlier` are
+    /// runs of this lab that there are already.
     #[must_use]
-    pub fn overview(&self, environment: &dyn Environment) -> String {
+    pub fn overview(&self, environment: &dyn Environment, earlier: &[EarlierRun]) -> String {
         let mut text = String::new();
         self.write_size(&mut text);
         self.write_cells(&mut text);
@@ -22,26 +26,12 @@ impl LabPlan {
         self.write_cost(&mut text, environment);
         self.write_commands(&mut text);
         self.write_power(&mut text);
+        self.write_levels(&mut text, earlier);
         text
     }
 
     fn write_size(&self, text: &mut String) {
-        let repeats = self.judge.repeats;
-        let runs = |repeats: u32| self.runs(repeats);
-        let counts = match repeats.min == repeats.max {
-            true => format!(
-                "{}: {}",
-                counted(repeats.min.into(), "repeat"),
-                counted(runs(repeats.max), "run")
-            ),
-            false => format!(
-                "{} to {} repeats: {} to {} runs",
-                repeats.min,
-                repeats.max,
-                runs(repeats.min),
-                runs(repeats.max)
-            ),
-        };
+        let counts = self.counts();
         let cells = counted(self.cells.len() as u64, "cell");
         let variants = counted(self.variants.len() as u64, "variant");
         line(text, "lab", &self.name);
@@ -76,6 +66,9 @@ impl LabPlan {
             );
             line(text, "rounds", &what);
         }
+        if let Some(search) = &self.search {
+            self.write_searches(text, search);
+        }
         for variant in &self.variants {
             for requirement in &variant.requires {
                 let what = format!(
@@ -84,6 +77,25 @@ impl LabPlan {
                 );
                 line(text, "requires", &what);
             }
+        }
+    }
+
+    /// Returns the numbers of repeats and runs, for people.
+    fn counts(&self) -> String {
+        let range = |[least, most]: [u64; 2]| match least == most {
+            true => counted(most, "run"),
+            false => format!("{least} to {most} runs"),
+        };
+        if let Some(cost) = self.search_cost() {
+            let searches = self.cells.len() * self.variants.len();
+            let es = if searches == 1 { "" } else { "es" };
+            return format!("{searches} search{es}: {}", range(cost.runs));
+        }
+        let repeats = self.judge.repeats;
+        let runs = range([repeats.min, repeats.max].map(|repeats| self.runs(repeats)));
+        match repeats.min == repeats.max {
+            true => format!("{}: {runs}", counted(repeats.min.into(), "repeat")),
+            false => format!("{} to {} repeats: {runs}", repeats.min, repeats.max),
         }
     }
 
@@ -180,8 +192,10 @@ impl LabPlan {
     }
 
     fn write_time(&self, text: &mut String, of_round_ns: u64, open_end: bool) {
-        let times = |repeats: u32| duration(of_round_ns.saturating_mul(repeats.into()));
-        let (least, most) = (times(self.judge.repeats.min), times(self.judge.repeats.max));
+        let repeats = [self.judge.repeats.min, self.judge.repeats.max];
+        let times = repeats.map(|repeats| of_round_ns.saturating_mul(repeats.into()));
+        let times = self.search_cost().map_or(times, |cost| cost.time_ns);
+        let [least, most] = times.map(duration);
         let mut what = match least == most {
             true => most,
             false => format!("{least} to {most}"),
@@ -199,7 +213,10 @@ impl LabPlan {
         if self.machine.is_some() {
             return line(text, "written", "nothing: the machine is modelled");
         }
-        let repeats = u64::from(self.judge.repeats.max);
+        let repeats = match self.search_cost() {
+            Some(cost) => cost.runs_of_one,
+            None => self.judge.repeats.max.into(),
+        };
         for (name, written) in writes {
             let bound = match written.times(repeats) {
                 Written::AtMost(bytes) => format!("at most {} in all", size(bytes)),

@@ -26,12 +26,17 @@ pub struct RunText {
 impl RunText {
     /// Returns the first file that the run names.
     pub(crate) fn file(&self) -> Option<&str> {
-        let mut lines = self.job.iter().flat_map(|job| job.lines());
-        let of_job = lines.find_map(|line| {
-            let (key, value) = line.split_once('=')?;
-            (key.trim() == FILENAME).then(|| value.trim())
-        });
+        let of_job = self.option(FILENAME);
         of_job.or_else(|| self.peak.as_ref()?.value("target"))
+    }
+
+    /// Returns the first value that the job file gives an option.
+    pub(crate) fn option(&self, name: &str) -> Option<&str> {
+        let mut lines = self.job.iter().flat_map(|job| job.lines());
+        lines.find_map(|line| {
+            let (key, value) = line.split_once('=')?;
+            (key.trim() == name).then(|| value.trim())
+        })
     }
 }
 

@@ -1,11 +1,12 @@
 //! Reading the history: lists, single runs, and the runs that a selection names.
 
 use rusqlite::types::Value;
-use rusqlite::{Row, params_from_iter};
+use rusqlite::{OptionalExtension as _, Row, params_from_iter};
 
 use super::History;
 use super::error::HistoryError;
-use super::labs::{RunId, loaded};
+use super::labs::{LabId, RunId, loaded};
+use super::runs::sha256;
 
 /// A run, as a list shows it.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,6 +92,20 @@ impl History {
         };
         let found = self.list(&selection)?.pop();
         found.ok_or_else(|| self.not_found(format!("no run {}", run.0)))
+    }
+
+    /// Returns the last lab of a name and text that was not abandoned, if there is one.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn lab_of(&self, name: &str, text: &str) -> Result<Option<LabId>, HistoryError> {
+        let select = "SELECT id FROM lab WHERE name = ?1 AND file_sha256 = ?2
+            AND state <> 'abandoned' ORDER BY id DESC LIMIT 1";
+        let sha256 = sha256(text.as_bytes());
+        let found = self
+            .connection
+            .query_row(select, [name, &sha256], |row| row.get(0));
+        Ok(found.optional().map_err(self.failed())?.map(LabId))
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) fn markdown(table: &Table) -> String {
     let ends = shown
         .iter()
         .map(|(at, _)| if is_number(*at) { "--:" } else { "---" });
-    let mut text = format!("{}\n\n", table.head.about);
+    let mut text = format!("{}\n\n", escaped(&table.head.about));
     text.push_str(&markdown_line(&heads.collect::<Vec<_>>()));
     text.push_str(&format!("|{}|\n", ends.collect::<Vec<_>>().join("|")));
     for row in &table.rows {
@@ -95,6 +95,9 @@ fn markdown_line(cells: &[String]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
+/// Makes a text harmless in Markdown, also in one that is shown as HTML.
 fn escaped(text: &str) -> String {
-    text.replace('|', "\\|")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('|', "\\|")
 }

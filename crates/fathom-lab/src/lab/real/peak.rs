@@ -5,10 +5,10 @@ use std::process::Output;
 use fathom_record::{
     DirectionRecord, JobRecord, PeakPoint, PeakRecord, PerDirectionRecord, RECORD_VERSION, Record,
 };
-use fathom_sys::files::FileKind;
 
 use super::commands::{Commands, first_line};
 use super::measured::Measured;
+use crate::lab::devices::{device_of, may_write};
 use crate::lab::executor::{RunDone, RunFailure, RunOutcome};
 use crate::lab_plan::PeakArguments;
 
@@ -34,9 +34,7 @@ impl Measured<'_> {
         let Some(target) = peak.value("target").filter(|_| peak.writes()) else {
             return Ok(());
         };
-        let is_device = std::fs::metadata(target)
-            .is_ok_and(|metadata| FileKind::of(&metadata) == FileKind::Block);
-        if is_device && !self.writes.iter().any(|named| named == target) {
+        if device_of(target).is_some_and(|number| !may_write(self.writes, number)) {
             let why = format!("`{target}` is a device that `writes` does not name");
             return Err(RunFailure::Hopeless(why));
         }

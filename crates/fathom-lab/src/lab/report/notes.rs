@@ -8,6 +8,7 @@ use super::steady_notes::steady_notes;
 use super::{Report, label, published_figure};
 use crate::counted::counted;
 use crate::judge::Judgement;
+use crate::lab::levels;
 use crate::lab_plan::{LabPlan, Stop};
 use crate::published::{error_percent, mean_and_worst};
 
@@ -26,6 +27,8 @@ pub(super) fn notes(report: &Report<'_>) -> Vec<String> {
     notes.extend(failures(report));
     notes.extend(disturbances(report));
     notes.extend(unsettled(report));
+    let levels = levels::sentences(report.plan, &report.outcome.results).into_iter();
+    notes.extend(levels.map(|told| format!("levels: {told}")));
     notes.extend(order_notes(report.plan, &report.outcome.results));
     notes.extend(boots(report));
     if report.outcome.is_interrupted && report.outcome.waiting.is_empty() {
@@ -143,6 +146,17 @@ fn errors(report: &Report<'_>) -> Vec<String> {
 
 pub(super) fn failures(report: &Report<'_>) -> Vec<String> {
     let results = &report.outcome.results;
+    let mut reasons = results.cells.iter().map(|cell| cell.failure.as_ref());
+    if let Some(Some(why)) = reasons.next()
+        && results.cells.len() > 1
+        && reasons.all(|other| other == Some(why))
+    {
+        let first = why.lines().next().unwrap_or_default();
+        return vec![format!(
+            "failed: all {} cells: {first}",
+            results.cells.len()
+        )];
+    }
     let mut notes: Vec<String> = results
         .cells
         .iter()
@@ -155,10 +169,9 @@ pub(super) fn failures(report: &Report<'_>) -> Vec<String> {
         .collect();
     shorten(&mut notes);
     if results.retried > 0 {
-        notes.push(format!(
-            "{} repeats were done again after an error",
-            results.retried
-        ));
+        let repeats = counted(results.retried, "repeat");
+        let were = if results.retried == 1 { "was" } else { "were" };
+        notes.push(format!("{repeats} {were} done again after an error"));
     }
     notes
 }
@@ -177,12 +190,18 @@ pub(super) fn disturbances(report: &Report<'_>) -> Vec<String> {
         )
     };
     let first = report.outcome.results.first_round;
-    let counted = disturbed.iter().copied().filter(|run| run.repeat >= first);
-    let mut notes: Vec<String> = counted.map(one).collect();
+    let counting = disturbed.iter().copied().filter(|run| run.repeat >= first);
+    let mut notes: Vec<String> = counting.map(one).collect();
     let count = notes.len();
     shorten(&mut notes);
     if count > 0 {
-        notes.push(format!("{count} runs were disturbed; they count"));
+        let runs = counted(count as u64, "run");
+        let (were, they) = if count == 1 {
+            ("was", "it counts")
+        } else {
+            ("were", "they count")
+        };
+        notes.push(format!("{runs} {were} disturbed; {they}"));
     }
     notes
 }

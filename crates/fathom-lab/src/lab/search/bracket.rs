@@ -48,6 +48,38 @@ impl Bracket {
     }
 }
 
+/// Numbers of probes that a search takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProbeCount {
+    /// Least: all loads that are tried fail, or the smallest two are neighbours.
+    pub(crate) least: u64,
+    /// Number if the limit lies within twice or half the closed-loop maximum, and the loads between
+    /// are many.
+    pub(crate) usual: u64,
+    /// Largest: the maximum is the largest load there is, and the limit is near the smallest.
+    pub(crate) most: u64,
+}
+
+impl ProbeCount {
+    /// Returns the numbers for a precision.
+    pub(crate) fn of(precision: f64) -> Self {
+        // Each halving of the distance takes the square root of the ratio, which begins with 2.
+        let (mut ratio, mut halvings) = (2.0_f64, 0);
+        while ratio > 1.0 + precision && halvings < LOADS_BITS {
+            ratio = ratio.sqrt();
+            halvings += 1;
+        }
+        Self {
+            least: 1,
+            usual: 2 + halvings,
+            most: 1 + LOADS_BITS + halvings,
+        }
+    }
+}
+
+/// Bits of a load of one job, and so the most times that it can be halved.
+const LOADS_BITS: u64 = 32;
+
 /// Most times the closed-loop maximum that is tried: where nothing fails, the condition asks
 /// nothing of the load.
 const DOUBLED_MAX: u64 = 64;
@@ -87,6 +119,25 @@ mod tests {
         assert_eq!((bracket.passed, loads.last()), (None, Some(&4)));
         let (_, bracket) = probed(10_000, u64::MAX, 1);
         assert_eq!((bracket.passed, bracket.failed), (Some(640_000), None));
+    }
+
+    #[test]
+    fn the_number_of_probes_is_within_its_bounds() {
+        let count = ProbeCount::of(0.01);
+        assert_eq!((count.usual, ProbeCount::of(1.0).usual), (9, 2));
+        for (start, most) in [(10_000, 7_700), (10_000, 15_000), (40_000_000, 30_000_000)] {
+            let probes = probed(start, most, 1).0.len() as u64;
+            assert!(
+                probes.abs_diff(count.usual) <= 1,
+                "{start} {most}: {probes}"
+            );
+        }
+        for (start, most) in [(1, 0), (u64::from(u32::MAX), 0), (u64::from(u32::MAX), 100)] {
+            let probes = probed(start, most, 1).0.len() as u64;
+            let bounds = count.least..=count.most;
+            assert!(bounds.contains(&probes), "{start} {most}: {probes}");
+        }
+        assert_eq!(probed(1, 0, 1).0.len(), 1);
     }
 
     #[test]

@@ -61,7 +61,9 @@ impl Gathered {
 
     /// Adds a run.
     pub(crate) fn add(&mut self, run: &RunDone) {
-        let of_run = run.record.as_ref().and_then(|record| {
+        // Windows know nothing of a service.
+        let record = run.record.as_ref().filter(|_| !self.name.is_of_service());
+        let of_run = record.and_then(|record| {
             let (windows, latency) = record.windows(&self.name.group, self.name.direction)?;
             let is_needed = matches!(self.limit, Limit::OfAsked(_));
             let needed = match self.name.metric.split_once('_') {

@@ -161,9 +161,65 @@ fn what_a_search_cannot_do_is_refused() {
         "runtime = 3\nrate_iops = 5",
         "sets `rate_iops` itself",
     );
-    check("read.iops >=", "write.iops >=", "no job does that");
+    check("read.iops >=", "write.iops >=", "the jobs write nothing");
+    check("read.iops >=", "sync.iops >=", "no job does that");
     check("read.iops >=", "read.bw >=", "is asked for");
-    check("rw = \"randread\"", "rw = \"randtrimwrite\"", "at one rate");
+    let trims = LAB
+        .replace("randread", "randtrimwrite")
+        .replace("read.", "all.");
+    let problems = LabPlan::parse("t.toml", &trims, &[], &files()).unwrap_err();
+    assert!(problems[0].message.contains("at one rate"), "{problems:#?}");
     let judged = "[judge]\nmetrics = { \"read.iops\" = \"2%\" }\n[search]";
     check("[search]", judged, "judges nothing");
+}
+
+#[test]
+fn a_number_of_a_service_is_a_condition_and_has_to_be_there() {
+    let text = LAB.replace("machine = \"q.toml\"\n", "").replace(
+        "keep = [\"read.resp_p99 <= 2ms\", \"read.iops >= 99% of asked\"]",
+        "keep = [\"service.s.waits <= 5\"]",
+    );
+    let text = text + "[service.s]\ncommand = \"true\"\nstats = \"true\"\n";
+    let plan = plan(&text);
+    let ran = |waits_per_op: Option<f64>| {
+        let mut executor = Waits(waits_per_op);
+        run_lab(&plan, &mut executor, &mut Kept::default(), &mut |_| {}).unwrap()
+    };
+    let outcome = ran(Some(0.001));
+    let search = &outcome.searches[0];
+    assert_eq!(search.failure, None);
+    let (passed, failed) = (search.passed().unwrap(), search.failed().unwrap());
+    assert!(passed <= 5000 && 5000 < failed, "{passed} {failed}");
+    // Windows have nothing of it: an interval takes four runs.
+    assert!(search.probes.iter().all(|probe| probe.runs > 1));
+    let outcome = ran(None);
+    let why = outcome.results.cells[0].failure.as_deref().unwrap();
+    assert!(why.contains("printed no number `service.s.waits`"), "{why}");
+}
+
+/// Runs beside a service that waits so often per op, or does not tell.
+struct Waits(Option<f64>);
+
+impl Executor for Waits {
+    fn execute(&mut self, repeats: &[Repeat], watch: &mut dyn FnMut(&Slot, RunStep)) {
+        for slot in repeats.iter().flat_map(|repeat| &repeat.slots) {
+            let rate = slot.load.and_then(|load| load.rate).unwrap_or(8000);
+            let measure = |group: &str, direction, metric: &str, value| fathom_record::Measure {
+                group: group.into(),
+                direction,
+                metric: metric.into(),
+                value,
+                low: None,
+                high: None,
+            };
+            let mut measures = vec![measure("", "read", "iops", rate as f64)];
+            let waits = self.0.map(|waits| waits * rate as f64);
+            measures.extend(waits.map(|waits| measure("s", "service", "waits", waits)));
+            let done = RunDone {
+                measures,
+                ..RunDone::default()
+            };
+            watch(slot, RunStep::Ended(Box::new(Ok(done))));
+        }
+    }
 }

@@ -164,3 +164,20 @@ fn cells_whose_maximum_failed_are_not_run() {
     assert_eq!(failures.collect::<Vec<_>>(), want);
     assert_eq!((cells[1].repeats, cells[5].repeats), (0, 8));
 }
+
+#[test]
+fn what_a_closed_loop_cannot_have_is_no_comparison() {
+    let text = CURVE.replace(
+        "\"read.iops\" = \"5%\"",
+        "\"read.iops\" = \"5%\", \"read.resp_p99\" = \"5%\"",
+    );
+    let plan = curve(&text.replace("min = 8, max = 8", "min = 9, max = 9"));
+    // Six cells have rates, the four at shares have response times, too.
+    assert_eq!(plan.comparisons(), 6 + 4);
+    let outcome = run_lab(&plan, &mut Told(obedient), &mut NoJournal, &mut |_| {}).unwrap();
+    let judgements = &outcome.judgements;
+    assert_eq!(judgements.len(), 10);
+    let of_resp = judgements.iter().filter(|one| one.metric == 1);
+    let cells: Vec<usize> = of_resp.map(|one| one.cell).collect();
+    assert_eq!(cells, [1, 2, 4, 5]);
+}

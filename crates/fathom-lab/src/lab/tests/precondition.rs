@@ -187,11 +187,56 @@ fn a_device_is_prepared_once_unless_it_was_cut() {
     assert!(jobs.len() == 1 && why.contains("no medium"), "{why}");
     let (jobs, outcome) = run(&plan, &mut journal(), &mut |_| reads(1));
     assert_eq!((jobs.len(), outcome.unwrap().is_interrupted), (2, false));
-    // It is there now, with data, and is not written again.
+    // It is there now, with data, and is not written again, under another name either.
     std::fs::write(folder.path("data"), "prepared").unwrap();
+    std::os::unix::fs::symlink(folder.path("data"), folder.path("again")).unwrap();
+    let mut both = plan.clone();
+    let files = &mut both.precondition.as_mut().unwrap().files;
+    files.push(crate::PreconditionFile {
+        name: folder.path("again"),
+        bytes: None,
+        is_written: true,
+    });
+    let (jobs, _) = run(&both, &mut journal(), &mut |_| reads(1));
+    assert_eq!(jobs.len(), 0);
     let (jobs, outcome) = run(&plan, &mut journal(), &mut |_| reads(1));
     assert_eq!(
         (jobs.len(), outcome.unwrap().results.cells[0].repeats),
         (0, 2)
     );
+}
+
+#[test]
+fn a_device_is_known_by_its_number_wherever_a_link_leads() {
+    let is_block = |path: &std::path::Path| {
+        let metadata = std::fs::metadata(path).ok()?;
+        let kind = fathom_sys::files::FileKind::of(&metadata);
+        (kind == fathom_sys::files::FileKind::Block).then(|| path.to_owned())
+    };
+    let all = std::fs::read_dir("/dev").into_iter().flatten().flatten();
+    let mut devices = all.filter_map(|entry| is_block(&entry.path()));
+    let (Some(device), Some(other)) = (devices.next(), devices.next()) else {
+        println!("skipped: this host shows fewer than two block devices");
+        return;
+    };
+    let [device, other] = [device, other].map(|path| path.to_string_lossy().into_owned());
+    let folder = Folder::new("devices");
+    let link = folder.path("link");
+    std::os::unix::fs::symlink(&device, &link).unwrap();
+    let refused = |file: &str, rw: &str, writes: &str| {
+        let text = format!(
+            "[lab]\nname = \"d\"\nwrites = [{writes}]\n[job]\nfilename = \"{file}\"\nrw = \"{rw}\"\n\
+             size = \"1m\"\n[axes]\nbs = [\"4k\", \"8k\"]\n"
+        );
+        plan(&text).forbidden_devices(&Files::new(&[]))
+    };
+    let [found] = &refused(&link, "write", &format!("\"{other}\""))[..] else {
+        panic!("the link is not found");
+    };
+    let want = format!("`{link}`, which leads to the device {device}, would be written");
+    assert!(found.starts_with(&want), "{found}");
+    assert_eq!(refused(&link, "write", &format!("\"{device}\"")).len(), 0);
+    assert_eq!(refused(&link, "read", &format!("\"{other}\"")).len(), 0);
+    let file = folder.path("file");
+    assert_eq!(refused(&file, "write", &format!("\"{other}\"")).len(), 0);
 }

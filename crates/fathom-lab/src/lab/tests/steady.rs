@@ -157,7 +157,7 @@ fn repeats_beside_rounds_are_refused() {
 
 #[test]
 fn the_plan_says_how_long_rounds_go_on() {
-    let text = plan(ROUNDS).overview(&Files::new(&[]));
+    let text = plan(ROUNDS).overview(&Files::new(&[]), &[]);
     let want = "rounds    at most 9, until read.iops in iodepth=2 is steady in the last 3: range \
                 20 %, slope 10 % of the mean\n";
     assert!(text.contains(want), "{text}");

@@ -63,17 +63,6 @@ rate_iops = [{long}]
         ],
     );
     check(
-        r#"[axes]
-blocksize = ["4k"]
-[variants]
-a = {}
-b = { bs = "8k" }
-[judge]
-baseline = "a"
-"#,
-        &["f/lab.toml:11:12: `bs` is set by an axis and by the variant `b` | keep one of them"],
-    );
-    check(
         r#"[variants]
 a = {}
 b = { rw = "read" }
@@ -95,6 +84,36 @@ baseline = "a"
         &[
             "f/lab.toml:9:43: a machine is changed, and `[lab]` names no machine file | add \
            `machine = \"MACHINE.toml\"` to `[lab]`",
+        ],
+    );
+}
+
+#[test]
+fn an_option_that_is_set_twice_is_told_with_cell_and_variant() {
+    check(
+        r#"[axes]
+blocksize = ["4k"]
+[variants]
+a = {}
+b = { bs = "8k" }
+[judge]
+baseline = "a"
+"#,
+        &[
+            "f/lab.toml:11:12: `bs` is set by the variant `b` and by an axis, in line 8, as in the \
+           cell `blocksize=4k` | keep one of them",
+        ],
+    );
+    check(
+        r#"[axes]
+bs = ["4k", "8k"]
+[[axes.named]]
+name = "size"
+values = { small = { blocksize = "1k" }, none = { iodepth = 1 } }
+"#,
+        &[
+            "f/lab.toml:11:34: `bs` is set by two axes, in the cell `bs=4k, size=small`: line 8 has \
+           the other | keep one of them",
         ],
     );
 }
@@ -364,7 +383,7 @@ fn metrics_that_no_run_has_are_refused() {
         &format!("{judged}metrics = {{ \"write.bw\" = \"2%\" }}\n"),
         &[
             "f/lab.toml:11:13: `write.bw`: the jobs write nothing in `rw=randread, rwmixread=100` \
-             | judge what every run has, as `all.iops`, and move the rest to `show`",
+             | name what every run has, as `all.iops`; `show` takes the rest",
         ],
     );
     check(&format!("{judged}show = [\"write.bw\"]\n"), &[]);
@@ -379,4 +398,81 @@ fn combinations_of_values_are_tried() {
     let found = problems("[axes]\nverify = [\"0\", \"crc32c\"]\nbs = [\"4k\", \"24\"]\n");
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].contains("leaves no payload"), "{found:?}");
+}
+
+#[test]
+fn metrics_of_searches_and_rounds_are_checked_as_judged_ones_are() {
+    let services = "[service.target]\ncommand = \"true\"\nstats = \"true\"\n[service.mute]\n\
+                    command = \"true\"\n";
+    let rounds = |metric: &str| format!("{services}[rounds]\nmetric = \"{metric}\"\n");
+    check(
+        &rounds("service.targt.sent"),
+        &[
+            "f/lab.toml:13:10: `service.targt.sent`: there is no service `targt` | did you mean \
+           `service.target.sent`?",
+        ],
+    );
+    check(
+        &rounds("service.mute.sent"),
+        &[
+            "f/lab.toml:13:10: `service.mute.sent`: the service `mute` has no `stats` | add the \
+           command that prints its numbers as JSON",
+        ],
+    );
+    check(&rounds("service.target.sent"), &[]);
+    check(
+        &rounds("write.iops"),
+        &[
+            "f/lab.toml:13:10: `write.iops`: the jobs write nothing | name another direction, or \
+           change `rw`",
+        ],
+    );
+    let search = |keep: &str| {
+        let text = format!("{services}[search]\nkeep = [\"{keep}\"]\n");
+        let small = SMALL.replace("size = \"1m\"", "size = \"1m\"\nruntime = 2");
+        problems_of(&format!("{small}{text}"), &[])
+    };
+    assert_eq!(search("service.target.waits <= 5"), [""; 0]);
+    let of = |place: &str, why: &str| format!("f/lab.toml:14:9: {place}: {why}");
+    assert_eq!(
+        search("service.other.waits <= 5"),
+        [of(
+            "`service.other.waits`",
+            "there is no service `other` | describe it in `[service.other]`"
+        )]
+    );
+    assert_eq!(
+        search("write.resp_p99 <= 1ms"),
+        [of(
+            "`write.resp_p99`",
+            "the jobs write nothing | name another direction, or change `rw`"
+        )]
+    );
+}
+
+#[test]
+fn one_problem_hides_no_other() {
+    // A name that is refused leaves the machine, and an unknown option the equal variants.
+    let text = r#"[lab]
+name = ""
+machine = "m.toml"
+[job]
+rw = "read"
+size = "1m"
+iodept = 1
+[variants]
+a = { machine = { "device.constant.latency_us" = 1 } }
+b = {}
+c = {}
+[judge]
+baseline = "a"
+"#;
+    let found = problems_of(text, &[]);
+    let want = [
+        "f/lab.toml:2:8: a name is empty | write a name",
+        "f/lab.toml:7:1: unknown option `iodept` | did you mean `iodepth`?",
+        "f/lab.toml:11:1: variant `c` runs the same as `b`: it changes nothing | change a value, \
+         or remove it; `--a-a` compares runs that are the same",
+    ];
+    assert_eq!(found, want);
 }
