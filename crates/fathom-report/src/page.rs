@@ -9,6 +9,7 @@ mod cells;
 mod figure;
 mod html;
 mod numbers;
+mod script;
 mod style;
 
 use std::collections::BTreeSet;

@@ -52,7 +52,7 @@ pub(crate) fn percentile_tables(direction: &DirectionRecord, display: &Display) 
 }
 
 /// Formats class, level and hint.
-fn spelled(priority: u16) -> String {
+pub(crate) fn spelled(priority: u16) -> String {
     let IoPriority { class, level, hint } = IoPriority::from_raw(priority);
     format!("{class}/{level}/{hint}")
 }

@@ -3,7 +3,10 @@
 //! From top to bottom: what to know about the numbers, tables, figures, the machine and the job,
 //! all numbers as JSON. Percentiles of single windows are in the figures alone.
 
+mod devices;
 mod figures;
+mod heat;
+mod priorities;
 mod tables;
 
 use fathom_record::Record;
@@ -18,9 +21,15 @@ pub fn run_page(record: &Record, name: &str) -> Page {
     let mut page = Page::new(name);
     page.paragraph(&origin(record));
     caveats(&mut page, record);
-    tables::results(&mut page, &reported_jobs(record));
-    figures::percentiles(&mut page, &reported_jobs(record));
+    let jobs = reported_jobs(record);
+    tables::results(&mut page, &jobs);
+    figures::percentiles(&mut page, &jobs);
+    figures::shares(&mut page, &jobs);
+    priorities::priorities(&mut page, &jobs);
     figures::course(&mut page, record);
+    tables::stalls(&mut page, &jobs);
+    devices::disks(&mut page, record);
+    devices::seeks(&mut page, record);
     tables::machine(&mut page, record);
     tables::jobs(&mut page, record);
     page.details("All numbers, as JSON", &document::json(record, false));
@@ -47,7 +56,7 @@ fn caveats(page: &mut Page, record: &Record) {
         let job = if job.is_empty() {
             String::new()
         } else {
-            format!("{job}: ")
+            format!("{}: ", tables::named(job))
         };
         let hint = if hint.is_empty() {
             String::new()
@@ -63,7 +72,12 @@ fn caveats(page: &mut Page, record: &Record) {
     } else if all.is_empty() {
         page.paragraph("All checks of this run passed, and it gave no warning.");
     } else {
-        page.list("caveats", &all);
+        let shown = all.len().min(CAVEATS_MAX);
+        page.list("caveats", &all[..shown]);
+        if all.len() > shown {
+            let left = all.len() - shown;
+            page.paragraph(&format!("{left} more are in the numbers below."));
+        }
     }
 }
 
@@ -73,6 +87,9 @@ fn is_told(percent: f64, ops: u64) -> bool {
     // The shares are decimals, which doubles only approach.
     ops as f64 * (100.0 - percent) / 100.0 >= 10.0 - 1e-6
 }
+
+/// Most warnings and failed checks above the numbers.
+const CAVEATS_MAX: usize = 100;
 
 #[cfg(test)]
 mod tests;

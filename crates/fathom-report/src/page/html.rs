@@ -4,7 +4,7 @@
 //! templates would not make control characters visible, and they have a filter for text that is
 //! to stay unescaped. Here markup comes from this file, the drawing code and nowhere else.
 
-use super::style;
+use super::{script, style};
 use crate::markup::{attribute, escaped};
 
 /// Page so far.
@@ -96,19 +96,21 @@ impl Html {
         );
     }
 
-    /// Returns the document. Its policy lets a browser load and run nothing: even a name that got
-    /// around the escaping could not act.
+    /// Returns the document. Its policy lets a browser load nothing, and run the page's own script
+    /// alone: even a name that got around the escaping could not act.
     pub(super) fn document(&self, title: &str) -> String {
         let Self(body) = self;
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
-             '{hash}'; img-src data:; base-uri 'none'; form-action 'none'\">\n\
+             '{style_hash}'; script-src '{script_hash}'; img-src data:; base-uri 'none'; form-action 'none'\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n\
              <title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>\n{body}\
-             </main>\n</body>\n</html>\n",
-            hash = style::HASH,
+             </main>\n<script>{script}</script>\n</body>\n</html>\n",
+            style_hash = style::HASH,
+            script_hash = script::HASH,
+            script = script::SCRIPT,
             title = escaped(title),
             style = style::sheet(),
         )

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::palette::{DARK, LIGHT, Palette, Scheme};
 use super::raster::Raster;
-use crate::markup::escaped;
+use crate::markup::{attribute, escaped};
 
 /// Place in the picture, in pixels from its upper left corner.
 pub(super) type Place = (f64, f64);
@@ -38,6 +38,19 @@ impl Canvas {
             medium,
             elements: String::new(),
         }
+    }
+
+    /// Begins a group of elements with a class, and facts about it for the script of a page.
+    pub(super) fn begin(&mut self, class: &str, facts: &[(&str, &str)]) {
+        let facts = facts.iter();
+        let facts = facts.map(|(name, value)| format!(" data-{name}=\"{}\"", attribute(value)));
+        let facts: String = facts.collect();
+        self.add(format_args!("<g class=\"{class}\"{facts}>"));
+    }
+
+    /// Ends the group that began last.
+    pub(super) fn end(&mut self) {
+        self.add(format_args!("</g>"));
     }
 
     /// Draws the title.
@@ -102,14 +115,19 @@ impl Canvas {
     /// Draws a straight line of a class of the style sheet.
     pub(super) fn line(&mut self, from: Place, to: Place, class: &str) {
         self.add(format_args!(
-            "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" class=\"{class}\"/>",
-            from.0, from.1, to.0, to.1
+            "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" class=\"{class}\"/>",
+            Coordinate(from.0),
+            Coordinate(from.1),
+            Coordinate(to.0),
+            Coordinate(to.1)
         ));
     }
 
     /// Draws lines through all places.
     pub(super) fn polyline(&mut self, places: &[Place], class: &str) {
-        let places = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}"));
+        let places = places
+            .iter()
+            .map(|(x, y)| format!("{},{}", Coordinate(*x), Coordinate(*y)));
         let places: Vec<String> = places.collect();
         let places = places.join(" ");
         self.add(format_args!(
@@ -121,7 +139,9 @@ impl Canvas {
     pub(super) fn marker(&mut self, at: Place, style: usize, class: &str) {
         let (outline, (x, y)) = (MARKERS[style % MARKERS.len()], at);
         self.add(format_args!(
-            "<path class=\"{class}\" transform=\"translate({x:.1} {y:.1})\" d=\"{outline}\"/>"
+            "<path class=\"{class}\" transform=\"translate({} {})\" d=\"{outline}\"/>",
+            Coordinate(x),
+            Coordinate(y)
         ));
     }
 
@@ -152,6 +172,15 @@ impl Canvas {
 
     fn add(&mut self, element: std::fmt::Arguments<'_>) {
         let _infallible = writeln!(self.elements, "{element}");
+    }
+}
+
+/// Coordinate to a hundredth of a pixel, from which values are read off again.
+struct Coordinate(f64);
+
+impl std::fmt::Display for Coordinate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", (self.0 * 100.0).round() / 100.0)
     }
 }
 

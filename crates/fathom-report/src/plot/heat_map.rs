@@ -136,19 +136,42 @@ impl HeatMap {
         let values: Vec<f64> = self.values().map(|(.., value)| value).collect();
         let colours = Ruler::along(self.colours, &values);
         let frame = self.frame(&colours, bottom + PANEL_GAP);
-        canvas.text((MARGIN, frame.top - 12.0), Anchor::Start, &self.up.label);
-        panel::axes(&mut canvas, &frame, &self.across.label);
+        self.begin(&mut canvas, &frame, &colours);
+        panel::axes(&mut canvas, &frame, (&self.across.label, &self.up.label));
         let raster = self.raster(&frame, &colours);
+        canvas.begin("cells", &[]);
         canvas.image(frame.corners(), &raster, &palette::heat);
+        canvas.end();
         self.texts(&mut canvas, &frame, &colours);
         if !values.is_empty() {
             let low = self.legend(&mut canvas, &frame, &colours);
             bottom = low;
         }
+        canvas.end();
         (
             canvas,
             bottom.max(frame.bottom + panel::LABEL_BELOW + 4.0) + MARGIN,
         )
+    }
+
+    /// Begins the group of the map, with what a script needs to tell values from colours.
+    fn begin(&self, canvas: &mut Canvas, frame: &Frame, colours: &Ruler) {
+        let values = colours.description();
+        let names = [("x-names", &self.across), ("y-names", &self.up)].map(|(key, axis)| {
+            let names = match &axis.cells {
+                HeatCells::Ranges(..) => None,
+                HeatCells::Names(names) => Some(names),
+            };
+            names.map(|names| (key, names.join(SEPARATOR)))
+        });
+        let mut facts = vec![
+            ("heat", ""),
+            ("values", &*values),
+            ("quantity", &*self.quantity),
+        ];
+        let names = names.iter().flatten();
+        facts.extend(names.map(|(key, names)| (*key, &**names)));
+        panel::begin(canvas, frame, (&self.across.label, &self.up.label), &facts);
     }
 
     fn frame(&self, colours: &Ruler, top: f64) -> Frame {
@@ -237,7 +260,9 @@ impl HeatMap {
             let row = f64::from(LEVELS - level);
             bar.raise((0.0, row), (1.0, row), level);
         }
+        canvas.begin("bar", &[]);
         canvas.image(((left, top), (left + BAR, bottom)), &bar, &palette::heat);
+        canvas.end();
         let place = |value| Some(bottom - colours.place(value)? * (bottom - top));
         let room = (bottom - top) / panel::count(colours.ticks.len().max(1));
         let every = panel::step(&|every| room * panel::count(every) >= SIZE * 1.3);
@@ -264,6 +289,8 @@ fn short(value: f64) -> String {
     super::scale::number(value)
 }
 
+/// Mark between names in one attribute; a name that has it is cut there, in the reading alone.
+const SEPARATOR: &str = "␟";
 /// Height of a cell with a name.
 const NAME_HEIGHT: f64 = 22.0;
 /// Width of the bar of colours.

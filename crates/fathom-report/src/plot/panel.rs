@@ -98,19 +98,54 @@ pub(super) fn draw(canvas: &mut Canvas, panel: &Panel, columns: &Columns, top: f
         across: Ruler::along(panel.across.scale, &xs),
         up: up(panel),
     };
-    canvas.text((MARGIN, top - 12.0), Anchor::Start, &panel.up.label);
-    axes(canvas, &frame, &panel.across.label);
+    begin(canvas, &frame, (&panel.across.label, &panel.up.label), &[]);
+    axes(canvas, &frame, (&panel.across.label, &panel.up.label));
     for (series, shift) in panel.series.iter().zip(shifts(panel)) {
+        let shape = match series.shape {
+            Shape::Step => "step",
+            Shape::Line | Shape::Scatter => "line",
+        };
+        canvas.begin("series", &[("name", &series.name), ("shape", shape)]);
         series::draw(canvas, &frame, series, shift);
+        canvas.end();
     }
     legend(canvas, panel, (frame.right + LEGEND_GAP, top + 6.0));
+    canvas.end();
     frame.bottom + LABEL_BELOW + 4.0
 }
 
-/// Draws both axes, and the label of the horizontal one.
-pub(super) fn axes(canvas: &mut Canvas, frame: &Frame, across: &str) {
+/// Begins the group of a panel: with its frame and axes, a script can tell values from places.
+pub(super) fn begin(
+    canvas: &mut Canvas,
+    frame: &Frame,
+    (across, up): (&str, &str),
+    more: &[(&str, &str)],
+) {
+    let Frame {
+        left,
+        right,
+        top,
+        bottom,
+        inset,
+        ..
+    } = frame;
+    let sides = format!("{left:.2} {top:.2} {right:.2} {bottom:.2} {inset}");
+    let (x, y) = (frame.across.description(), frame.up.description());
+    let mut facts = vec![("frame", &*sides), ("x", &*x), ("y", &*y)];
+    facts.extend([("across", across), ("up", up)]);
+    facts.extend(more);
+    canvas.begin("panel", &facts);
+}
+
+/// Draws both axes with their labels.
+pub(super) fn axes(canvas: &mut Canvas, frame: &Frame, (across, up): (&str, &str)) {
+    canvas.text((MARGIN, frame.top - 12.0), Anchor::Start, up);
+    canvas.begin("ticks-y", &[]);
     up_axis(canvas, frame);
+    canvas.end();
+    canvas.begin("ticks-x", &[]);
     across_axis(canvas, frame);
+    canvas.end();
     let middle = f64::midpoint(frame.left, frame.right);
     canvas.text((middle, frame.bottom + LABEL_BELOW), Anchor::Middle, across);
 }
@@ -163,11 +198,13 @@ pub(super) fn step(fits: &dyn Fn(usize) -> bool) -> usize {
 fn legend(canvas: &mut Canvas, panel: &Panel, at: Place) {
     let mut y = at.1;
     for one in panel.series.iter().filter(|one| !one.name.is_empty()) {
+        canvas.begin("key", &[("name", &one.name)]);
         series::sample(canvas, one, (at.0, y), SAMPLE - 8.0);
         for line in name_lines(one) {
             canvas.text((at.0 + SAMPLE, y + 4.0), Anchor::Start, &line);
             y += LEGEND_LINE;
         }
+        canvas.end();
         y += LEGEND_SPACE;
     }
 }

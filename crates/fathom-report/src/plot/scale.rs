@@ -103,7 +103,9 @@ impl Ruler {
             least: 0.0,
             most: number(names.len().max(1)),
             ticks: (0..names.len()).map(|at| number(at) + 0.5).collect(),
-            names: names.iter().map(|name| text::shortened(name)).collect(),
+            names: (names.iter())
+                .map(|name| text::shortened(name, NAME_MAX))
+                .collect(),
         }
     }
 
@@ -115,6 +117,17 @@ impl Ruler {
             (value - self.least) / (self.most - self.least)
         };
         place.is_finite().then_some(place)
+    }
+
+    /// Returns kind, least and greatest value and unit, for the script of a page.
+    pub(super) fn description(&self) -> String {
+        let kind = match (self.names.is_empty(), self.is_log) {
+            (false, _) => "names",
+            (true, true) => "log",
+            (true, false) => "lin",
+        };
+        let unit = if self.is_bytes { " bytes" } else { "" };
+        format!("{kind} {:?} {:?}{unit}", self.least, self.most)
     }
 
     /// Returns the label of a tick.
@@ -225,6 +238,8 @@ fn trimmed(value: f64, decimals: usize) -> String {
 
 /// Two decades: over a wider span the small values would lie on the axis.
 const LINEAR_SPAN_MAX: f64 = 100.0;
+/// Longest name beside an axis, in characters.
+const NAME_MAX: usize = 24;
 /// More than a nice step makes.
 const TICKS_MAX: u32 = 32;
 

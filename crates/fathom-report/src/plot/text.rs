@@ -35,13 +35,12 @@ pub(crate) fn balanced(text: &str, size: f64, width: f64) -> Vec<String> {
     lines
 }
 
-/// Returns a name that fits beside an axis or into a legend.
-pub(crate) fn shortened(name: &str) -> String {
-    if name.chars().count() <= NAME_MAX {
-        return name.into();
+/// Returns a name, or as much of it as fits into `most` characters.
+pub(crate) fn shortened(name: &str, most: usize) -> String {
+    match name.char_indices().nth(most) {
+        None => name.into(),
+        Some(_) => name.chars().take(most - 1).chain(['…']).collect(),
     }
-    let head: String = name.chars().take(NAME_MAX - 1).collect();
-    format!("{head}…")
 }
 
 /// Returns the advance of a character in ems, rounded up from DejaVu Sans. A viewer substitutes
@@ -58,9 +57,6 @@ const fn ems(character: char) -> f64 {
         _ => 0.65,
     }
 }
-
-/// Longest name, in characters.
-const NAME_MAX: usize = 24;
 
 #[cfg(test)]
 mod tests {
@@ -79,6 +75,12 @@ mod tests {
         assert_eq!(balanced("aa bb cc dd", 10.0, 60.0), ["aa bb", "cc dd"]);
         assert_eq!(balanced("aa", 10.0, 60.0), ["aa"]);
         assert!(balanced("", 10.0, 60.0).is_empty());
+    }
+
+    #[test]
+    fn long_names_are_cut() {
+        assert_eq!(shortened("äbc", 3), "äbc");
+        assert_eq!(shortened("äbcd", 3), "äb…");
     }
 
     #[test]

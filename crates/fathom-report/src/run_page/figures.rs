@@ -1,44 +1,91 @@
 //! Figures of a run.
 
 use fathom_record::{Record, TimelineRecord};
-use fathom_stats::{Latency, Window, Windows};
+use fathom_stats::{Histogram, Latency, Window, Windows};
 
-use super::is_told;
 use super::tables::{Reported, directions, kinds};
+use super::{heat, is_told};
 use crate::group::ReportedJob;
 use crate::page::{Figure, Page};
 use crate::plot::{Axis, Panel, Plot, Point, Scale, Series, Shape, text};
 
 /// Draws the percentile curve of each job or group and direction.
 pub(super) fn percentiles(page: &mut Page, jobs: &[ReportedJob<'_>]) {
-    let curves = directions(jobs).filter_map(|one| {
+    let all = directions(jobs).filter_map(|one| {
         let (kind, latency) = told(&one)?;
-        Some((
-            format!("{} ({kind})", text::shortened(&one.name)),
-            curve(latency)?,
-        ))
+        Some((format!("{} ({kind})", one.name), curve(latency)?))
     });
-    let series: Vec<Series> = curves
-        .take(SERIES_MAX)
-        .enumerate()
-        .map(|(at, (name, points))| Series::measured(name, at, points))
-        .collect();
+    let all: Vec<_> = all.collect();
+    if !all.is_empty() {
+        page.heading(2, "Latency by percentile");
+        curves(page, "Latency by percentile", all);
+    }
+}
+
+/// Draws percentile curves with their names, as many as can be told apart.
+pub(super) fn curves(page: &mut Page, title: &str, curves: Vec<(String, Vec<Point>)>) {
+    let across = Axis::new(
+        "1/(1 − p): 10 is p90, 100 is p99, 1000 is p99.9",
+        Scale::Auto,
+    );
+    let up = Axis::new("latency, µs", Scale::Auto);
+    lines(page, title, PERCENTILES, (across, up), curves);
+}
+
+/// Draws the share of ops below each latency, of each job or group and direction.
+pub(super) fn shares(page: &mut Page, jobs: &[ReportedJob<'_>]) {
+    let all = directions(jobs).filter_map(|one| {
+        let (kind, latency) = told(&one)?;
+        let points = share(latency.histogram.as_ref()?);
+        (points.len() > 1).then(|| (format!("{} ({kind})", one.name), points))
+    });
+    let all: Vec<_> = all.collect();
+    if all.is_empty() {
+        return;
+    }
+    page.heading(2, "Latency by share of ops");
+    let across = Axis::new("latency, µs", Scale::Auto);
+    let up = Axis::new("ops that took no longer, %", Scale::Linear);
+    lines(page, "Latency by share of ops", SHARES, (across, up), all);
+}
+
+/// Returns the share of ops up to each bucket, in %.
+fn share(histogram: &Histogram) -> Vec<Point> {
+    let total = histogram.count().max(1) as f64;
+    let bins = histogram.bins().scan(0_u64, |below, (ns, count)| {
+        *below = below.saturating_add(count);
+        let percent = *below as f64 * 100.0 / total;
+        Some(Point::new(ns.max(1) as f64 / 1e3, Some(percent)))
+    });
+    bins.collect()
+}
+
+/// Adds a figure of lines, as many as can be told apart.
+fn lines(
+    page: &mut Page,
+    title: &str,
+    caption: &str,
+    (across, up): (Axis, Axis),
+    all: Vec<(String, Vec<Point>)>,
+) {
+    let left = all.len().saturating_sub(SERIES_MAX);
+    let shown = all.into_iter().take(SERIES_MAX).enumerate();
+    let series = shown
+        .map(|(at, (name, points))| Series::measured(text::shortened(&name, NAME_MAX), at, points));
+    let series: Vec<Series> = series.collect();
     if series.is_empty() {
         return;
     }
-    page.heading(2, "Latency by percentile");
     let plot = Plot {
-        title: "Latency by percentile".into(),
-        panels: vec![Panel {
-            across: Axis::new(
-                "1/(1 − p): 10 is p90, 100 is p99, 1000 is p99.9",
-                Scale::Auto,
-            ),
-            up: Axis::new("latency, µs", Scale::Auto),
-            series,
-        }],
+        title: title.into(),
+        panels: vec![Panel { across, up, series }],
     };
-    page.figure(Figure::new("percentiles", PERCENTILES, plot.into()));
+    page.figure(Figure::new(title, caption, plot.into()));
+    if left > 0 {
+        page.paragraph(&format!(
+            "{left} more are not drawn; they are in the tables."
+        ));
+    }
 }
 
 /// Returns the latency that the curve shows: from when work was due, where that is known.
@@ -52,7 +99,7 @@ fn told<'a>(one: &Reported<'a>) -> Option<(&'static str, &'a Latency)> {
 }
 
 /// Returns the points of a curve, ten to a decade, as far as ten ops lie beyond.
-fn curve(latency: &Latency) -> Option<Vec<Point>> {
+pub(super) fn curve(latency: &Latency) -> Option<Vec<Point>> {
     let histogram = latency.histogram.as_ref()?;
     let most = histogram.count() as f64 / 10.0;
     let steps = (0..).map(|step| 10_f64.powf(f64::from(step) / 10.0));
@@ -84,14 +131,18 @@ pub(super) fn course(page: &mut Page, record: &Record) {
         };
         let mut panels = vec![rate(timeline)];
         panels.extend(latency(timeline));
+        let map = heat::map(timeline, &name);
         let plot = Plot {
             title: name,
             panels,
         };
         let width = timeline.windows.width_ns as f64 / 1e6;
         let caption = format!("{COURSE} A window is {width} ms long.");
-        let name = format!("course {}", plot.title);
-        page.figure(Figure::new(name, caption, plot.into()));
+        let name = plot.title.clone();
+        page.figure(Figure::new(format!("course {name}"), caption, plot.into()));
+        if let Some(map) = map {
+            page.figure(Figure::new(format!("heat map {name}"), HEAT, map.into()));
+        }
     }
     let left = record.timelines.len().saturating_sub(TIMELINES_MAX);
     if left > 0 {
@@ -163,13 +214,22 @@ fn percentile(window: &Window, percent: f64) -> Option<f64> {
     (ns > 0).then(|| ns as f64 / 1e3)
 }
 
-const TIME: &str = "time since the first job, s";
+pub(super) const TIME: &str = "time since the first job, s";
 const PERCENTILES: &str = "Each curve ends where fewer than ten ops are slower. Ops of one run \
                            depend on each other: two curves that differ do not show that two \
                            settings do.";
 const COURSE: &str = "IOPS, and latencies of the ops that completed in each window; none where \
                       fewer than ten ops lie beyond the percentile.";
+const SHARES: &str = "Each place on a curve: that share of the ops took no longer. A steep part is \
+                      a latency that many ops have; two steep parts are two kinds of ops. The \
+                      slowest ops are too few to be seen here: see the curve by percentile.";
+const HEAT: &str = "Colours count the ops that completed in a window, by latency; where nothing \
+                    is drawn, there was none. Rows are of equal ratio, so that a wide and a \
+                    narrow band of equal colour have different numbers of ops. Colours of two \
+                    maps have different counts.";
 /// Most curves in a figure: more could not be told apart.
 const SERIES_MAX: usize = 8;
 /// Most timelines that are drawn.
 const TIMELINES_MAX: usize = 16;
+/// Longest name in a legend, in characters: two lines.
+const NAME_MAX: usize = 44;

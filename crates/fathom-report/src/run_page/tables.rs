@@ -6,6 +6,7 @@ use fathom_stats::Latency;
 use super::is_told;
 use crate::group::ReportedJob;
 use crate::page::Page;
+use crate::plot::text;
 use crate::rate::{bytes_per_s, ops_per_s};
 use crate::unified;
 
@@ -14,20 +15,25 @@ pub(super) fn results(page: &mut Page, jobs: &[ReportedJob<'_>]) {
     page.heading(2, "Results");
     let rows: Vec<Vec<String>> = directions(jobs).map(|one| rate_row(&one)).collect();
     let heads = ["job and direction", "ops", "IOPS", "MiB/s", "runtime, s"];
-    page.table("Throughput", &heads, &rows);
+    bounded(page, "Throughput", &heads, rows);
     let rows: Vec<Vec<String>> = directions(jobs)
         .flat_map(|one| latency_rows(&one))
         .collect();
-    let heads = [
-        "job, direction and interval",
-        "mean, µs",
-        "p50, µs",
-        "p90, µs",
-        "p99, µs",
-        "p99.9, µs",
-        "largest, µs",
-    ];
-    page.table("Latency", &heads, &rows);
+    let mut heads = vec!["job, direction and interval"];
+    heads.extend(LATENCIES);
+    bounded(page, "Latency", &heads, rows);
+}
+
+/// Adds a table with its first rows, and tells how many are left out.
+pub(super) fn bounded(page: &mut Page, caption: &str, heads: &[&str], mut rows: Vec<Vec<String>>) {
+    let left = rows.len().saturating_sub(ROWS_MAX);
+    rows.truncate(ROWS_MAX);
+    page.table(caption, heads, &rows);
+    if left > 0 {
+        page.paragraph(&format!(
+            "{left} more rows are left out of this table; their numbers are in the JSON below."
+        ));
+    }
 }
 
 /// Direction of a reported job with ops.
@@ -49,7 +55,7 @@ pub(super) fn directions<'a>(jobs: &'a [ReportedJob<'a>]) -> impl Iterator<Item 
             .filter(|(_, results)| results.ios > 0)
             .collect();
         all.into_iter().map(|(name, results)| Reported {
-            name: format!("{}, {}", job.name, name.trim()),
+            name: format!("{}, {}", named(&job.name), name.trim()),
             results,
         })
     })
@@ -73,15 +79,24 @@ fn latency_rows(one: &Reported<'_>) -> Vec<Vec<String>> {
         .filter_map(|(kind, latency)| Some((kind, latency?)));
     present
         .map(|(kind, latency)| {
-            let mut row = vec![
-                format!("{}, {kind}", one.name),
-                format!("{:.2}", latency.summary.mean() / 1e3),
-            ];
-            row.extend(SHOWN.map(|percent| percentile(latency, percent)));
-            row.push(micros(latency.summary.max()));
+            let mut row = vec![format!("{}, {kind}", one.name)];
+            row.extend(latency_cells(latency));
             row
         })
         .collect()
+}
+
+/// Returns the cells below [`LATENCIES`].
+pub(super) fn latency_cells(latency: &Latency) -> Vec<String> {
+    let mut cells = vec![format!("{:.2}", latency.summary.mean() / 1e3)];
+    cells.extend(SHOWN.map(|percent| percentile(latency, percent)));
+    cells.push(micros(latency.summary.max()));
+    cells
+}
+
+/// Returns a name that a row has room for.
+pub(super) fn named(name: &str) -> String {
+    text::shortened(name, NAME_MAX)
 }
 
 /// Returns the latencies of a direction by their names.
@@ -107,6 +122,41 @@ fn percentile(latency: &Latency, percent: f64) -> String {
 
 fn micros(ns: u64) -> String {
     format!("{:.2}", ns as f64 / 1e3)
+}
+
+/// Writes the worst stalls of each job.
+pub(super) fn stalls(page: &mut Page, jobs: &[ReportedJob<'_>]) {
+    let all = jobs.iter().flat_map(|entry| {
+        let of_job = entry.job.stalls.iter();
+        of_job.map(|stall| (named(&entry.job.name), stall))
+    });
+    let rows: Vec<Vec<String>> = all
+        .map(|(name, stall)| {
+            let ms = |ns: u64| format!("{:.1}", ns as f64 / 1e6);
+            vec![
+                format!("{name}, {}", stall.direction),
+                format!("{:.3}", stall.at_ns as f64 / 1e9),
+                ms(stall.duration_ns),
+                stall.ops.to_string(),
+                ms(stall.waited_ns),
+                ms(stall.stopped_ns),
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        return;
+    }
+    page.heading(2, "Stalls");
+    let heads = [
+        "job and direction",
+        "at, s",
+        "length, ms",
+        "late ops",
+        "job waited for a processor, ms",
+        "process stopped, ms",
+    ];
+    bounded(page, "Worst stalls, in order of time", &heads, rows);
+    page.paragraph(STALLS);
 }
 
 /// Writes what the run was measured on.
@@ -163,4 +213,19 @@ pub(super) fn jobs(page: &mut Page, record: &Record) {
 
 /// Percentiles of the table.
 const SHOWN: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
-const MISSING: &str = "–";
+pub(super) const MISSING: &str = "–";
+/// Heads of the columns of a latency.
+pub(super) const LATENCIES: [&str; 6] = [
+    "mean, µs",
+    "p50, µs",
+    "p90, µs",
+    "p99, µs",
+    "p99.9, µs",
+    "largest, µs",
+];
+const STALLS: &str = "Times from the job's start of measuring. What a job waited for a processor, \
+                      and what its process was stopped, the device did not cause.";
+/// Most rows of a table: what a browser lays out at once, and a reader looks through.
+const ROWS_MAX: usize = 200;
+/// Longest name in a table, in characters.
+const NAME_MAX: usize = 80;
