@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
-use fathom_host::output_file::{self, Stop};
 use fathom_report::run_page;
-use fathom_sys::signals::Interrupts;
 
 use crate::exit::ProgramEnd;
 use crate::output::{self, StandardStream};
+use crate::report_output;
 use crate::report_subject::{self, Subject};
 
 /// Arguments of `fathom report`.
@@ -23,6 +22,9 @@ pub(crate) struct ReportArguments {
     /// Write one page of HTML, which needs no network and no other file
     #[arg(long, value_name = "FILE", required = true)]
     html: PathBuf,
+    /// Write each figure by itself, too, as SVG in black on white
+    #[arg(long, value_name = "DIR")]
+    svg_dir: Option<PathBuf>,
 }
 
 /// Writes the page.
@@ -38,16 +40,12 @@ pub(crate) fn run(arguments: &ReportArguments) -> ProgramEnd {
 }
 
 fn write(arguments: &ReportArguments) -> Result<()> {
-    let to = || format!("--html: {}", arguments.html.display());
-    output_file::check(&arguments.html).with_context(to)?;
     let subject = report_subject::resolve(&arguments.what)?;
     let title = report_subject::title(&arguments.what);
     let page = match &subject {
         Subject::Run(run) => run_page(&run.record, &title),
     };
-    let interrupts = Interrupts::install().context("signals")?;
-    let stop = Stop::when(move || interrupts.count() > 0);
-    output_file::write(&arguments.html, page.html().as_bytes(), &stop).with_context(to)
+    report_output::write(&page, &arguments.html, arguments.svg_dir.as_deref())
 }
 
 const EXAMPLES: &str = "\
@@ -55,4 +53,4 @@ Examples:
   fathom run --record run.json job.fio
   fathom report run.json --html run.html
   fathom report fio.json --html fio.html
-  fathom report 12 --html run.html";
+  fathom report 12 --html run.html --svg-dir figures";

@@ -103,7 +103,8 @@ impl Html {
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
-             '{style_hash}'; script-src '{script_hash}'; img-src data:; base-uri 'none'; form-action 'none'\">\n\
+             '{style_hash}'; script-src '{script_hash}'; img-src data:; base-uri 'none'; \
+             form-action 'none'\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n\
              <title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>\n{body}\

@@ -8,7 +8,7 @@ pub(super) fn sheet() -> String {
 }
 
 /// SHA-256 of [`sheet`], as a Content-Security-Policy names it; a test computes it anew.
-pub(super) const HASH: &str = "sha256-8K4cAEREz6DmZoYnNY6ohCdHDwzXjePqp5DhKmmV2BM=";
+pub(super) const HASH: &str = "sha256-LDs6dbKmwY8U4Jigxrv2FPEIU0BQCto+yT8QvIGSK2o=";
 
 /// Rules of the page. Colours are those of the figures, so that they have no frame.
 const PAGE: &str = "
@@ -24,6 +24,7 @@ h2{font-size:1.2rem;margin-top:2rem;border-bottom:1px solid var(--line)}
 h3,h4,h5,h6{font-size:1rem}
 .caveats{background:var(--mark);padding:.75rem 1rem .75rem 2rem;border:1px solid var(--line)}
 .wide,pre{overflow-x:auto;max-width:100%}
+.wide{margin:.5rem 0}
 :focus-visible{outline:2px solid var(--focus)}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 caption{text-align:left;font-weight:600;padding:.5rem 0}
