@@ -21,7 +21,7 @@ pub(super) static FORMAT: RecordFormat = RecordFormat {
     value_name: |_file| Err(not_built_in()),
 };
 
-fn not_built_in() -> io::Error {
+pub(crate) fn not_built_in() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, NOT_BUILT_IN)
 }
 
