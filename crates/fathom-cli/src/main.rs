@@ -27,6 +27,7 @@ mod lint;
 mod log;
 mod manual;
 mod manual_jobs;
+mod metrics_file;
 mod micro;
 mod output;
 mod peak;

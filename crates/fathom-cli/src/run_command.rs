@@ -9,7 +9,7 @@ use fathom_job::{
     Diagnostics, Dialect, Invocation, Plan, RefusedInvocation, Settings, option_lines, parse,
 };
 use fathom_record::{Record, Warning};
-use fathom_setup::Session;
+use fathom_setup::{RunEvent, Session};
 use fathom_sys::signals::Interrupts;
 use fathom_virtual::LogFiles;
 
@@ -21,6 +21,7 @@ use crate::failure::NoReport;
 use crate::keep::Keeper;
 use crate::latency_profile;
 use crate::log;
+use crate::metrics_file::MetricsFile;
 use crate::output::{self, Data, StandardStream};
 use crate::report::Report;
 use crate::self_test;
@@ -161,6 +162,7 @@ fn run_and_report(
     report.notes(notes);
     let machine = simulate::machine(settings)?;
     let keeper = Keeper::open(settings, dialect).map_err(NoReport::NotReported)?;
+    let metrics_file = MetricsFile::open(settings).map_err(NoReport::NotReported)?;
     let interrupts = Interrupts::install()
         .map_err(|error| NoReport::NotReported(anyhow::Error::new(error).context("signals")))?;
     let stop = Stop::when(move || interrupts.count() > 0);
@@ -174,7 +176,12 @@ fn run_and_report(
     }
     let ran = {
         let mut session = Session {
-            tell: &mut |event| report.on_event(plan, &event, interrupts.last()),
+            tell: &mut |event| {
+                if let (RunEvent::Interim(record), Some(file)) = (&event, &metrics_file) {
+                    file.show(record);
+                }
+                report.on_event(plan, &event, interrupts.last());
+            },
             stops: &|| interrupts.count() + trigger.fired(),
             progress,
             report_every: settings.status_interval,
@@ -212,9 +219,11 @@ fn run_and_report(
     let model = machine.as_ref().map(|machine| &machine.model);
     latency_profile::save(plan, settings, model, &record, &stop)?;
     let text = machine.as_ref().map(|machine| machine.text.as_str());
-    keeper
-        .keep(&record, settings, text, &stop)
-        .map_err(NoReport::NotReported)?;
+    let kept = keeper.keep(&record, settings, text, &stop);
+    if let Some(file) = &metrics_file {
+        file.finish(&record, &stop).map_err(NoReport::NotReported)?;
+    }
+    kept.map_err(NoReport::NotReported)?;
     Ok(ended(&record, interrupts.count() > 0))
 }
 

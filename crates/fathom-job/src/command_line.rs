@@ -275,7 +275,11 @@ impl Reader<'_> {
                 settings.summary = switch_values::show("--summary", given, findings)?
             }
             // Not an abbreviation that a script of fio's could mean.
-            Action::Trace | Action::SaveRecord | Action::History | Action::Tag
+            Action::Trace
+            | Action::SaveRecord
+            | Action::MetricsFile
+            | Action::History
+            | Action::Tag
                 if self.dialect == Dialect::Fio =>
             {
                 let name = switch.name;
@@ -286,6 +290,9 @@ impl Reader<'_> {
             Action::Trace => settings.trace = true,
             Action::SaveDistribution => settings.save_distribution = text.map(str::to_owned),
             Action::SaveRecord => settings.record = text.map(str::to_owned),
+            Action::MetricsFile => {
+                settings.metrics_file = Some(switch_values::metrics_file(given)?);
+            }
             Action::History => settings.history = true,
             Action::Tag => settings.tags.push(switch_values::tag(given)?),
             Action::Refused(instead) => return Err(refused(switch, spot, instead)),

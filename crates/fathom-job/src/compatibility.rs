@@ -142,7 +142,11 @@ fn push_switches(text: &mut String) {
             | Action::EtaPercentiles
             | Action::SaveDistribution
             | Action::NoExec
-            | Action::Trace => "Fathom extension",
+            | Action::Trace
+            | Action::SaveRecord
+            | Action::MetricsFile
+            | Action::History
+            | Action::Tag => "Fathom extension",
             Action::Debug => {
                 "stricter: flags unknown categories. `parse`, `file`, `random`, `process` and \
                  `io` print the lines that tools parse, fewer than fio; the others print nothing"

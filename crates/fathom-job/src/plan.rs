@@ -143,6 +143,8 @@ pub struct Settings {
     pub save_distribution: Option<String>,
     /// `--record`: file to write with the record of this run.
     pub record: Option<String>,
+    /// `--metrics-file`: file to write with the figures of this run, for node_exporter.
+    pub metrics_file: Option<String>,
     /// `--history`: keep the run in the history.
     pub history: bool,
     /// `--tag`: labels of the run in the history.

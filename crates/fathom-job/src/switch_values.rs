@@ -154,6 +154,16 @@ pub(crate) fn tag(text: &str) -> Result<(String, String), Problem> {
     }
 }
 
+/// `--metrics-file`: node_exporter ignores files of other names, without a word.
+pub(crate) fn metrics_file(text: &str) -> Result<String, Problem> {
+    if text.ends_with(".prom") {
+        return Ok(text.to_owned());
+    }
+    let why = "the textfile collector of node_exporter reads files that end in `.prom` alone";
+    let problem = Problem::new("bad-metrics-file", 0..text.len(), why);
+    Err(problem.fix(format!("write `--metrics-file={text}.prom`")))
+}
+
 /// fio's limit.
 const STATUS_MIN: Nanos = Nanos::from_millis(1);
 /// fio's limit.

@@ -62,6 +62,7 @@ pub(crate) enum Action {
     Trace,
     SaveDistribution,
     SaveRecord,
+    MetricsFile,
     History,
     Tag,
     /// Not supported; with the alternative.
@@ -135,6 +136,7 @@ pub(crate) const SWITCHES: &[Switch] = &[
     switch("trace", NO_LETTER, None, Trace, "Split latencies by the kernel's block events (root)"),
     switch("save-distribution", NO_LETTER, Required("file"), SaveDistribution, SAVED),
     switch("record", NO_LETTER, Required("file"), SaveRecord, "Write the record as JSON"),
+    switch("metrics-file", NO_LETTER, Required("file"), MetricsFile, METRICS),
     switch("history", NO_LETTER, None, History, "Keep the run in the history of this machine"),
     switch("tag", NO_LETTER, Required("key=value"), Tag, "Label the run in the history"),
     switch("server-internal", 'N', Required("arg"), Refused(WINDOWS), "Internal; Windows only"),
@@ -142,6 +144,7 @@ pub(crate) const SWITCHES: &[Switch] = &[
 
 const SUMMARY: &str = "Print a line per job; always, never or auto";
 const SAVED: &str = "Save measured latencies as a machine file";
+const METRICS: &str = "Write the figures for node_exporter's textfile collector";
 const REMOTE: &str = "run it on each host (`ssh host fathom run job.fio`) and collect the JSON";
 const GONE: &str = "set `write_lat_log=PREFIX` in the job; fio refuses this switch too";
 const PROFILE: &str = "write the profile's jobs to a job file";

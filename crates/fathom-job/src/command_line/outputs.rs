@@ -5,7 +5,7 @@ use crate::problem::Problem;
 
 impl Reader<'_> {
     /// Refuses outputs that would replace an input or each other: job files, machine file, report,
-    /// saved latencies, record.
+    /// saved latencies, record, metrics.
     pub(super) fn keep_job_files(&mut self) {
         let plain = |path: &str| path.trim_start_matches("./").to_owned();
         let environment = self.builder.environment;
@@ -14,6 +14,7 @@ impl Reader<'_> {
         let output = path(&settings.output);
         let saved = path(&settings.save_distribution);
         let record = path(&settings.record);
+        let metrics = path(&settings.metrics_file);
         let machine = path(&settings.machine);
         let is_same = |one: &str, other: &Option<String>| {
             other
@@ -26,9 +27,16 @@ impl Reader<'_> {
             inputs[1],
             ("machine file of `--save-distribution`", &saved),
         ];
-        let outputs: [(&str, _, &[_]); 2] = [
+        let metrics_and = [
+            record_and[0],
+            record_and[1],
+            record_and[2],
+            ("record (`--record`)", &record),
+        ];
+        let outputs: [(&str, _, &[_]); 3] = [
             ("--save-distribution", &saved, &inputs),
             ("--record", &record, &record_and),
+            ("--metrics-file", &metrics, &metrics_and),
         ];
         for (option, path, others) in outputs {
             let Some(path) = path else { continue };
@@ -42,6 +50,7 @@ impl Reader<'_> {
             ("--output", output),
             ("--save-distribution", saved),
             ("--record", record),
+            ("--metrics-file", metrics),
         ];
         for (option, path) in outputs {
             let files = self.files.iter().filter(|spot| spot.text() != "-");
