@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use fathom_record::MetricName;
 
 use crate::exit::ProgramEnd;
@@ -10,6 +10,9 @@ use crate::exit::ProgramEnd;
 #[cfg(feature = "history")]
 #[path = "history_commands.rs"]
 mod commands;
+#[cfg(feature = "history")]
+#[path = "history_export.rs"]
+mod exports;
 #[cfg(feature = "history")]
 #[path = "history_trend.rs"]
 mod trends;
@@ -59,8 +62,14 @@ pub(crate) enum HistoryCommand {
         #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = tag)]
         tags: Vec<(String, String)>,
     },
-    /// Write runs as JSON, one a line, for `fathom history import`
+    /// Write runs for another history, or in a format of other programs
+    ///
+    /// Other formats than JSON have the runs that measured something, in the order in which they
+    /// began. docs/EXPORTS.md describes each format.
     Export {
+        /// Format
+        #[arg(long, value_enum, default_value = "json")]
+        format: ExportFormat,
         /// File to write [default: standard output]
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
@@ -91,6 +100,23 @@ pub(crate) enum HistoryCommand {
         /// File to create
         file: PathBuf,
     },
+}
+
+/// Format of exported runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// JSON, a run per line, which `fathom history import` reads
+    Json,
+    /// A row per run, with units in the headings
+    Csv,
+    /// The same table as Parquet; missing in builds without the feature `parquet`
+    Parquet,
+    /// Samples with timestamps, for Prometheus
+    Openmetrics,
+    /// An OTLP request per line as JSON, as the OpenTelemetry collector's file exporter writes
+    Otlp,
+    /// CSV for Apache Otava: runs of one plan on one machine
+    Otava,
 }
 
 /// Arguments of `fathom history list`.
@@ -154,6 +180,12 @@ pub(crate) struct SelectArguments {
     /// Only runs of this lab, the last one of its name
     #[arg(long, value_name = "NAME")]
     pub(crate) lab: Option<String>,
+    /// Only runs of this plan, by its number
+    #[arg(long, value_name = "P")]
+    pub(crate) plan: Option<i64>,
+    /// Only runs on this machine, by its number
+    #[arg(long, value_name = "M")]
+    pub(crate) machine: Option<i64>,
     /// Only runs with this label; may be repeated
     #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = tag)]
     pub(crate) tags: Vec<(String, String)>,
@@ -196,6 +228,7 @@ Examples:
   fathom history list --tag commit=1a2b3c
   fathom history trend read.iops
   fathom history check --metric read.iops --tolerance 3%
+  fathom history export --format csv --output runs.csv
   fathom history sql 'SELECT run, value FROM measure WHERE metric = \"iops\"'
 
 The history is the file FATHOM_HISTORY, else fathom/history.db in XDG_DATA_HOME

@@ -1,16 +1,13 @@
 //! Subcommands of `fathom history`.
 
-use std::io::Write as _;
-use std::path::Path;
-
 use anyhow::{Context, Result};
-use fathom_host::output_file::{OutputFile, Stop};
-use fathom_lab::{HistoryError, ImportedRun, Prune, RunId, RunSelection};
+use fathom_lab::{ImportedRun, Prune, RunId, RunSelection};
 use fathom_sys::clock;
 use serde_json::{Map, Value};
 
 use super::{
-    CheckArguments, HistoryArguments, HistoryCommand, ListArguments, SelectArguments, trends,
+    CheckArguments, HistoryArguments, HistoryCommand, ListArguments, SelectArguments, exports,
+    trends,
 };
 use crate::exit::ProgramEnd;
 use crate::history_keep::{reader, with_its_hint, writer};
@@ -38,7 +35,11 @@ fn execute(command: &HistoryCommand) -> Result<ProgramEnd> {
         HistoryCommand::Show { run, json, record } => print(&shown(*run, *json, *record)?),
         HistoryCommand::Sql { query, json } => print(&answered(query, *json)?),
         HistoryCommand::Import { files, tags } => import(files, tags),
-        HistoryCommand::Export { output, select } => export(output.as_deref(), select),
+        HistoryCommand::Export {
+            format,
+            output,
+            select,
+        } => exports::export(*format, output.as_deref(), &selection(select, 0)),
         HistoryCommand::Prune {
             older_than,
             records_only,
@@ -73,6 +74,8 @@ fn selection(select: &SelectArguments, last: u32) -> RunSelection {
     RunSelection {
         lab: select.lab.clone(),
         tags: select.tags.clone(),
+        plan: select.plan,
+        machine: select.machine,
         last,
         ..RunSelection::default()
     }
@@ -154,48 +157,6 @@ fn import(files: &[std::path::PathBuf], tags: &[(String, String)]) -> Result<()>
         &format!("fathom: {added} {runs} added{known}\n"),
     );
     Ok(())
-}
-
-fn export(to: Option<&Path>, select: &SelectArguments) -> Result<()> {
-    let history = reader()?;
-    let all = selection(select, 0);
-    let Some(path) = to else {
-        return history
-            .export(&all, |run| {
-                print(&format!("{run}\n")).map_err(ExportError::Output)
-            })
-            .map_err(ExportError::told);
-    };
-    let failed = |error: std::io::Error| {
-        ExportError::Output(anyhow::Error::new(error).context(path.display().to_string()))
-    };
-    let mut file =
-        OutputFile::create(path, &Stop::never()).with_context(|| path.display().to_string())?;
-    history
-        .export(&all, |run| writeln!(file, "{run}").map_err(failed))
-        .map_err(ExportError::told)?;
-    file.finish().with_context(|| path.display().to_string())
-}
-
-/// Failure of an export: of the history, or of the output.
-enum ExportError {
-    History(HistoryError),
-    Output(anyhow::Error),
-}
-
-impl ExportError {
-    fn told(self) -> anyhow::Error {
-        match self {
-            Self::History(error) => with_its_hint(error),
-            Self::Output(error) => error,
-        }
-    }
-}
-
-impl From<HistoryError> for ExportError {
-    fn from(error: HistoryError) -> Self {
-        Self::History(error)
-    }
 }
 
 fn prune(prune: &Prune) -> Result<()> {

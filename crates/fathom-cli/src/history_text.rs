@@ -1,7 +1,7 @@
 //! Texts and JSON of `fathom history`.
 
 use fathom_lab::{RunRow, SqlAnswer, aligned, figure, printable, shortened};
-use fathom_record::{Measure, MetricName, OF_SERVICE};
+use fathom_record::{Measure, MetricName};
 use serde_json::{Value, json};
 
 /// Formats a list of runs.
@@ -33,6 +33,8 @@ pub(crate) fn list(runs: &[(RunRow, Vec<Measure>)]) -> String {
 /// Formats one run.
 pub(crate) fn show(run: &RunRow, measures: &[Measure]) -> String {
     let number = |number: Option<u64>| number.map(|number| number.to_string());
+    let numbers = run.plan_id.zip(run.machine_id);
+    let series = numbers.map(|(plan, machine)| format!("plan {plan}, machine {machine}"));
     let facts = [
         ("run", Some(run.id.0.to_string())),
         ("uuid", Some(run.uuid.clone())),
@@ -47,6 +49,7 @@ pub(crate) fn show(run: &RunRow, measures: &[Measure]) -> String {
         ),
         ("took", run.wall_ms.map(seconds)),
         ("seed", number(run.seed)),
+        ("series", series),
         ("subject", run.subject.clone()),
         ("machine", run.machine.clone()),
         ("tags", Some(tags(run)).filter(|tags| !tags.is_empty())),
@@ -70,7 +73,7 @@ pub(crate) fn show(run: &RunRow, measures: &[Measure]) -> String {
         "interval".to_owned(),
     ]];
     rows.extend(measures.iter().map(|one| {
-        let name = name(one);
+        let name = one.name();
         let unit = MetricName::parse(&name).map_or("", |name| name.unit());
         let interval = one
             .low
@@ -111,6 +114,8 @@ pub(crate) fn json(run: &RunRow) -> Value {
         "seed": run.seed,
         "begun_ms": run.begun_ms,
         "wall_ms": run.wall_ms,
+        "plan_id": run.plan_id,
+        "machine_id": run.machine_id,
         "plan": run.plan,
         "machine": parsed(&run.machine),
         "subject": parsed(&run.subject),
@@ -129,20 +134,6 @@ pub(crate) fn measure_json(one: &Measure) -> Value {
         "low": one.low,
         "high": one.high,
     })
-}
-
-fn name(one: &Measure) -> String {
-    let Measure {
-        group,
-        direction,
-        metric,
-        ..
-    } = one;
-    match group.as_str() {
-        "" => format!("{direction}.{metric}"),
-        service if *direction == OF_SERVICE => format!("{OF_SERVICE}.{service}.{metric}"),
-        group => format!("{group}/{direction}.{metric}"),
-    }
 }
 
 /// Returns the run's place in its lab, or the names of its jobs.

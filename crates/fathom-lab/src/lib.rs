@@ -9,6 +9,8 @@ mod counted;
 mod embedded;
 mod error;
 mod experiments;
+#[cfg(feature = "history")]
+mod export;
 mod figure;
 mod finished;
 mod hdd_seeks;
@@ -44,6 +46,11 @@ pub use compare::{
 pub use embedded::TableContext;
 pub use error::{CommandError, LabError};
 pub use experiments::experiments;
+#[cfg(feature = "history")]
+pub use export::{
+    ExportCell, ExportColumn, ExportKind, ExportTable, MetricsExport, OtavaExport, csv_line,
+    otlp_line,
+};
 pub use fathom_block::Policy;
 pub use fathom_report::plot::{Axis, Panel, Plot, Point, Scale, Series, Shape};
 pub use figure::{aligned, change, figure, printable, shortened};
@@ -76,7 +83,7 @@ pub use order::{Slot, order};
 pub use store::{
     BUSY_TIMEOUT, History, HistoryError, HistoryProblem, LabEntry, LabId, LabRow, LabRun, LabStart,
     PlannedRun, Prune, RunId, RunRow, RunSelection, RunSeries, RunState, SeriesKey, SeriesPoint,
-    SeriesSelection, SqlAnswer, VerdictRow, default_path,
+    SeriesSelection, SqlAnswer, StoredMetric, StoredRun, StoredRuns, VerdictRow, default_path,
 };
 pub use table::{Cell, Column, Experiment, Table, TableHead};
 pub use trend::{NEWEST, NewestRuns, RECENT, Trend, TrendChange, TrendCheck, changed_facts};

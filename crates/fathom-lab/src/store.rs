@@ -16,6 +16,7 @@
 //! be missing, as whole transactions: a lab runs them again.
 
 mod error;
+mod export_runs;
 mod kept_labs;
 mod labs;
 mod place;
@@ -35,6 +36,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::finished::FinishedRun;
 pub use error::{HistoryError, HistoryProblem};
+pub use export_runs::{StoredMetric, StoredRun, StoredRuns};
 pub use kept_labs::LabEntry;
 pub use labs::{LabId, LabRow, LabRun, LabStart, PlannedRun, RunId, RunState, VerdictRow};
 pub use place::default_path;

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use fathom_stats::Latency;
 
-use crate::metric::{DIRECTIONS, MetricName};
+use crate::metric::{DIRECTIONS, MetricName, OF_SERVICE};
 use crate::{DirectionRecord, JobRecord, Record};
 
 /// Value of a metric of one run.
@@ -24,6 +24,24 @@ pub struct Measure {
     pub low: Option<f64>,
     /// Upper end of that interval.
     pub high: Option<f64>,
+}
+
+impl Measure {
+    /// Returns the name of the metric, as [`MetricName`] reads it: `reader/read.iops`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let Self {
+            group,
+            direction,
+            metric,
+            ..
+        } = self;
+        match group.as_str() {
+            "" => format!("{direction}.{metric}"),
+            service if *direction == OF_SERVICE => format!("{OF_SERVICE}.{service}.{metric}"),
+            group => format!("{group}/{direction}.{metric}"),
+        }
+    }
 }
 
 /// Returns the metrics of a run that are kept: rates, means, bounds and the usual percentiles, of

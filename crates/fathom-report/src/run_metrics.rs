@@ -94,6 +94,12 @@ impl<'a> RunMetrics<'a> {
         });
     }
 
+    /// Returns the figures of each job, group and direction.
+    #[must_use]
+    pub fn directions(&self) -> &[DirectionMetrics<'a>] {
+        &self.directions
+    }
+
     /// Formats the figures.
     #[must_use]
     pub fn page(&self, format: MetricsFormat) -> String {

@@ -1,7 +1,8 @@
 //! Saved runs and histories: JSON to import, and the database.
 
 use fathom_lab::{
-    CompareRules, CompareSide, History, HistoryError, ImportedRun, RunSelection, compare, import,
+    CompareRules, CompareSide, ExportTable, History, HistoryError, ImportedRun, MetricsExport,
+    OtavaExport, RunSelection, compare, csv_line, import, otlp_line,
 };
 
 use crate::target::Verdict;
@@ -23,6 +24,7 @@ pub(crate) fn decode_history(input: &[u8]) -> Result<Verdict, String> {
         let history = History::open_read_only(&path)?;
         let all = RunSelection::default();
         history.list(&all)?;
+        exported(&history, &all)?;
         history.measured(&all)
     };
     let runs = read();
@@ -35,6 +37,31 @@ pub(crate) fn decode_history(input: &[u8]) -> Result<Verdict, String> {
         Ok(runs) => compared(runs),
         Err(error) => Ok(Verdict::Refused(error.to_string())),
     }
+}
+
+/// Exports the runs in every format that is made of text or cells.
+fn exported(history: &History, selection: &RunSelection) -> Result<(), HistoryError> {
+    let runs = history.stored_runs(selection)?;
+    let (metrics, tags) = (runs.metrics()?, runs.tag_names()?);
+    let table = ExportTable::new(&metrics, &tags);
+    let mut openmetrics = MetricsExport::default();
+    let mut otava = OtavaExport::new(&metrics, tags, runs.count());
+    let width = table.columns().len();
+    runs.each(|run| {
+        let row = table.row(&run);
+        assert_eq!(row.len(), width, "a row has a cell for each column");
+        let record = runs.record(run.row.id).ok().flatten();
+        let request = otlp_line(&run, record.as_ref());
+        assert!(request.lines().count() == 1, "a request is a line");
+        openmetrics.add(&run);
+        let _ = (csv_line(&row), otava.line(&run));
+        Ok::<(), HistoryError>(())
+    })?;
+    let page = openmetrics.page();
+    let comments = page.lines().filter(|line| line.starts_with("# EOF"));
+    assert_eq!(comments.count(), 1, "a name ends the page");
+    let _ = otava.head();
+    Ok(())
 }
 
 /// Keys of fio's reports and of exported runs.

@@ -11,7 +11,7 @@ use super::runs::sha256;
 pub struct LabId(pub i64);
 
 /// Number of a run in the history.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunId(pub i64);
 
 /// A lab to begin or to go on with.

@@ -9,7 +9,7 @@ use super::labs::{LabId, RunId, loaded};
 use super::runs::sha256;
 
 /// A run, as a list shows it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunRow {
     /// Its number.
     pub id: RunId,
@@ -37,6 +37,10 @@ pub struct RunRow {
     pub begun: Option<String>,
     /// Duration, ms.
     pub wall_ms: Option<u64>,
+    /// Number of its plan.
+    pub plan_id: Option<i64>,
+    /// Number of its machine.
+    pub machine_id: Option<i64>,
     /// Text of its plan.
     pub plan: Option<String>,
     /// Machine, as JSON.
@@ -58,6 +62,10 @@ pub struct RunSelection {
     pub lab: Option<String>,
     /// Variant of a lab.
     pub variant: Option<String>,
+    /// Number of a plan.
+    pub plan: Option<i64>,
+    /// Number of a machine.
+    pub machine: Option<i64>,
     /// Tags that a run must have.
     pub tags: Vec<(String, String)>,
     /// Only runs that are done and measure something.
@@ -132,6 +140,12 @@ impl RunSelection {
             all.push("run.variant = ?".into());
             values.push(variant.clone().into());
         }
+        for (column, number) in [("plan", self.plan), ("machine", self.machine)] {
+            if let Some(number) = number {
+                all.push(format!("run.{column} = ?"));
+                values.push(number.into());
+            }
+        }
         for (key, value) in &self.tags {
             all.push("run.id IN (SELECT run FROM tag WHERE key = ? AND value = ?)".into());
             values.extend([key.clone().into(), value.clone().into()]);
@@ -163,6 +177,8 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         note: row.get(15)?,
         tags: row.get(16)?,
         lab_id: row.get(17)?,
+        plan_id: row.get(18)?,
+        machine_id: row.get(19)?,
     })
 }
 
@@ -172,6 +188,6 @@ const COLUMNS: &str = "run.id, run.uuid, lab.name, cell.axes, run.variant, run.r
     strftime('%Y-%m-%d %H:%M:%S', run.begun_ms / 1000, 'unixepoch'),
     run.wall_ms, plan.text, machine.json, run.subject, run.note,
     (SELECT json_group_object(key, value) FROM tag WHERE tag.run = run.id),
-    run.lab
+    run.lab, run.plan, run.machine
     FROM run LEFT JOIN lab ON lab.id = run.lab LEFT JOIN cell ON cell.id = run.cell
     LEFT JOIN plan ON plan.id = run.plan LEFT JOIN machine ON machine.id = run.machine";
