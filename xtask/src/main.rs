@@ -10,6 +10,7 @@ mod bench;
 mod browser;
 mod ci;
 mod compat;
+mod exports;
 mod fuzz;
 mod lines;
 mod miri;
@@ -47,6 +48,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "browser" => browser::run(rest),
         "compat" => compat::run(rest),
         "ci" => ci::run(rest),
+        "exports" => exports::run(rest),
         "fuzz" => fuzz::run(rest),
         "miri" => miri::run(rest),
         "pauses" => pauses::run(rest),
@@ -101,6 +103,8 @@ cargo xtask browser  check the program's pages in Chromium (needs node and npm)
     --self-test      check that each check finds what was broken on purpose
     --fathom FILE    test this program instead of building one
     --list           list the pages and exit
+cargo xtask exports  read exported runs with pyarrow, Prometheus' tools, OTLP's definitions and Otava
+    --fathom FILE    test this program instead of building one
 cargo xtask qemu     test NVMe/TCP with the Linux kernel's host and target, in QEMU
     --only NAME      only the tests whose name contains NAME
     --fathom FILE    test this program instead of building one
