@@ -64,7 +64,7 @@ impl Report {
             to_file: settings.output.is_some(),
             data,
             failed: None,
-            status: StatusLine::new(stream, settings.eta_newline),
+            status: StatusLine::new(stream, settings),
             layout: None,
             warnings: Vec::new(),
             has_record: false,
@@ -82,7 +82,7 @@ impl Report {
     }
 
     /// Returns the interval at which the status line is drawn; `None` for never.
-    pub(crate) fn progress_interval(&self, settings: &Settings) -> Option<Nanos> {
+    pub(crate) fn progress_interval(&mut self, settings: &Settings) -> Option<Nanos> {
         // fio draws on standard output, but never into JSON, not even with `--eta=always`.
         let (terminal, allowed) = match self.dialect {
             Dialect::Fio => (io::stdout().is_terminal(), self.has_text() || self.to_file),
@@ -94,7 +94,10 @@ impl Report {
             ShowMode::Auto => allowed && terminal,
         };
         let interval = settings.eta_interval.unwrap_or(Nanos::from_secs(1));
-        wanted.then(|| interval.max(STATUS_INTERVAL_MIN))
+        // `--live` has the terminal for itself.
+        let every = (wanted && !settings.live).then(|| interval.max(STATUS_INTERVAL_MIN));
+        self.status.draw_every(every);
+        every
     }
 
     /// Draws a bar on the terminal while files are laid out.

@@ -1,45 +1,65 @@
 //! Status line, drawn over itself on a terminal as fio's is.
 
 use fathom_core::{Direction, Nanos, PerDirection};
-use fathom_job::{Job, Plan, ReadWrite};
+use fathom_job::{Job, Plan, ReadWrite, Settings};
 use fathom_report::{StatusFigures, status_line};
 use fathom_setup::status::{Goal, Meter, goals};
-use fathom_setup::{JobState, Snapshot};
+use fathom_setup::{JobState, LatencyMeter, Snapshot};
 
 use crate::output::{self, StandardStream};
 
 /// Line that is on the terminal now.
 pub(crate) struct StatusLine {
     stream: StandardStream,
+    /// Interval between lines; `None`: none is drawn.
+    every: Option<Nanos>,
+    due: Nanos,
     /// `--eta-newline`.
     newline_every: Option<Nanos>,
     newline_at: Nanos,
     /// Characters of the visible line; 0 for none.
     length: usize,
     meter: Meter,
+    /// `--eta-percentiles`.
+    latencies: Option<LatencyMeter>,
     /// Goal of each clone; computed when the first line is drawn.
     goals: Vec<Goal>,
 }
 
 impl StatusLine {
     /// Creates a status line that is not drawn yet.
-    pub(crate) fn new(stream: StandardStream, newline_every: Option<Nanos>) -> Self {
+    pub(crate) fn new(stream: StandardStream, settings: &Settings) -> Self {
+        let newline_every = settings.eta_newline;
         Self {
             stream,
+            every: None,
+            due: Nanos::ZERO,
             newline_every,
             newline_at: newline_every.unwrap_or_default(),
             length: 0,
             meter: Meter::default(),
+            latencies: settings.eta_percentiles.then(LatencyMeter::default),
             goals: Vec::new(),
         }
     }
 
-    /// Draws the line over the previous one.
+    /// Sets the interval between lines; `None` for none.
+    pub(crate) fn draw_every(&mut self, every: Option<Nanos>) {
+        self.every = every;
+    }
+
+    /// Draws the line over the previous one, if it is time: a view may ask for progress more often.
     pub(crate) fn draw(&mut self, plan: &Plan, snapshot: &Snapshot) {
+        let Some(every) = self.every.filter(|_| snapshot.elapsed >= self.due) else {
+            return;
+        };
+        self.due = snapshot.elapsed + every;
         if self.goals.is_empty() {
             self.goals = goals(plan);
         }
         let status = self.meter.sample(&self.goals, snapshot);
+        let latencies = self.latencies.as_mut();
+        let latencies = latencies.map(|latencies| latencies.sample(snapshot));
         let running = running(plan, snapshot);
         let limits = RateBounds::of(&running);
         let line = status_line(&StatusFigures {
@@ -53,8 +73,8 @@ impl StatusLine {
             bytes_per_s: status.bytes_per_s,
             ops_per_s: status.ops_per_s,
             eta_s: status.eta_s,
-            p50_and_p99_ns: snapshot
-                .percentiles
+            p50_and_p99_ns: latencies
+                .unwrap_or_default()
                 .map(|shown| shown.map(|shown| (shown.p50_ns, shown.p99_ns))),
             kb_base: plan.jobs.first().map_or(1024, |job| job.options.kb_base),
             unit_base: plan.jobs.first().map_or(0, |job| job.options.unit_base),

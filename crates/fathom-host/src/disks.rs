@@ -9,7 +9,7 @@ use crate::block_tree::{BlockTree, HostDevice};
 use crate::storage::disks_under;
 
 /// Devices under a run's files, with their counters at its start.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct DiskWatch {
     disks: Vec<(HostDevice, Counters)>,
     since: Tick,
@@ -41,6 +41,23 @@ impl DiskWatch {
         }
     }
 
+    /// Returns each disk's activity since the start or the previous call.
+    pub fn lap(&mut self, now: Tick) -> Vec<DiskRecord> {
+        let wall_ms = (now - self.since).as_millis();
+        self.since = now;
+        let each = self.disks.iter_mut().filter_map(|(disk, counters)| {
+            let after = Counters::read(disk)?;
+            let before = std::mem::replace(counters, after);
+            let mut made_of: Vec<String> = parts(disk).map(|part| part.name).collect();
+            made_of.dedup();
+            Some(DiskRecord {
+                parts: made_of,
+                ..after.since(&before).record(&disk.name, wall_ms)
+            })
+        });
+        each.collect()
+    }
+
     /// Returns true if one of the disks is a loop device.
     #[must_use]
     pub fn has_loop(&self) -> bool {
@@ -51,17 +68,7 @@ impl DiskWatch {
     /// Returns each disk's activity since the start. A disk that was removed meanwhile is left out.
     #[must_use]
     pub fn finish(&self, now: Tick) -> Vec<DiskRecord> {
-        let wall_ms = (now - self.since).as_millis();
-        let each = self.disks.iter().filter_map(|(disk, before)| {
-            let after = Counters::read(disk)?;
-            let mut made_of: Vec<String> = parts(disk).map(|part| part.name).collect();
-            made_of.dedup();
-            Some(DiskRecord {
-                parts: made_of,
-                ..after.since(before).record(&disk.name, wall_ms)
-            })
-        });
-        each.collect()
+        self.clone().lap(now)
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! A plan is what the user *wrote*; `fathom-run` translates it into what is *done*.
 
+use core::net::SocketAddr;
 use std::sync::Arc;
 
 use fathom_checksum::{Checksum, HeaderLayout};
@@ -149,6 +150,20 @@ pub struct Settings {
     pub history: bool,
     /// `--tag`: labels of the run in the history.
     pub tags: Vec<(String, String)>,
+    /// `--live`: show the run in the terminal.
+    pub live: bool,
+    /// `--serve`: address of a page about the run.
+    pub serve: Option<SocketAddr>,
+    /// `--serve-any-host`: that address may be one that other machines reach.
+    pub serve_any_host: bool,
+}
+
+impl Settings {
+    /// Returns whether the run is looked at while it goes on, beyond a status line.
+    #[must_use]
+    pub const fn is_viewed(&self) -> bool {
+        self.live || self.serve.is_some()
+    }
 }
 
 /// Condition to show a part of the output.

@@ -34,7 +34,7 @@ use fathom_workload::{Checker, Control, JobLog, RecordingSink, Worker, WorkerCon
 use crate::affinity::{self, ThreadSettings};
 use crate::hooks::Hooks;
 use crate::interim::InterimResults;
-use crate::live::{LiveLatencies, SeenCounts};
+use crate::live::{LiveLatencies, SeenCounts, SharedCounts};
 use crate::mismatches::VerifiedFiles;
 use crate::offload;
 use crate::pacing::{LOOK_AROUND, Pacer};
@@ -83,7 +83,7 @@ pub(crate) struct RunState {
     pub(crate) clock: Clock,
     /// Start of the first wave, from which `startdelay` counts.
     pub(crate) origin: OnceLock<Tick>,
-    /// Latencies for the status line, if requested.
+    /// Latencies for views of the run, if requested.
     pub(crate) live: Option<LiveLatencies>,
     /// Chunks of `--debug` output that the watcher has not received yet.
     pub(crate) unheard: Arc<AtomicUsize>,
@@ -114,6 +114,8 @@ pub(crate) struct JobHandles<'a> {
     pub(crate) barrier: &'a StartBarrier,
     /// Progress that the thread publishes.
     pub(crate) cell: &'a ProgressCell,
+    /// Latencies for views of the run, if requested.
+    pub(crate) live: Option<&'a SharedCounts>,
     /// Callback, invoked once before waiting at the start barrier.
     pub(crate) ready: &'a dyn Fn(),
     /// Sink of `--debug` output.
@@ -257,7 +259,7 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     // Before the barrier: allocating the random map of a large device takes a while.
     let mut worker = worker_of(work, capabilities, &clock)?;
     worker.join_flow();
-    let beside = Beside::open(handles.shared, scheduled);
+    let beside = Beside::open(handles, scheduled);
     let mut watched = ThreadWatch::new(context.watches_processors, clock.now());
     (handles.ready)();
     handles.barrier.pass();
@@ -415,20 +417,19 @@ type AnswerFn<'a> = &'a dyn Fn(&Worker, Tick) -> InterimResults;
 struct Beside<'a> {
     /// Evidence of the cause of stalls.
     waits: ProcessorWaits,
-    /// Latencies for the status line.
-    live: Option<(&'a LiveLatencies, SeenCounts)>,
+    /// Latencies for views of the run.
+    live: Option<(&'a SharedCounts, SeenCounts)>,
     /// Waits for ops to be due.
     pacer: Pacer,
 }
 
 impl<'a> Beside<'a> {
     /// Reserves what it needs, before the measurement.
-    fn open(shared: &'a RunState, scheduled: bool) -> Self {
-        let live = shared.live.as_ref();
+    fn open(handles: &JobHandles<'a>, scheduled: bool) -> Self {
         Self {
             waits: ProcessorWaits::open(),
-            live: live.map(|live| (live, SeenCounts::new())),
-            pacer: Pacer::new(scheduled && shared.wakes_early),
+            live: handles.live.map(|live| (live, SeenCounts::new())),
+            pacer: Pacer::new(scheduled && handles.shared.wakes_early),
         }
     }
 
@@ -478,7 +479,10 @@ fn drive<E: Engine>(
                 engine.send_held();
                 sleep_until(clock, now + Nanos::from_micros(10));
             }
-            Step::Done => return Ok(()),
+            Step::Done => {
+                beside.update(worker, now);
+                return Ok(());
+            }
         }
         now = clock.now();
         watch(worker);
@@ -551,6 +555,7 @@ mod tests {
                 control: &control,
                 barrier: &barrier,
                 cell: &cell,
+                live: None,
                 ready: &|| {},
                 say: &say,
             };
@@ -563,6 +568,6 @@ mod tests {
             "{}",
             failure.text
         );
-        assert_eq!(cell.read().0, JobState::Failed);
+        assert_eq!(cell.read().state, JobState::Failed);
     }
 }

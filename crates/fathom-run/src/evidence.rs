@@ -97,6 +97,11 @@ impl Baseline {
         self.disks.finish(now)
     }
 
+    /// Returns the devices whose activity is measured, with their counters at the start.
+    pub(crate) fn disks(&self) -> DiskWatch {
+        self.disks.clone()
+    }
+
     /// Gathers the evidence after the last job has ended.
     pub(crate) fn finish(self, setups: &[JobSetup], now: Tick) -> Evidence {
         let after = setups.iter().map(cached_of);

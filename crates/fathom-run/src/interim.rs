@@ -120,7 +120,7 @@ impl Interim {
             }
             Some(until) => until,
         };
-        let working = |cell: &&ProgressCell| matches!(cell.read().0, JobState::Working(_));
+        let working = |cell: &&ProgressCell| matches!(cell.read().state, JobState::Working(_));
         let owing = cells.iter().filter(working);
         if now < until && owing.into_iter().any(|cell| cell.mailbox.is_asked()) {
             return None;

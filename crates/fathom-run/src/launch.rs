@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use fathom_core::{Errno, Nanos, PerDirection, Storage, Tick};
 use fathom_host::block_tree::BlockTree;
+use fathom_host::disks::DiskWatch;
 use fathom_host::safety::Guard;
 use fathom_record::Warning;
 use fathom_setup::lifecycle::Lifecycle;
@@ -30,7 +31,6 @@ use fathom_workload::Control;
 use crate::bandwidth::BandwidthLog;
 use crate::drive::{JobHandles, JobSpec, RunState, run_job};
 use crate::interim::{Interim, SoFar};
-use crate::live::SeenCounts;
 use crate::progress::ProgressCell;
 use crate::stalls::Pauses;
 use crate::start_barrier::StartBarrier;
@@ -56,6 +56,7 @@ pub(crate) fn run_all(
     session: &mut Session<'_>,
     so_far: SoFar<'_>,
     bandwidth: Option<BandwidthLog>,
+    disks: Option<DiskWatch>,
 ) -> (Vec<Option<JobOutcome>>, Option<Warning>) {
     let count = launches.len();
     let cells: Vec<ProgressCell> = (0..count).map(|_| ProgressCell::default()).collect();
@@ -82,7 +83,7 @@ pub(crate) fn run_all(
         so_far,
         bandwidth,
         pauses: Pauses::watch(),
-        shown: SeenCounts::new(),
+        disks,
     };
     std::thread::scope(|scope| {
         let mut launches: Vec<Option<Launch>> = launches.into_iter().map(Some).collect();
@@ -103,6 +104,7 @@ pub(crate) fn run_all(
             }
         }
     });
+    watcher.tell_last_progress(session);
     let now = shared.clock.now();
     let log = watcher.bandwidth.take();
     let stop = || (session.stops)() > 0;
@@ -114,7 +116,7 @@ pub(crate) fn run_all(
 
 /// Returns the bytes that all jobs have transferred.
 fn moved(cells: &[ProgressCell]) -> PerDirection<u64> {
-    let each = cells.iter().map(|cell| cell.read().2);
+    let each = cells.iter().map(|cell| cell.read().bytes);
     each.fold(PerDirection::default(), |sum, bytes| {
         PerDirection::from_fn(|direction| sum[direction] + bytes[direction])
     })
@@ -142,6 +144,7 @@ fn spawn<'scope>(
 ) -> std::io::Result<JobThread<'scope>> {
     let (shared, cell) = (watcher.shared, &watcher.cells[index]);
     let control = &watcher.controls[index];
+    let live = shared.live.as_ref().and_then(|live| live.of_job(index));
     // The kernel keeps 15 bytes of a thread's name.
     let name: String = launch
         .name
@@ -166,6 +169,7 @@ fn spawn<'scope>(
                 control,
                 barrier: &barrier,
                 cell,
+                live,
                 ready: &ready,
                 say: &say,
             };
@@ -243,8 +247,8 @@ struct Watcher<'a> {
     bandwidth: Option<BandwidthLog>,
     /// Times for which the process did not run.
     pauses: Pauses,
-    /// Latencies that a status line has shown.
-    shown: SeenCounts,
+    /// Disks whose activity is told with the progress.
+    disks: Option<DiskWatch>,
 }
 
 impl<'a> Watcher<'a> {
@@ -390,26 +394,35 @@ impl<'a> Watcher<'a> {
             return;
         };
         let now = self.shared.clock.now();
-        if now < self.tell_at {
-            return;
+        if now >= self.tell_at {
+            self.tell_at = now + every;
+            self.tell_progress_at(now, session);
         }
-        self.tell_at = now + every;
+    }
+
+    /// Tells a view how the jobs ended.
+    fn tell_last_progress(&mut self, session: &mut Session<'_>) {
+        if self.disks.is_some() {
+            self.tell_progress_at(self.shared.clock.now(), session);
+        }
+    }
+
+    fn tell_progress_at(&mut self, now: Tick, session: &mut Session<'_>) {
         let mut snapshot = self.snapshot(now);
         if let Some(live) = &self.shared.live {
-            snapshot.percentiles = live.take(&mut self.shown);
+            snapshot.latencies = live.so_far();
+        }
+        if let Some(disks) = &mut self.disks {
+            snapshot.disks = disks.lap(now);
         }
         (session.tell)(RunEvent::Progress(&snapshot));
     }
 
     fn snapshot(&self, now: Tick) -> Snapshot {
-        let jobs = self.cells.iter().zip(&self.started).map(|(cell, started)| {
-            let (state, ios, bytes) = cell.read();
-            JobSnapshot {
-                state,
-                ios,
-                bytes,
-                elapsed: started.map_or(Nanos::ZERO, |started| now - started),
-            }
+        let both = self.cells.iter().zip(&self.started);
+        let jobs = both.map(|(cell, started)| JobSnapshot {
+            elapsed: started.map_or(Nanos::ZERO, |started| now - started),
+            ..cell.read()
         });
         Snapshot {
             elapsed: now - self.begun,

@@ -1,9 +1,9 @@
 //! Progress of each worker, published by its thread with relaxed stores and read by the watcher.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use fathom_core::{Direction, PerDirection};
-use fathom_setup::JobState;
+use fathom_setup::{JobSnapshot, JobState};
 use fathom_workload::{Phase, WorkerProgress};
 
 use crate::interim::Mailbox;
@@ -17,6 +17,7 @@ use crate::interim::Mailbox;
 pub(crate) struct ProgressCell {
     ios: [AtomicU64; 3],
     bytes: [AtomicU64; 3],
+    in_flight: AtomicU32,
     state: AtomicU8,
     /// Requests for, and answers with, interim results.
     pub(crate) mailbox: Mailbox,
@@ -31,6 +32,7 @@ impl ProgressCell {
             self.ios[index].store(progress.ios[direction], Ordering::Relaxed);
             self.bytes[index].store(progress.bytes[direction], Ordering::Relaxed);
         }
+        self.in_flight.store(progress.in_flight, Ordering::Relaxed);
         self.set(JobState::Working(progress.phase));
     }
 
@@ -39,16 +41,23 @@ impl ProgressCell {
         self.state.store(encode(state), Ordering::Relaxed);
     }
 
-    /// Returns the last published state, ops and bytes.
-    pub(crate) fn read(&self) -> (JobState, PerDirection<u64>, PerDirection<u64>) {
+    /// Returns what was last published.
+    pub(crate) fn read(&self) -> JobSnapshot {
         let load = |cells: &[AtomicU64; 3]| {
             PerDirection::from_fn(|direction| cells[direction.index()].load(Ordering::Relaxed))
         };
-        (
-            decode(self.state.load(Ordering::Relaxed)),
-            load(&self.ios),
-            load(&self.bytes),
-        )
+        let state = decode(self.state.load(Ordering::Relaxed));
+        let in_flight = match state {
+            JobState::Working(_) => self.in_flight.load(Ordering::Relaxed),
+            _ => 0,
+        };
+        JobSnapshot {
+            state,
+            ios: load(&self.ios),
+            bytes: load(&self.bytes),
+            in_flight,
+            ..JobSnapshot::default()
+        }
     }
 }
 
@@ -108,17 +117,20 @@ mod tests {
     #[test]
     fn reader_sees_published_progress() {
         let cell = ProgressCell::default();
-        assert_eq!(cell.read().0, JobState::NotStarted);
+        assert_eq!(cell.read().state, JobState::NotStarted);
         cell.publish(&WorkerProgress {
             ios: PerDirection::new(1, 2, 3),
             bytes: PerDirection::new(4, 5, 6),
+            in_flight: 7,
             phase: Phase::Ramp,
         });
-        let expected = (
-            JobState::Working(Phase::Ramp),
-            PerDirection::new(1, 2, 3),
-            PerDirection::new(4, 5, 6),
-        );
-        assert_eq!(cell.read(), expected);
+        let read = cell.read();
+        assert_eq!(read.state, JobState::Working(Phase::Ramp));
+        assert_eq!(read.ios, PerDirection::new(1, 2, 3));
+        assert_eq!(read.bytes, PerDirection::new(4, 5, 6));
+        assert_eq!(read.in_flight, 7);
+        // A job whose engine failed had ops in flight when it last told.
+        cell.set(JobState::Failed);
+        assert_eq!(cell.read().in_flight, 0);
     }
 }

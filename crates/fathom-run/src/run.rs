@@ -220,13 +220,19 @@ impl Execution<'_> {
             eta_s: Meter::default().sample(&goals, snapshot).eta_s,
             ..blank(plan, self.begun, &clock)
         };
-        let shows = self.settings.eta_percentiles && session.progress.is_some();
+        let settings = self.settings;
+        let shows = settings.eta_percentiles || settings.is_viewed();
+        let groups = || setups.iter().map(|setup| setup.place.group);
+        let live = || LiveLatencies::new(&groups().collect::<Vec<_>>());
+        let disks = settings.is_viewed().then(|| self.baseline.disks());
         let shared = RunState {
-            live: shows.then(LiveLatencies::new),
+            live: (shows && session.progress.is_some()).then(live),
             wakes_early: thread::allowed_cpus().is_ok_and(|cpus| setups.len() <= cpus.len()),
             ..RunState::new(clock)
         };
-        let (outcomes, broken) = run_all(launches, lifecycle, &shared, session, &so_far, bandwidth);
+        let (outcomes, broken) = run_all(
+            launches, lifecycle, &shared, session, &so_far, bandwidth, disks,
+        );
         Ok(Executed {
             logs,
             broken,

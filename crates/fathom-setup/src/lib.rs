@@ -16,6 +16,7 @@ mod error;
 pub mod fixture;
 pub mod groups;
 pub mod lifecycle;
+mod live_latencies;
 pub mod merge;
 pub mod outcome;
 mod plan_warning;
@@ -32,10 +33,12 @@ pub mod translate;
 
 // Public items, listed once.
 pub use error::{RunError, RunProblem};
+pub use live_latencies::{
+    LatenciesSoFar, LatencyMeter, LivePercentiles, all_latencies, latencies_since,
+};
 pub use plan_warning::{PlanWarning, PlanWarningKind};
 pub use preflight::{Host, Preflight, preflight, preflight_accepted};
 pub use problem_kind::ProblemKind;
 pub use session::{
-    JobSnapshot, JobState, LayoutProgress, LivePercentiles, REPORT_EVERY_MIN, RunEvent, Session,
-    Snapshot,
+    JobSnapshot, JobState, LayoutProgress, REPORT_EVERY_MIN, RunEvent, Session, Snapshot,
 };

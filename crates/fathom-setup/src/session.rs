@@ -2,8 +2,10 @@
 //! at once.
 
 use fathom_core::{Nanos, PerDirection};
-use fathom_record::{JobRecord, Record, Warning};
+use fathom_record::{DiskRecord, JobRecord, Record, Warning};
 use fathom_workload::Phase;
+
+use crate::LatenciesSoFar;
 
 /// Connection between a run and its caller: events out, requests in.
 ///
@@ -85,17 +87,10 @@ pub struct Snapshot {
     pub elapsed: Nanos,
     /// Progress of each job, by thread number.
     pub jobs: Vec<JobSnapshot>,
-    /// Latencies of all jobs since the previous progress event, if requested and there were ops.
-    pub percentiles: PerDirection<Option<LivePercentiles>>,
-}
-
-/// Latencies of an interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LivePercentiles {
-    /// Median, within 1/16.
-    pub p50_ns: u64,
-    /// 99th percentile, within 1/16.
-    pub p99_ns: u64,
+    /// Latencies of all jobs, if requested: by job, or of many jobs by group.
+    pub latencies: Vec<LatenciesSoFar>,
+    /// Activity of the disks since the previous progress event, if requested.
+    pub disks: Vec<DiskRecord>,
 }
 
 /// Progress of one job.
@@ -107,6 +102,8 @@ pub struct JobSnapshot {
     pub ios: PerDirection<u64>,
     /// Bytes moved, ramp time included.
     pub bytes: PerDirection<u64>,
+    /// Ops in flight when it last told its progress; 0 between the ops of a synchronous engine.
+    pub in_flight: u32,
     /// Time since it started; zero before.
     pub elapsed: Nanos,
 }

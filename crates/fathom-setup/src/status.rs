@@ -302,6 +302,7 @@ mod tests {
             ios: PerDirection::new(mib, 0, 0),
             bytes: PerDirection::new(mib * MIB, 0, 0),
             elapsed: Nanos::from_secs(elapsed_s),
+            ..JobSnapshot::default()
         }
     }
 

@@ -9,7 +9,7 @@ use crate::pending::{Added, KeptLatencies, Pending};
 use crate::results::{DirectionResults, JobError, Results, ToleratedErrors};
 use crate::slots::SlotState;
 use crate::stalls::StallWatch;
-use crate::timeline::TimelineShare;
+use crate::timeline::{TimelineShare, WindowLatency};
 use crate::uniform_ops::{UniformOp, UniformTally};
 use crate::verify::Mismatches;
 
@@ -315,20 +315,21 @@ impl Recorder {
         self.pending[direction].set_longest(longest);
     }
 
-    /// Returns the histogram of the latencies recorded so far that say most: resp under a schedule,
-    /// else clat, else lat; `None` if none is kept.
-    pub(crate) fn latencies(&mut self, direction: Direction) -> Option<&Histogram> {
+    /// Returns kind and histogram of the latencies recorded so far that say most: resp under a
+    /// schedule, else clat, else lat; `None` if none is kept.
+    pub(crate) fn latencies(
+        &mut self,
+        direction: Direction,
+    ) -> Option<(WindowLatency, &Histogram)> {
         self.flush_pending(direction);
         let results = &self.directions[direction];
         let kinds = [
-            results.resp.as_ref(),
-            Some(&results.clat),
-            Some(&results.lat),
+            (WindowLatency::Resp, results.resp.as_ref()),
+            (WindowLatency::Clat, Some(&results.clat)),
+            (WindowLatency::Lat, Some(&results.lat)),
         ];
-        kinds
-            .into_iter()
-            .flatten()
-            .find_map(|kind| kind.histogram.as_ref())
+        let mut kinds = kinds.into_iter();
+        kinds.find_map(|(kind, latency)| Some((kind, latency?.histogram.as_ref()?)))
     }
 
     /// Records an op that was in flight when measuring began.

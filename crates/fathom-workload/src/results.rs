@@ -174,6 +174,8 @@ pub struct WorkerProgress {
     pub ios: PerDirection<u64>,
     /// Bytes moved.
     pub bytes: PerDirection<u64>,
+    /// Ops in flight.
+    pub in_flight: u32,
     /// Current phase.
     pub phase: Phase,
 }

@@ -21,7 +21,7 @@ use crate::source::{self, Pass, Source};
 use crate::steady::SteadyWatch;
 use crate::syncs::SyncState;
 use crate::think::Thinking;
-use crate::timeline::TimelineShare;
+use crate::timeline::{TimelineShare, WindowLatency};
 use crate::timers::Timers;
 use crate::tracking::Tracking;
 use crate::uniform_ops::UniformOp;
@@ -244,6 +244,7 @@ impl Worker {
     pub fn progress(&self) -> WorkerProgress {
         let mut progress = WorkerProgress {
             phase: self.phase(),
+            in_flight: self.queue.in_flight,
             ..WorkerProgress::default()
         };
         for direction in Direction::ALL {
@@ -275,7 +276,7 @@ impl Worker {
 
     /// Returns the latencies recorded so far, for a display while the job runs: resp under a
     /// schedule, else clat, else lat; `None` if the job keeps no histogram of them.
-    pub fn latencies(&mut self, direction: Direction) -> Option<&Histogram> {
+    pub fn latencies(&mut self, direction: Direction) -> Option<(WindowLatency, &Histogram)> {
         self.recorder.latencies(direction)
     }
 

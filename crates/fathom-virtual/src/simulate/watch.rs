@@ -128,6 +128,7 @@ fn snapshot_of(worker: &Worker, started: bool, so_far: Option<&Results>, now: Ti
         },
         ios: progress.ios,
         bytes: progress.bytes,
+        in_flight: progress.in_flight,
         elapsed: so_far.map_or(Nanos::ZERO, |results| now - results.started),
     }
 }
