@@ -26,6 +26,7 @@ use crate::output::{self, Data, StandardStream};
 use crate::report::Report;
 use crate::self_test;
 use crate::simulate;
+use crate::views::Views;
 use crate::words;
 
 /// Parses the arguments, and runs the plan or prints what they request.
@@ -163,6 +164,7 @@ fn run_and_report(
     let machine = simulate::machine(settings)?;
     let keeper = Keeper::open(settings, dialect).map_err(NoReport::NotReported)?;
     let metrics_file = MetricsFile::open(settings).map_err(NoReport::NotReported)?;
+    let mut views = Views::open(plan, settings).map_err(NoReport::NotReported)?;
     let interrupts = Interrupts::install()
         .map_err(|error| NoReport::NotReported(anyhow::Error::new(error).context("signals")))?;
     let stop = Stop::when(move || interrupts.count() > 0);
@@ -170,8 +172,9 @@ fn run_and_report(
     let watched = simulate::watched_triggers(settings);
     let trigger = Trigger::new(&watched, interrupts);
     let requests = ReportRequests::new(interrupts);
-    let progress = report.progress_interval(settings);
-    if progress.is_some() && io::stderr().is_terminal() {
+    let status_line = report.progress_interval(settings);
+    let progress = views.interval().or(status_line);
+    if status_line.is_some() && io::stderr().is_terminal() {
         report.show_layout();
     }
     let ran = {
@@ -180,6 +183,7 @@ fn run_and_report(
                 if let (RunEvent::Interim(record), Some(file)) = (&event, &metrics_file) {
                     file.show(record);
                 }
+                views.hear(&event);
                 report.on_event(plan, &event, interrupts.last());
             },
             stops: &|| interrupts.count() + trigger.fired(),
@@ -196,6 +200,7 @@ fn run_and_report(
                 .map(|record| (record, LogFiles::new())),
         }
     };
+    views.end();
     let (mut record, logs) = match ran {
         Ok(ran) => ran,
         // Interrupted before the jobs began: there is nothing to report.

@@ -1,6 +1,7 @@
 //! Parser of command lines: switches, job options, jobs started by `--name`, and job files.
 
 mod outputs;
+mod views;
 
 use fathom_core::OutputFormat;
 
@@ -280,6 +281,9 @@ impl Reader<'_> {
             | Action::MetricsFile
             | Action::History
             | Action::Tag
+            | Action::Live
+            | Action::Serve
+            | Action::ServeAnyHost
                 if self.dialect == Dialect::Fio =>
             {
                 let name = switch.name;
@@ -295,6 +299,9 @@ impl Reader<'_> {
             }
             Action::History => settings.history = true,
             Action::Tag => settings.tags.push(switch_values::tag(given)?),
+            Action::Live => settings.live = true,
+            Action::Serve => settings.serve = Some(switch_values::address(given)?),
+            Action::ServeAnyHost => settings.serve_any_host = true,
             Action::Refused(instead) => return Err(refused(switch, spot, instead)),
             Action::Ignored => {}
         }
@@ -325,6 +332,7 @@ impl Reader<'_> {
         self.unmatched_sections(has_job_files);
         self.seeks_of_a_model();
         self.trace_of_a_kernel();
+        self.views_of_a_run();
         let settings = &self.builder.settings;
         let idle = settings.parse_only || settings.merge_only || self.show_command;
         if !self.builder.has_jobs() && !idle && !self.builder.reporter.diagnostics.has_errors() {

@@ -1,5 +1,7 @@
 //! Values of command-line switches.
 
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+
 use fathom_core::{Nanos, OutputFormat};
 
 use crate::findings::Findings;
@@ -162,6 +164,22 @@ pub(crate) fn metrics_file(text: &str) -> Result<String, Problem> {
     let why = "the textfile collector of node_exporter reads files that end in `.prom` alone";
     let problem = Problem::new("bad-metrics-file", 0..text.len(), why);
     Err(problem.fix(format!("write `--metrics-file={text}.prom`")))
+}
+
+/// `--serve`: an IP address with a port, or a port on the loopback address. Names are not resolved:
+/// they may have several addresses, or the one of another machine.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, Problem> {
+    let port = || {
+        Some(SocketAddr::new(
+            IpAddr::V4(Ipv4Addr::LOCALHOST),
+            text.parse().ok()?,
+        ))
+    };
+    text.parse().ok().or_else(port).ok_or_else(|| {
+        let why = format!("`{text}` is no IP address with a port");
+        let problem = Problem::new("bad-address", 0..text.len(), why);
+        problem.fix("write a port, or an address with one: `127.0.0.1:8080`, `[::1]:8080`")
+    })
 }
 
 /// fio's limit.

@@ -65,6 +65,9 @@ pub(crate) enum Action {
     MetricsFile,
     History,
     Tag,
+    Live,
+    Serve,
+    ServeAnyHost,
     /// Not supported; with the alternative.
     Refused(&'static str),
     /// Accepted and ignored, as in fio.
@@ -139,9 +142,14 @@ pub(crate) const SWITCHES: &[Switch] = &[
     switch("metrics-file", NO_LETTER, Required("file"), MetricsFile, METRICS),
     switch("history", NO_LETTER, None, History, "Keep the run in the history of this machine"),
     switch("tag", NO_LETTER, Required("key=value"), Tag, "Label the run in the history"),
+    switch("live", NO_LETTER, None, Live, "Show the run in the terminal while it goes on"),
+    switch("serve", NO_LETTER, Required("address"), Serve, SERVE),
+    switch("serve-any-host", NO_LETTER, None, ServeAnyHost, ANY_HOST),
     switch("server-internal", 'N', Required("arg"), Refused(WINDOWS), "Internal; Windows only"),
 ];
 
+const SERVE: &str = "Show the run on a local web page: [IP:]port; 0: any";
+const ANY_HOST: &str = "Let --serve use an address that other machines reach";
 const SUMMARY: &str = "Print a line per job; always, never or auto";
 const SAVED: &str = "Save measured latencies as a machine file";
 const METRICS: &str = "Write the figures for node_exporter's textfile collector";

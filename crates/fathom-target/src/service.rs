@@ -1,4 +1,4 @@
-//! Small servers beside the target: one thread each, one client at a time, limits on time and size.
+//! Small servers beside a target or a run: a thread that accepts, limits on time and size.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
@@ -16,9 +16,9 @@ use fathom_sys::{signals, thread};
 pub type Snapshot = Arc<dyn Fn() -> TargetRecord + Send + Sync>;
 
 /// Thread that answers the clients of a listener. Dropping it ends the thread; a client that is
-/// being answered may delay that by [`CLIENT_TIME_MAX`].
+/// being answered may delay that by a second.
 #[derive(Debug)]
-pub(crate) struct Service {
+pub struct Service {
     waker: Arc<Waker>,
     thread: Option<JoinHandle<()>>,
 }
@@ -28,7 +28,7 @@ impl Service {
     ///
     /// # Errors
     /// The error of a system call.
-    pub(crate) fn start<L: AsFd + Send + 'static>(
+    pub fn start<L: AsFd + Send + 'static>(
         name: &'static str,
         listener: L,
         mut answer: impl FnMut(&L) + Send + 'static,
@@ -69,8 +69,10 @@ impl Drop for Service {
     }
 }
 
-/// Client of a service, with the time that it has left.
-pub(crate) struct Client<S> {
+/// Client of a service, with the time that it has left: one second to read a request and to answer
+/// it.
+#[derive(Debug)]
+pub struct Client<S> {
     stream: S,
     clock: Clock,
     until: Tick,
@@ -78,7 +80,8 @@ pub(crate) struct Client<S> {
 
 impl<S: Read + Write + AsFd> Client<S> {
     /// Creates a client on a stream that does not block.
-    pub(crate) fn new(stream: S) -> Self {
+    #[must_use]
+    pub fn new(stream: S) -> Self {
         let clock = Clock::monotonic();
         Self {
             stream,
@@ -92,7 +95,7 @@ impl<S: Read + Write + AsFd> Client<S> {
     ///
     /// # Errors
     /// That of the system call; `TimedOut` if the client's time is up.
-    pub(crate) fn read_until(
+    pub fn read_until(
         &mut self,
         bytes_max: usize,
         is_whole: impl Fn(&[u8]) -> bool,
@@ -118,7 +121,7 @@ impl<S: Read + Write + AsFd> Client<S> {
     ///
     /// # Errors
     /// As [`read_until`](Self::read_until).
-    pub(crate) fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    pub fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.stream.write(bytes) {
                 Ok(count) => bytes = &bytes[count..],
@@ -131,6 +134,16 @@ impl<S: Read + Write + AsFd> Client<S> {
             }
         }
         Ok(())
+    }
+
+    /// Gives the client its full time again.
+    pub fn renew(&mut self) {
+        self.until = self.clock.now() + CLIENT_TIME_MAX;
+    }
+
+    /// Returns the stream.
+    pub const fn stream(&self) -> &S {
+        &self.stream
     }
 
     fn left(&self) -> io::Result<Nanos> {

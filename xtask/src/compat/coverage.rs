@@ -158,6 +158,9 @@ const UNTRIED: &[(&str, &str)] = &[
     ("metrics-file", "not in fio; refused under its name"),
     ("history", "not in fio; refused under its name"),
     ("tag", "not in fio; refused under its name"),
+    ("live", "not in fio; refused under its name"),
+    ("serve", "not in fio; refused under its name"),
+    ("serve-any-host", "not in fio; refused under its name"),
 ];
 
 #[cfg(test)]
