@@ -222,7 +222,8 @@ impl Histogram {
     }
 
     /// Returns the smallest value of bucket `index`.
-    pub(crate) const fn lower_bound(index: usize) -> u64 {
+    #[must_use]
+    pub const fn lower_bound(index: usize) -> u64 {
         let shift = shift_of(index);
         ((index - (shift << GROUP_BITS)) as u64) << shift
     }

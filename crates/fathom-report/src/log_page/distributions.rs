@@ -1,0 +1,191 @@
+//! Figures of distributions: percentile curves and cumulated shares.
+
+use fathom_core::Direction;
+use fathom_stats::Histogram;
+
+use super::tables::named;
+use super::{Section, is_told};
+use crate::page::{Figure, Page};
+use crate::plot::{Axis, Panel, Plot, Point, Scale, Series, Shape};
+
+/// Draws the percentile curve, for latencies, and the share of lines up to each value.
+pub(super) fn figures(page: &mut Page, section: &Section<'_>) {
+    if section.is_count() {
+        return;
+    }
+    let curves = curves(section);
+    let (unit, divisor) = section.unit(section.is_averaged());
+    let word = section.kind.word();
+    if section.kind.is_latency() {
+        percentiles(page, section, &curves);
+    }
+    let series = curves.iter().filter_map(|(name, histogram)| {
+        let points = shares(histogram, divisor);
+        (points.len() > 1).then_some((name, points))
+    });
+    let series = numbered(series.map(|(name, points)| (name.clone(), points)));
+    if series.is_empty() {
+        return;
+    }
+    let plot = Plot {
+        title: format!("Share of lines up to each {word}"),
+        panels: vec![Panel {
+            across: Axis::new(format!("{word}, {unit}"), Scale::Auto),
+            up: Axis::new("share of lines, %", Scale::Linear),
+            series,
+        }],
+    };
+    page.figure(Figure::new(format!("{word} shares"), SHARES, plot.into()));
+}
+
+fn percentiles(page: &mut Page, section: &Section<'_>, curves: &[(String, Histogram)]) {
+    let (unit, divisor) = section.unit(section.is_averaged());
+    let word = section.kind.word();
+    let found = curves.iter().filter_map(|(name, histogram)| {
+        let points = curve(histogram, divisor);
+        (points.len() > 1).then(|| (name.clone(), points))
+    });
+    let series = numbered(found);
+    if series.is_empty() {
+        return;
+    }
+    let plot = Plot {
+        title: format!("{word} by percentile"),
+        panels: vec![Panel {
+            across: Axis::new(
+                "1/(1 − p): 10 is p90, 100 is p99, 1000 is p99.9",
+                Scale::Auto,
+            ),
+            up: Axis::new(format!("{word}, {unit}"), Scale::Auto),
+            series,
+        }],
+    };
+    let caption = match section.is_averaged() {
+        true => format!("{PERCENTILES} {AVERAGES}"),
+        false => PERCENTILES.to_owned(),
+    };
+    page.figure(Figure::new(
+        format!("{word} percentiles"),
+        caption,
+        plot.into(),
+    ));
+}
+
+/// Returns the distributions to draw: of each direction of each log, or if they are too many, of
+/// each direction of all; and of each priority, if there are several.
+fn curves(section: &Section<'_>) -> Vec<(String, Histogram)> {
+    let mut all = Vec::new();
+    for (log, name) in section.logs.iter().zip(&section.names) {
+        for (direction, of_direction) in log.directions() {
+            let name = match section.logs.len() {
+                1 => direction.name().to_owned(),
+                _ => format!("{name}, {}", direction.name()),
+            };
+            all.push((name, of_direction.histogram.clone()));
+        }
+    }
+    if all.len() > SERIES_MAX {
+        all = merged(section);
+    }
+    let is_whole = section
+        .logs
+        .iter()
+        .any(|log| log.description.has_priorities);
+    let courses = Direction::ALL.into_iter().zip(&section.of_kind.directions);
+    for (direction, course) in courses {
+        let each = course.iter().flat_map(|course| &course.priorities.each);
+        let each: Vec<_> = each.collect();
+        if each.len() > 1 {
+            all.extend(each.into_iter().map(|(priority, histogram, _)| {
+                let name = format!("{}, {}", direction.name(), named(*priority, is_whole));
+                (name, histogram.clone())
+            }));
+        }
+    }
+    all.truncate(SERIES_MAX);
+    all
+}
+
+fn merged(section: &Section<'_>) -> Vec<(String, Histogram)> {
+    let directions = Direction::ALL.into_iter().filter_map(|direction| {
+        let mut all = Histogram::new();
+        let logs = section.logs.iter().flat_map(|log| log.directions());
+        for (_, of_direction) in logs.filter(|(of, _)| *of == direction) {
+            all.merge(&of_direction.histogram);
+        }
+        (all.count() > 0).then(|| (format!("all logs, {}", direction.name()), all))
+    });
+    directions.collect()
+}
+
+fn numbered(curves: impl Iterator<Item = (String, Vec<Point>)>) -> Vec<Series> {
+    let series = curves.enumerate();
+    series
+        .map(|(style, (name, points))| Series::measured(name, style, points))
+        .collect()
+}
+
+/// Returns the points of a percentile curve, ten to a decade, as far as ten lines lie beyond.
+fn curve(histogram: &Histogram, divisor: f64) -> Vec<Point> {
+    let most = histogram.count() as f64 / 10.0;
+    let steps = (0..).map(|step| 10_f64.powf(f64::from(step) / 10.0));
+    steps
+        .take_while(|across| *across <= most)
+        .map(|across| {
+            let value = histogram.percentile(100.0 * (1.0 - 1.0 / across));
+            Point::new(across, (value > 0).then(|| value as f64 / divisor))
+        })
+        .collect()
+}
+
+/// Returns the share of values up to each, at the ends of buckets; a few hundred points.
+fn shares(histogram: &Histogram, divisor: f64) -> Vec<Point> {
+    let count = histogram.count();
+    let mut below = 0_u64;
+    let points = histogram.bins().map(|(value, lines)| {
+        below += lines;
+        let share = below as f64 / count as f64 * 100.0;
+        Point::new(value as f64 / divisor, Some(share))
+    });
+    let points: Vec<Point> = points.collect();
+    let each = points.len().div_ceil(SHARES_MAX).max(1);
+    let last = points.len().saturating_sub(1);
+    let kept = points.into_iter().enumerate();
+    kept.filter(|(at, _)| at % each == 0 || *at == last)
+        .map(|(_, point)| point)
+        .collect()
+}
+
+/// Returns a percentile of windows for a line over time, if enough lines lie beyond it.
+pub(super) fn of_window(window: &fathom_stats::Window, percent: f64, divisor: f64) -> Option<f64> {
+    if !is_told(percent, window.ios) {
+        return None;
+    }
+    let alone = fathom_stats::Windows {
+        windows: vec![window.clone()],
+        ..fathom_stats::Windows::default()
+    };
+    let value = alone.histogram().percentile(percent);
+    (value > 0).then(|| value as f64 / divisor)
+}
+
+/// Returns a series of steps.
+pub(super) fn steps(name: &str, style: usize, points: Vec<Point>) -> Series {
+    Series {
+        shape: Shape::Step,
+        ..Series::measured(name, style, points)
+    }
+}
+
+const PERCENTILES: &str = "Each curve ends where fewer than ten lines have a larger value. Ops of \
+                           one run depend on each other: two curves that differ do not show that \
+                           two settings do.";
+const AVERAGES: &str = "The lines are averages over windows, which hide slow ops: the curve of \
+                        single ops is higher.";
+const SHARES: &str = "Share of lines with at most this value. A step is a group of ops of one \
+                      speed, such as those that a cache served. Rare slow ops are not visible \
+                      here; see the percentiles.";
+/// Most curves in a figure: more could not be told apart.
+pub(super) const SERIES_MAX: usize = 8;
+/// Most points of a curve of shares.
+const SHARES_MAX: usize = 400;
