@@ -71,6 +71,16 @@ impl LogSource {
         self.shape
     }
 
+    /// Returns the name of the format.
+    #[must_use]
+    pub const fn format_name(&self) -> &'static str {
+        match &self.format {
+            SourceFormat::Text(layout) if layout.has_header => "CSV",
+            SourceFormat::Text(_) => "text",
+            SourceFormat::Records(format) => format.name,
+        }
+    }
+
     /// Returns the name of the value's column, if the file has names: `clat_ns`.
     #[must_use]
     pub fn value_name(&self) -> Option<&str> {

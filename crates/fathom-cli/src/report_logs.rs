@@ -1,0 +1,186 @@
+//! Pages of I/O logs: reading, and what to say about files that are no logs.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _};
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use fathom_log::{LogEnd, LogLineError, LogRow, LogSource};
+use fathom_report::{LogDescription, LogKind, LogReduction, LogSample, Page, log_page};
+
+use crate::failure::with_hint;
+
+/// Parses the value of `--kind`.
+pub(crate) fn kind(word: &str) -> Result<LogKind, String> {
+    LogKind::of_word(word).ok_or_else(|| {
+        let words = LogKind::ALL.map(LogKind::word).join(", ");
+        format!("one of {words}")
+    })
+}
+
+/// Returns whether a file is to be read as a log: its content is that of one, or its name is and
+/// it is no JSON.
+fn is_log(word: &str) -> bool {
+    let path = Path::new(word);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_named = ENDS.iter().any(|end| name.ends_with(end));
+    path.is_file() && (LogSource::open(path).is_ok() || is_named && !has_object(path))
+}
+
+/// Returns whether a line near the start of a file begins an object of JSON; fio prints notes
+/// before it.
+fn has_object(path: &Path) -> bool {
+    let mut first = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(PEEK_BYTES).read_to_end(&mut first));
+    let mut lines = first.split(|byte| *byte == b'\n');
+    read.is_ok() && lines.any(|line| line.trim_ascii_start().starts_with(b"{"))
+}
+
+/// Returns the page of the logs that the words name; `None` if they are no logs. `kind` overrides
+/// what the names of the files tell.
+///
+/// A signal ends the process meanwhile: nothing has been written yet.
+pub(crate) fn page(words: &[String], kind: Option<LogKind>) -> Result<Option<Page>> {
+    let others: Vec<&str> = words
+        .iter()
+        .map(String::as_str)
+        .filter(|word| !is_log(word))
+        .collect();
+    match others.first() {
+        None => {}
+        Some(other) if others.len() < words.len() => {
+            // Tells a name that does not exist by the system's own words.
+            Path::new(other)
+                .metadata()
+                .with_context(|| (*other).to_owned())?;
+            let why = format!("{other}: no log, and a page of logs shows nothing else");
+            return Err(with_hint(why, Some("write a page of its own")));
+        }
+        Some(other) if kind.is_some() => {
+            let why = format!("--kind: {other}: only I/O logs have a kind");
+            return Err(with_hint(why, Some("leave it out")));
+        }
+        Some(_) => return Ok(None),
+    }
+    let reduction = read(words, kind)?;
+    let name = |word: &String| {
+        Path::new(word)
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+    };
+    let title = match words {
+        [only] => name(only).unwrap_or_else(|| only.clone()),
+        [first, rest @ ..] => format!(
+            "{} and {} more",
+            name(first).unwrap_or_else(|| first.clone()),
+            rest.len()
+        ),
+        [] => String::new(),
+    };
+    Ok(Some(log_page(&reduction, &title)))
+}
+
+fn read(paths: &[String], kind: Option<LogKind>) -> Result<LogReduction> {
+    if paths.len() > LogReduction::LOGS_MAX {
+        let why = format!(
+            "{} logs; a page takes {}",
+            paths.len(),
+            LogReduction::LOGS_MAX
+        );
+        return Err(with_hint(
+            why,
+            Some("write several pages, as one for each kind of logs"),
+        ));
+    }
+    let mut reduction = LogReduction::new();
+    for path in paths {
+        read_one(path, kind, &mut reduction).map_err(|error| refused(path, &error))?;
+    }
+    Ok(reduction)
+}
+
+fn read_one(name: &str, kind: Option<LogKind>, reduction: &mut LogReduction) -> io::Result<()> {
+    let path = Path::new(name);
+    // A FIFO would block, and a log is opened more than once.
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let source = LogSource::open(path)?;
+    let shape = source.shape();
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let (kind, kind_source) = LogKind::found(kind, &file, source.value_name());
+    reduction.begin(LogDescription {
+        name: file.into_owned(),
+        kind,
+        kind_source,
+        format: source.format_name(),
+        has_offsets: shape.offset,
+        has_priorities: shape.priority,
+        has_max: shape.max,
+    });
+    let end = source.read(&mut |row| {
+        reduction.add(&sample(row, shape.max));
+        Ok(())
+    })?;
+    reduction.end(notes(end));
+    Ok(())
+}
+
+#[inline]
+fn sample(row: &LogRow, has_max: bool) -> LogSample {
+    LogSample {
+        time_ms: row.time_ms,
+        value: row.value,
+        max: if has_max { row.max } else { row.value },
+        direction: row.direction,
+        bytes: row.bytes,
+        offset: row.offset,
+        // Its 16 bits are all that a log has of it.
+        priority: u16::try_from(row.priority).unwrap_or(u16::MAX),
+    }
+}
+
+/// Returns what the end of a log tells.
+fn notes(end: LogEnd) -> Vec<String> {
+    match end {
+        LogEnd::NoLineEnd => vec![
+            "its last line has no line end: it may have been cut, and its last number may be \
+             wrong"
+                .to_owned(),
+        ],
+        LogEnd::Cut(why) => vec![format!(
+            "{why}: the writer was killed, or is still at work; what came before is shown"
+        )],
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the error of a file, with the line if it has one.
+fn refused(path: &str, error: &io::Error) -> anyhow::Error {
+    if let Some(LogLineError { line, why, .. }) = LogLineError::of(error) {
+        let hint = if why.contains("histograms") {
+            "give the latency log instead; `--output-format=json+` has the histogram of a run"
+        } else {
+            "a log has lines as `12, 4711, 0, 4096, 0`: time in ms, value, direction, bytes, \
+             priority"
+        };
+        return with_hint(
+            format!("{path}:{line}: no line of a log: {why}"),
+            Some(hint),
+        );
+    }
+    let hint = match error.kind() {
+        ErrorKind::NotFound => None,
+        ErrorKind::InvalidData | ErrorKind::UnexpectedEof => {
+            Some("give a log of fio or fathom: text, compressed (.fz), CSV or Parquet")
+        }
+        _ => None,
+    };
+    with_hint(format!("{path}: {error}"), hint)
+}
+
+/// Ends of the names of logs.
+const ENDS: [&str; 3] = [".log", ".fz", ".parquet"];
+
+/// Bytes in which an object of JSON is looked for.
+const PEEK_BYTES: u64 = 64 << 10;
