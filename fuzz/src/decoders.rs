@@ -5,6 +5,7 @@ pub(crate) mod iolog;
 pub(crate) mod job;
 pub(crate) mod lab_file;
 pub(crate) mod log;
+pub(crate) mod log_page;
 pub(crate) mod machine;
 pub(crate) mod nvme;
 pub(crate) mod nvme_host;

@@ -10,7 +10,7 @@ use fathom_sys::peak_allocation;
 use fathom_sys::thread;
 
 use crate::decoders::{
-    history, iolog, job, lab_file, log, machine, nvme, nvme_host, nvme_host_controller,
+    history, iolog, job, lab_file, log, log_page, machine, nvme, nvme_host, nvme_host_controller,
     nvme_target, planted, record, target_file, trace, verify,
 };
 use crate::watchdog::Watchdog;
@@ -37,6 +37,7 @@ pub(crate) const TARGETS: &[Target] = &[
     target("saved-runs", history::decode_runs, history::words),
     target("history", history::decode_history, no_words),
     target("log-lines", log::decode_lines, log::words),
+    target("log-page", log_page::decode, log::words),
     target("compressed-log", log::decode_compressed, no_words),
     target("trace-page", trace::decode, no_words),
     target("io-log", iolog::decode_text, iolog::words),

@@ -56,10 +56,10 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 }
 
 /// A folder of this process, removed when dropped.
-struct Folder(PathBuf);
+pub(super) struct Folder(pub(super) PathBuf);
 
 impl Folder {
-    fn create() -> Result<Self, String> {
+    pub(super) fn create() -> Result<Self, String> {
         let name = format!("fathom-fuzz-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
