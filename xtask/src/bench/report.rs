@@ -8,6 +8,7 @@
 //! row.
 
 mod change_points;
+mod logs;
 mod trend;
 
 use std::path::PathBuf;
@@ -18,7 +19,12 @@ use super::figure::Figure;
 use super::programs::Programs;
 
 /// Rows, in the order in which they are measured.
-const ROWS: &[Row] = &[change_points::FLAT, change_points::STEP, trend::ROW];
+const ROWS: &[Row] = &[
+    change_points::FLAT,
+    change_points::STEP,
+    trend::ROW,
+    logs::ROW,
+];
 
 /// Something to measure.
 struct Row {
