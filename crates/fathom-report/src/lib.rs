@@ -51,7 +51,7 @@ pub use caveats::caveats;
 pub use exposition::{BOUNDS, MetricsFormat, MetricsKind, MetricsPage, MetricsSamples};
 pub use header::{job_header, starting_line};
 pub use log_page::{KindSource, LogDescription, LogKind, LogReduction, LogSample, log_page};
-pub use page::{Drawing, Figure, Page, Picture};
+pub use page::{Drawing, Figure, Page, Picture, Shaded};
 pub use peak::{aligned, peak_line, peak_summary};
 pub use peak_table::{peak_matrix, peak_table};
 pub use prometheus::prometheus;

@@ -10,12 +10,14 @@ mod figure;
 mod html;
 mod numbers;
 mod script;
+mod shaded;
 mod style;
 
 use std::collections::BTreeSet;
 
 pub use figure::{Drawing, Figure, Picture};
 use html::Html;
+pub use shaded::Shaded;
 
 /// Page under construction.
 #[derive(Clone, Debug)]
@@ -65,6 +67,12 @@ impl Page {
     pub fn table(&mut self, caption: &str, heads: &[&str], rows: &[Vec<String>]) {
         let label = self.unique(caption, " ");
         self.html.table((caption, &label), heads, rows);
+    }
+
+    /// Adds a table whose cells are shaded. The first column names the rows.
+    pub fn shaded_table(&mut self, caption: &str, heads: &[&str], rows: &[(String, Vec<Shaded>)]) {
+        let label = self.unique(caption, " ");
+        self.html.shaded_table((caption, &label), heads, rows);
     }
 
     /// Adds a table that the reader unfolds.

@@ -9,6 +9,7 @@ mod canvas;
 mod decimate;
 mod faults;
 mod heat_map;
+mod intervals;
 mod palette;
 mod panel;
 mod raster;
@@ -19,6 +20,7 @@ pub(crate) mod text;
 pub use canvas::style_sheet;
 pub use faults::faults;
 pub use heat_map::{HeatAxis, HeatCells, HeatMap};
+pub use intervals::{IntervalRow, Intervals};
 
 use canvas::{Canvas, Medium};
 use panel::Columns;

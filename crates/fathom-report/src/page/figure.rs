@@ -1,6 +1,6 @@
 //! Figures of a page.
 
-use crate::plot::{HeatMap, Plot};
+use crate::plot::{HeatMap, Intervals, Plot};
 
 /// Picture with the sentences below it.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +23,8 @@ pub enum Picture {
     Plot(Plot),
     /// A colour for each cell.
     HeatMap(HeatMap),
+    /// Intervals one below the other.
+    Intervals(Intervals),
 }
 
 /// Figure as a document of its own.
@@ -60,6 +62,7 @@ impl Figure {
         let svg = match &self.picture {
             Picture::Plot(plot) => plot.drawing(),
             Picture::HeatMap(map) => map.drawing(),
+            Picture::Intervals(intervals) => intervals.drawing(),
         };
         Drawing {
             name: self.name.clone(),
@@ -73,6 +76,7 @@ impl Picture {
         match self {
             Self::Plot(plot) => &plot.title,
             Self::HeatMap(map) => &map.title,
+            Self::Intervals(intervals) => &intervals.title,
         }
     }
 
@@ -81,6 +85,7 @@ impl Picture {
         match self {
             Self::Plot(plot) => plot.figure(),
             Self::HeatMap(map) => map.figure(),
+            Self::Intervals(intervals) => intervals.figure(),
         }
     }
 }

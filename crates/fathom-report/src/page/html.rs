@@ -4,6 +4,7 @@
 //! templates would not make control characters visible, and they have a filter for text that is
 //! to stay unescaped. Here markup comes from this file, the drawing code and nowhere else.
 
+use super::shaded::Shaded;
 use super::{script, style};
 use crate::markup::{attribute, escaped};
 
@@ -36,22 +37,8 @@ impl Html {
     }
 
     /// Adds a table. It scrolls within its own box on narrow screens, by keyboard, too.
-    pub(super) fn table(
-        &mut self,
-        (caption, label): (&str, &str),
-        heads: &[&str],
-        rows: &[Vec<String>],
-    ) {
-        self.0 += &format!(
-            "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table>\n\
-             <caption>{}</caption>\n<thead><tr>",
-            attribute(label),
-            escaped(caption)
-        );
-        for head in heads {
-            self.0 += &format!("<th scope=\"col\">{}</th>", escaped(head));
-        }
-        self.0 += "</tr></thead>\n<tbody>\n";
+    pub(super) fn table(&mut self, names: (&str, &str), heads: &[&str], rows: &[Vec<String>]) {
+        self.begin_table(names, heads);
         for row in rows {
             self.0 += "<tr>";
             for (at, cell) in row.iter().enumerate() {
@@ -63,7 +50,42 @@ impl Html {
             }
             self.0 += "</tr>\n";
         }
-        self.0 += "</tbody></table></div>\n";
+        self.0 += END_OF_TABLE;
+    }
+
+    /// Adds a table with a shade for each cell.
+    pub(super) fn shaded_table(
+        &mut self,
+        names: (&str, &str),
+        heads: &[&str],
+        rows: &[(String, Vec<Shaded>)],
+    ) {
+        self.begin_table(names, heads);
+        for (name, cells) in rows {
+            self.0 += &format!("<tr><th scope=\"row\">{}</th>", escaped(name));
+            for cell in cells {
+                let text = escaped(&cell.text);
+                self.0 += &match cell.level() {
+                    0 => format!("<td>{text}</td>"),
+                    level => format!("<td class=\"s{level}\">{text}</td>"),
+                };
+            }
+            self.0 += "</tr>\n";
+        }
+        self.0 += END_OF_TABLE;
+    }
+
+    fn begin_table(&mut self, (caption, label): (&str, &str), heads: &[&str]) {
+        self.0 += &format!(
+            "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table>\n\
+             <caption>{}</caption>\n<thead><tr>",
+            attribute(label),
+            escaped(caption)
+        );
+        for head in heads {
+            self.0 += &format!("<th scope=\"col\">{}</th>", escaped(head));
+        }
+        self.0 += "</tr></thead>\n<tbody>\n";
     }
 
     /// Adds a drawn figure with the sentences below it. It scrolls within its own box, as its
@@ -117,3 +139,5 @@ impl Html {
         )
     }
 }
+
+const END_OF_TABLE: &str = "</tbody></table></div>\n";

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::cells;
 use super::figure::Picture;
-use crate::plot::{Panel, Plot, Point, Series};
+use crate::plot::{Intervals, Panel, Plot, Point, Series};
 
 /// Table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +19,40 @@ pub(super) fn tables(picture: &Picture) -> Vec<Table> {
     match picture {
         Picture::Plot(plot) => of_plot(plot),
         Picture::HeatMap(map) => vec![cells::table(map)],
+        Picture::Intervals(intervals) => vec![of_intervals(intervals)],
+    }
+}
+
+fn of_intervals(intervals: &Intervals) -> Table {
+    let ends = |ends: Option<(f64, f64)>| {
+        let ends = ends.map(|(low, high)| format!("{} to {}", plain(low), plain(high)));
+        ends.unwrap_or_default()
+    };
+    let rows = intervals.rows.iter().map(|row| {
+        let value = row.value.map(plain).unwrap_or_default();
+        vec![
+            row.name.clone(),
+            value,
+            ends(row.interval),
+            ends(row.band),
+            row.note.clone(),
+        ]
+    });
+    let mut rows: Vec<Vec<String>> = rows.collect();
+    let mut heads = ["row", &intervals.label, "from and to", "shaded", "words"]
+        .map(str::to_owned)
+        .to_vec();
+    // Columns that say nothing are left out.
+    for at in (1..heads.len()).rev() {
+        if rows.iter().all(|row| row[at].is_empty()) {
+            heads.remove(at);
+            rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        }
+    }
+    Table {
+        caption: format!("Numbers of “{}”", intervals.title),
+        heads,
+        rows,
     }
 }
 

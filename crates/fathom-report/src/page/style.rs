@@ -1,10 +1,11 @@
 //! Style sheet of a page, and its hash for the page's policy.
 
+use super::shaded;
 use crate::plot::style_sheet;
 
 /// Returns the style sheet: that of the figures after that of the page.
 pub(super) fn sheet() -> String {
-    format!("{PAGE}{}", style_sheet())
+    format!("{PAGE}{}{}", shaded::rules(), style_sheet())
 }
 
 /// SHA-256 of [`sheet`], as a Content-Security-Policy names it; a test computes it anew.

@@ -112,6 +112,17 @@ impl Canvas {
         }
     }
 
+    /// Shades the rectangle between two corners.
+    pub(super) fn band(&mut self, from: Place, to: Place) {
+        self.add(format_args!(
+            "<rect class=\"band\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
+            from.0,
+            from.1,
+            to.0 - from.0,
+            to.1 - from.1
+        ));
+    }
+
     /// Draws a straight line of a class of the style sheet.
     pub(super) fn line(&mut self, from: Place, to: Place, class: &str) {
         self.add(format_args!(
@@ -222,7 +233,7 @@ fn shapes() -> String {
     let dashes = dashes.map(|(at, dash)| format!(".d{at}{{stroke-dasharray:{dash}}}\n"));
     format!(
         ".line{{fill:none;stroke-width:2}}\n.thin{{fill:none;stroke-width:1}}\n\
-         .mark{{stroke-width:1.5}}\n.grid,.axis{{fill:none}}\n\
+         .mark{{stroke-width:1.5}}\n.band{{fill:#888;fill-opacity:.25}}\n.grid,.axis{{fill:none}}\n\
          .in-dark{{display:none}}\n{}",
         dashes.collect::<String>()
     )

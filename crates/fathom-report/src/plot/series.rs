@@ -127,4 +127,4 @@ fn line(series: &Series) -> String {
 }
 
 /// Most markers of a scatter; more would make files large, and browsers slow.
-const MARKERS_MAX: usize = 2000;
+const MARKERS_MAX: usize = 400;

@@ -43,6 +43,19 @@ pub(crate) fn shortened(name: &str, most: usize) -> String {
     }
 }
 
+/// Cuts a text that is wider than `width` pixels.
+pub(crate) fn cut(text: &str, size: f64, width: f64) -> String {
+    if self::width(text, size) <= width {
+        return text.to_owned();
+    }
+    let mut left = width - self::width("…", size);
+    let kept = text.chars().take_while(|character| {
+        left -= ems(*character) * size;
+        left >= 0.0
+    });
+    kept.chain(['…']).collect()
+}
+
 /// Returns the advance of a character in ems, rounded up from DejaVu Sans. A viewer substitutes
 /// its own `sans-serif`; DejaVu and Verdana are the widest in use, so the estimate is an upper
 /// bound for the others.
@@ -81,6 +94,13 @@ mod tests {
     fn long_names_are_cut() {
         assert_eq!(shortened("äbc", 3), "äbc");
         assert_eq!(shortened("äbcd", 3), "äb…");
+    }
+
+    #[test]
+    fn long_texts_are_cut() {
+        assert_eq!(cut("abc", 10.0, 30.0), "abc");
+        assert_eq!(cut("abcdef", 10.0, 30.0), "abc…");
+        assert_eq!(cut("abc", 10.0, 1.0), "…");
     }
 
     #[test]
