@@ -8,6 +8,7 @@
 //! row.
 
 mod change_points;
+mod lab_page;
 mod logs;
 mod trend;
 
@@ -24,6 +25,7 @@ const ROWS: &[Row] = &[
     change_points::STEP,
     trend::ROW,
     logs::ROW,
+    lab_page::ROW,
 ];
 
 /// Something to measure.
