@@ -17,6 +17,22 @@ pub(crate) struct CompareArguments {
     before: String,
     /// Runs to judge
     after: String,
+    #[command(flatten)]
+    rules: RuleArguments,
+    /// Verdict that makes the exit code 1
+    #[arg(long, value_name = "VERDICT", default_value = "worse")]
+    fail_on: FailOn,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Print Markdown
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+}
+
+/// Rules of a comparison.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RuleArguments {
     /// Metric to judge, with the change that is too small to matter; may be repeated; a service's
     /// number needs the direction in which it improves [default: bw and clat_p99 of each direction]
     #[arg(long = "metric", value_name = "NAME[=PERCENT[,more|less]]", value_parser = metric)]
@@ -27,15 +43,6 @@ pub(crate) struct CompareArguments {
     /// Judge runs that were not interleaved, as if nothing had drifted between them
     #[arg(long)]
     accept_drift: bool,
-    /// Verdict that makes the exit code 1
-    #[arg(long, value_name = "VERDICT", default_value = "worse")]
-    fail_on: FailOn,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    /// Print Markdown
-    #[arg(long, conflicts_with = "json")]
-    markdown: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -50,7 +57,7 @@ enum FailOn {
 
 /// Compares the sides and prints the verdicts.
 pub(crate) fn run(arguments: &CompareArguments) -> ProgramEnd {
-    match compared(arguments) {
+    match compared((&arguments.before, &arguments.after), &arguments.rules) {
         Ok(comparison) => show(&comparison, arguments),
         Err(error) => {
             let text = format!("fathom: compare: {error:#}\n");
@@ -60,7 +67,11 @@ pub(crate) fn run(arguments: &CompareArguments) -> ProgramEnd {
     }
 }
 
-fn compared(arguments: &CompareArguments) -> Result<Comparison> {
+/// Compares the second side with the first one.
+pub(crate) fn compared(
+    (before, after): (&str, &str),
+    arguments: &RuleArguments,
+) -> Result<Comparison> {
     let metrics = arguments.metrics.iter().map(|(name, own)| {
         let tolerance = own.unwrap_or(arguments.tolerance);
         if name.percent.is_some() && tolerance < BUCKET {
@@ -82,8 +93,8 @@ fn compared(arguments: &CompareArguments) -> Result<Comparison> {
             "--tolerance: {why}\nhint: name the metrics with --metric"
         ));
     }
-    let before = compare_sides::read(&arguments.before)?;
-    let after = compare_sides::read(&arguments.after)?;
+    let before = compare_sides::read(before)?;
+    let after = compare_sides::read(after)?;
     compare(before, after, &rules).map_err(|why| anyhow!(why))
 }
 
@@ -146,6 +157,13 @@ pub(crate) fn percent(text: &str) -> Result<f64, String> {
     match number.parse::<f64>() {
         Ok(percent) if percent > 0.0 && percent < 1000.0 => Ok(percent / 100.0),
         _ => Err("a percentage above 0, such as 2%".into()),
+    }
+}
+
+impl RuleArguments {
+    /// Returns whether the user set a rule.
+    pub(crate) const fn are_given(&self) -> bool {
+        !self.metrics.is_empty() || self.accept_drift
     }
 }
 

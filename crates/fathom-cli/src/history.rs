@@ -17,6 +17,9 @@ mod exports;
 #[path = "history_trend.rs"]
 mod trends;
 
+#[cfg(feature = "history")]
+pub(crate) use trends::trend_page_of;
+
 /// Arguments of `fathom history`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]

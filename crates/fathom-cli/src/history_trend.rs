@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use anyhow::{Result, anyhow, bail};
 use fathom_lab::{
     History, NEWEST, NewestRuns, RECENT, RunSeries, SeriesKey, SeriesSelection, Trend, TrendChange,
-    TrendCheck, aligned, changed_facts, figure, printable, shortened,
+    TrendCheck, TrendSeries, aligned, changed_facts, figure, printable, shortened, trend_page,
 };
 use fathom_record::MetricName;
+use fathom_report::Page;
 use serde_json::{Value, json};
 
 use super::{CheckArguments, SeriesArguments, TrendArguments};
@@ -16,15 +17,7 @@ use crate::history_keep::{reader, with_its_hint};
 /// Returns the text of `fathom history trend`.
 pub(super) fn trend(arguments: &TrendArguments) -> Result<String> {
     let history = reader()?;
-    let series = series_of(&history, &arguments.metric, arguments.series.selection())?;
-    if series.is_empty() {
-        let known = history.measured_metrics().map_err(with_its_hint)?;
-        bail!(
-            "history: no run that it selects has `{}`\nhint: measured: {}",
-            arguments.metric.stored_name(),
-            known.join(", ")
-        );
-    }
+    let series = selected(&history, &arguments.metric, arguments.series)?;
     let mut trends = Vec::new();
     for one in series {
         let values = one.points.iter().map(|point| point.value).collect();
@@ -37,6 +30,52 @@ pub(super) fn trend(arguments: &TrendArguments) -> Result<String> {
     }
     let texts: Vec<String> = trends.iter().map(Told::text).collect();
     Ok(texts.join("\n"))
+}
+
+/// Returns the page of a metric's trends, with the check of the newest runs of each.
+pub(crate) fn trend_page_of(metric: &MetricName, series: SeriesArguments) -> Result<Page> {
+    let history = reader()?;
+    let series = selected(&history, metric, series)?;
+    let mut check = TrendCheck::new(TOLERANCE);
+    for one in &series {
+        let values = one.points.iter().map(|point| point.value).collect();
+        check.add(metric.clone().in_usual_unit(), values);
+    }
+    let mut all = Vec::new();
+    let newest = check.newest_runs().into_iter();
+    for ((one, trend), newest) in series.into_iter().zip(check.trends()).zip(newest) {
+        let recent = check.recent_change(trend).cloned();
+        let told = Told::of(&history, one, trend.clone())?;
+        all.push(TrendSeries {
+            json: told.json(),
+            head: told.head,
+            trend: told.trend,
+            runs: told.series.points.iter().map(|point| point.run.0).collect(),
+            begun: told.begun,
+            facts: told.facts,
+            newest,
+            recent,
+        });
+    }
+    Ok(trend_page(&metric.stored_name(), &all))
+}
+
+/// Returns the series of a metric that have values.
+fn selected(
+    history: &History,
+    metric: &MetricName,
+    arguments: SeriesArguments,
+) -> Result<Vec<RunSeries>> {
+    let series = series_of(history, metric, arguments.selection())?;
+    if series.is_empty() {
+        let known = history.measured_metrics().map_err(with_its_hint)?;
+        bail!(
+            "history: no run that it selects has `{}`\nhint: measured: {}",
+            metric.stored_name(),
+            known.join(", ")
+        );
+    }
+    Ok(series)
 }
 
 /// Returns the text of `fathom history check`, and whether something changed for the worse.
@@ -356,6 +395,9 @@ fn key_json(key: &SeriesKey) -> Value {
     });
     json!({ "plan": key.plan, "machine": key.machine, "lab": lab })
 }
+
+/// Change of the newest runs that is too small to count on a page.
+const TOLERANCE: f64 = 0.02;
 
 /// Fewest runs that can show a change: 5 before and 5 after it.
 const LEAST: usize = 10;

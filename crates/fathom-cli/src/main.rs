@@ -35,6 +35,7 @@ mod peak;
 mod peak_against;
 mod peak_arguments;
 mod report;
+mod report_history;
 mod report_logs;
 mod report_output;
 mod report_page;

@@ -1,23 +1,24 @@
-//! `fathom report`: pages of runs that were kept.
+//! `fathom report`: pages of runs, labs, comparisons and trends that were kept.
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
-use fathom_report::{LogKind, Page, run_page};
+use fathom_report::LogKind;
 
+use crate::compare::RuleArguments;
 use crate::exit::ProgramEnd;
+use crate::history::SeriesArguments;
 use crate::output::{self, StandardStream};
 use crate::report_logs;
 use crate::report_output;
-use crate::report_subject::{self, Subject};
+use crate::report_subject::{self, Wanted};
 
 /// Arguments of `fathom report`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReportArguments {
-    /// Run: a record (`fathom run --record FILE`), a report of fio as JSON or JSON+, or a number
-    /// of the history; or I/O logs of fio or fathom, which are laid over each other
+    /// Subject of the page, see below; two words are the sides of a comparison, if not I/O logs
     #[arg(value_name = "WHAT", required = true)]
     what: Vec<String>,
     /// Quantity in the I/O logs, if their names do not tell: resp, lat, clat, slat, bw, iops
@@ -29,6 +30,10 @@ pub(crate) struct ReportArguments {
     /// Write each figure by itself, too, as SVG in black on white
     #[arg(long, value_name = "DIR")]
     svg_dir: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "Rules of a comparison")]
+    rules: RuleArguments,
+    #[command(flatten, next_help_heading = "Series of a trend")]
+    series: SeriesArguments,
 }
 
 /// Writes the page.
@@ -46,19 +51,14 @@ pub(crate) fn run(arguments: &ReportArguments) -> ProgramEnd {
 fn write(arguments: &ReportArguments) -> Result<()> {
     let page = match report_logs::page(&arguments.what, arguments.kind)? {
         Some(page) => page,
-        None => of_subject(&arguments.what)?,
+        None => report_subject::resolve(&Wanted {
+            what: &arguments.what,
+            rules: &arguments.rules,
+            series: arguments.series,
+        })?
+        .page(),
     };
     report_output::write(&page, &arguments.html, arguments.svg_dir.as_deref())
-}
-
-fn of_subject(what: &[String]) -> Result<Page> {
-    let [what] = what else {
-        bail!("only I/O logs can share a page\nhint: name one of these, or logs alone");
-    };
-    let title = report_subject::title(what);
-    Ok(match report_subject::resolve(what)? {
-        Subject::Run(run) => run_page(&run.record, &title),
-    })
 }
 
 const EXAMPLES: &str = "\
@@ -66,5 +66,17 @@ Examples:
   fathom run --record run.json job.fio
   fathom report run.json --html run.html
   fathom report fio.json --html fio.html
+  fathom report 12 --html run.html --svg-dir figures
   fathom report --html logs.html job_clat.1.log job_clat.2.log
-  fathom report 12 --html run.html --svg-dir figures";
+  fathom report my-lab.toml --html lab.html
+  fathom report before/ after/ --html comparison.html
+  fathom report trend:read.iops --html trend.html
+
+WHAT is
+  FILE                   a record, an exported run, or fio's report as JSON or JSON+
+  LOG…                   I/O logs, fio's or fathom's, which are laid over each other
+  FILE.toml, lab:NAME    a lab of the history: the last one of that file or name
+  NUMBER                 a run of the history
+  trend:METRIC           a metric over the runs of the history
+  BEFORE AFTER           two sides, as `fathom compare` takes them
+A file of that name comes first; write ./12 or ./lab:x to be sure.";

@@ -7,6 +7,7 @@ pub(crate) mod documents;
 pub(crate) mod exported;
 mod fio;
 mod page_run;
+mod reported;
 
 use std::fmt;
 

@@ -49,6 +49,7 @@ pub use modelled::Modelled;
 pub use observed::{Observed, observed};
 pub use real::Real;
 pub use report::lab_table;
+pub(crate) use report::{Report, label};
 pub use results::{CellState, Disturbance, LabResults};
 pub use rounds::{LabEvent, LabFailure, LabOutcome, run_lab};
 pub(crate) use search::ProbeCount;

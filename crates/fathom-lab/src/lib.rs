@@ -5,6 +5,7 @@ mod aio_submit;
 mod closed_loop;
 mod command;
 mod compare;
+mod compare_page;
 mod counted;
 mod embedded;
 mod error;
@@ -21,6 +22,7 @@ mod io_pacing;
 mod judge;
 mod lab;
 mod lab_file;
+mod lab_page;
 mod lab_plan;
 mod log_entries;
 mod machines;
@@ -35,6 +37,7 @@ mod subject;
 mod table;
 mod throttle;
 mod trend;
+mod trend_page;
 mod uring_irq;
 mod work_folder;
 
@@ -43,6 +46,7 @@ pub use aio_submit::{AioSubmit, aio_submit};
 pub use compare::{
     CompareRules, CompareSide, ComparedMetric, ComparedVerdict, Comparison, SideValues, compare,
 };
+pub use compare_page::compare_page;
 pub use embedded::TableContext;
 pub use error::{CommandError, LabError};
 pub use experiments::experiments;
@@ -69,6 +73,7 @@ pub use lab::{
 };
 #[cfg(feature = "history")]
 pub use lab::{KeptLab, KeptLabError, StoredLab, StoredLabError};
+pub use lab_page::{LabAbout, lab_page};
 pub use lab_plan::{
     Curve, CurveLoad, JobText, Judge, JudgedMetric, LabAxis, LabCell, LabPlan, LabVariant, Limit,
     Load, MachineSource, OpenLoop, PeakArguments, Precondition, PreconditionFile, Published,
@@ -87,4 +92,5 @@ pub use store::{
 };
 pub use table::{Cell, Column, Experiment, Table, TableHead};
 pub use trend::{NEWEST, NewestRuns, RECENT, Trend, TrendChange, TrendCheck, changed_facts};
+pub use trend_page::{TrendSeries, trend_page};
 pub use uring_irq::{UringIrq, uring_irq};

@@ -112,6 +112,11 @@ impl Table {
         formats::csv(self)
     }
 
+    /// Returns headings and cells for people, without columns that have no value in any row.
+    pub(crate) fn shown(&self) -> (Vec<String>, Vec<Vec<String>>) {
+        formats::shown(self)
+    }
+
     /// Formats the table as Markdown, with the headings of the text.
     #[must_use]
     pub fn markdown(&self) -> String {

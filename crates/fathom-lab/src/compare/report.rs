@@ -49,7 +49,8 @@ impl Comparison {
         })
     }
 
-    pub(super) fn heading(&self) -> String {
+    /// Returns the names of the sides, and their numbers of runs.
+    pub(crate) fn heading(&self) -> String {
         let side = |side: &super::CompareSide| {
             let runs = side.runs.len();
             let plural = if runs == 1 { "" } else { "s" };
@@ -58,7 +59,8 @@ impl Comparison {
         format!("{} → {}", side(&self.before), side(&self.after))
     }
 
-    fn table(&self) -> Vec<Vec<String>> {
+    /// Returns the verdicts as rows below their headings; those of numbers begin with a blank.
+    pub(crate) fn table(&self) -> Vec<Vec<String>> {
         let has_groups = self.rows.iter().any(|row| !row.group.is_empty());
         let heading = [
             "metric", " before", " after", " change", "interval", " p", "verdict",
@@ -75,7 +77,7 @@ impl Comparison {
     }
 
     /// Says how far apart the sides are, if that is a reason for a verdict.
-    pub(super) fn apart(&self) -> Option<String> {
+    pub(crate) fn apart(&self) -> Option<String> {
         let is_apart = |row: &ComparedMetric| row.verdict == ComparedVerdict::NotInterleaved;
         if !self.rows.iter().any(is_apart) {
             return None;

@@ -65,6 +65,7 @@ impl KeptLab {
         lab: LabId,
         environment: &dyn Environment,
     ) -> Result<Self, KeptLabError> {
+        history.hold()?;
         let entry = history.lab_entry(lab)?;
         let plan = texts::plan(&entry, environment).map_err(|why| KeptLabError::Text {
             name: entry.name.clone(),

@@ -64,7 +64,7 @@ pub fn lab_table(plan: &LabPlan, outcome: &LabOutcome) -> Table {
 }
 
 /// A lab and its outcome.
-struct Report<'a> {
+pub(crate) struct Report<'a> {
     plan: &'a LabPlan,
     outcome: &'a LabOutcome,
 }
@@ -73,6 +73,10 @@ struct Report<'a> {
 type Filled<'a> = (Column, Box<dyn Fn(usize) -> Cell + 'a>);
 
 impl<'a> Report<'a> {
+    pub(crate) const fn new(plan: &'a LabPlan, outcome: &'a LabOutcome) -> Self {
+        Self { plan, outcome }
+    }
+
     fn about(&self) -> String {
         let names: Vec<&str> = self
             .plan
@@ -134,7 +138,7 @@ impl<'a> Report<'a> {
     }
 
     /// Returns the median of a metric's values in its unit.
-    fn median(&self, cell: usize, variant: usize, metric: usize) -> Option<f64> {
+    pub(crate) fn median(&self, cell: usize, variant: usize, metric: usize) -> Option<f64> {
         let results = &self.outcome.results;
         let name = &results.metrics[metric].name;
         let value = Self::middle(&results.values, (cell, variant, metric));
@@ -183,7 +187,11 @@ impl<'a> Report<'a> {
     }
 
     /// Returns the published columns of a metric and variant.
-    fn published_of(&self, metric: usize, variant: usize) -> Vec<(&'a Published, usize)> {
+    pub(crate) fn published_of(
+        &self,
+        metric: usize,
+        variant: usize,
+    ) -> Vec<(&'a Published, usize)> {
         let observed = &self.outcome.results.metrics[metric];
         let columns = self.plan.published.iter().flat_map(|published| {
             let columns = published.columns.iter().enumerate();
@@ -256,7 +264,28 @@ impl<'a> Report<'a> {
         columns
     }
 
-    fn judgement(&self, cell: usize, variant: usize, metric: usize) -> Option<&'a Judgement> {
+    /// Returns the figure of a published column for a cell, in the unit of a metric.
+    pub(crate) fn published_figure(
+        &self,
+        (published, column): (&Published, usize),
+        cell: usize,
+        metric: usize,
+    ) -> Option<f64> {
+        let observed = &self.outcome.results.metrics[metric];
+        published_figure(published, column, cell, observed)
+    }
+
+    /// Formats a value of a metric in its unit, as the table does.
+    pub(crate) fn shown(&self, metric: usize, value: f64) -> String {
+        shown(&self.outcome.results.metrics[metric], value).text()
+    }
+
+    pub(crate) fn judgement(
+        &self,
+        cell: usize,
+        variant: usize,
+        metric: usize,
+    ) -> Option<&'a Judgement> {
         let mut all = self.outcome.judgements.iter();
         all.find(|one| (one.cell, one.variant, one.metric) == (cell, variant, metric))
     }
@@ -301,7 +330,7 @@ fn figure(observed: &Observed, key: &str, heading: &str) -> Column {
 }
 
 /// Returns the metric with its unit, for headings and notes: `write.bw, MiB/s`.
-fn label(observed: &Observed) -> String {
+pub(crate) fn label(observed: &Observed) -> String {
     let name = &observed.name;
     match name.unit() {
         "" => name.stored_name(),

@@ -62,6 +62,13 @@ impl History {
         self.rows(select, [], |row| row.get(0))
     }
 
+    /// Holds the state of the history: what this connection reads from now on is of one moment, and
+    /// needs no lock for each query. It may no longer be written.
+    pub(crate) fn hold(&self) -> Result<(), HistoryError> {
+        let held = self.connection.execute_batch("BEGIN");
+        held.map_err(self.failed())
+    }
+
     /// Returns the facts about machines and subjects of a lab's runs that are done, each with the
     /// values that it had.
     pub(crate) fn circumstances_of(

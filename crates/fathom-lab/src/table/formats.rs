@@ -52,23 +52,17 @@ fn quoted(field: &str) -> String {
 
 /// Formats a table as Markdown, with the headings of the text.
 pub(super) fn markdown(table: &Table) -> String {
-    let shown: Vec<(usize, &Column)> = (table.columns.iter().enumerate())
-        .filter(|(at, column)| {
-            let has_value = table.rows.iter().any(|row| row[*at] != Cell::Missing);
-            column.role() != Role::Hidden && has_value
-        })
-        .collect();
-    let heads = shown.iter().map(|(_, column)| heading(column));
+    let shown = shown_columns(table);
+    let (heads, rows) = self::shown(table);
     let is_number = |at: usize| table.rows.iter().any(|row| row[at].number().is_some());
     let ends = shown
         .iter()
         .map(|(at, _)| if is_number(*at) { "--:" } else { "---" });
     let mut text = format!("{}\n\n", escaped(&table.head.about));
-    text.push_str(&markdown_line(&heads.collect::<Vec<_>>()));
+    text.push_str(&markdown_line(&heads));
     text.push_str(&format!("|{}|\n", ends.collect::<Vec<_>>().join("|")));
-    for row in &table.rows {
-        let cells = shown.iter().map(|(at, column)| column.text(&row[*at]));
-        text.push_str(&markdown_line(&cells.collect::<Vec<_>>()));
+    for row in rows {
+        text.push_str(&markdown_line(&row));
     }
     text.push('\n');
     for note in &table.notes {
@@ -79,6 +73,27 @@ pub(super) fn markdown(table: &Table) -> String {
         text.push_str(&format!("- published: {origin}\n"));
     }
     text
+}
+
+/// Returns headings and cells, as Markdown has them.
+pub(super) fn shown(table: &Table) -> (Vec<String>, Vec<Vec<String>>) {
+    let shown = shown_columns(table);
+    let heads = shown.iter().map(|(_, column)| heading(column));
+    let row = |row: &Vec<Cell>| {
+        let cells = shown.iter().map(|(at, column)| column.text(&row[*at]));
+        cells.collect()
+    };
+    (heads.collect(), table.rows.iter().map(row).collect())
+}
+
+/// Returns the columns for people that have a value in some row.
+fn shown_columns(table: &Table) -> Vec<(usize, &Column)> {
+    let columns = table.columns.iter().enumerate();
+    let shown = columns.filter(|(at, column)| {
+        let has_value = table.rows.iter().any(|row| row[*at] != Cell::Missing);
+        column.role() != Role::Hidden && has_value
+    });
+    shown.collect()
 }
 
 /// Returns the heading of a column with that of its group, since Markdown has one line for both.

@@ -70,7 +70,7 @@ fn conditions(report: &Report<'_>) -> String {
 
 impl LabPlan {
     /// Returns the place of the runs, as a phrase.
-    pub(in crate::lab) fn place(&self) -> String {
+    pub(crate) fn place(&self) -> String {
         let Some(machine) = &self.machine else {
             return "measured on this machine".into();
         };
