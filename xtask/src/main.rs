@@ -12,6 +12,7 @@ mod ci;
 mod compat;
 mod exports;
 mod fuzz;
+mod gallery;
 mod lines;
 mod miri;
 mod pauses;
@@ -50,6 +51,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "ci" => ci::run(rest),
         "exports" => exports::run(rest),
         "fuzz" => fuzz::run(rest),
+        "gallery" => gallery::run(rest),
         "miri" => miri::run(rest),
         "pauses" => pauses::run(rest),
         "qemu" => qemu::run(rest),
@@ -103,8 +105,13 @@ cargo xtask browser  check the program's pages in Chromium (needs node and npm)
     --self-test      check that each check finds what was broken on purpose
     --fathom FILE    test this program instead of building one
     --list           list the pages and exit
-cargo xtask exports  read exported runs with pyarrow, Prometheus' tools, OTLP's definitions and Otava
+cargo xtask exports  read exported runs with pyarrow, promtool, the OTLP definitions and Otava
     --fathom FILE    test this program instead of building one
+cargo xtask gallery  draw the pictures of docs/GALLERY.md anew, by the commands that stand there
+    --only NAME      only the pictures whose name contains NAME
+    --modelled       only those in virtual time
+    --fathom FILE    draw with this program instead of building one
+    --list           list pictures and commands and exit
 cargo xtask qemu     test NVMe/TCP with the Linux kernel's host and target, in QEMU
     --only NAME      only the tests whose name contains NAME
     --fathom FILE    test this program instead of building one

@@ -32,7 +32,7 @@ pub(crate) struct TableArguments {
     target: Option<PathBuf>,
     #[command(flatten)]
     format: TableFormat,
-    /// Write a plot to FILE, as SVG; aio-submit has none
+    /// Write a plot to FILE, as SVG
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Duration per row, in seconds, of tables that have a target [default: 5]
@@ -74,13 +74,10 @@ fn make(arguments: &TableArguments) -> Result<ProgramEnd> {
             ProgramEnd::Printed,
         ));
     };
-    let Some(experiment) = experiments().iter().find(|known| known.name == name) else {
+    if !experiments().iter().any(|known| known.name == name) {
         bail!("{name}: no such table\nhint: `fathom table` lists them");
-    };
+    }
     if let Some(path) = &arguments.svg {
-        if !experiment.has_plot {
-            bail!("{name}: --svg does not apply: the table has no plot\nhint: omit it");
-        }
         output_file::check(path).with_context(|| format!("--svg: {}", path.display()))?;
     }
     refuse_foreign_options(arguments, name)?;

@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::path::Path;
+
 use common::{Folder, Run};
 use serde_json::Value;
 
@@ -141,9 +143,35 @@ fn invalid_options_are_refused() {
     check_refused("task-list --cpu 0", "--cpu does not apply");
     check_refused("aio-submit --cpu 0 /x", "--cpu does not apply");
     check_refused("hdd-single --numjobs 3", "use it with hdd-tags");
-    check_refused(
-        "aio-submit --svg x.svg /tmp",
-        "aio-submit: --svg does not apply",
-    );
     check_refused("uring-irq", "no target");
+}
+
+/// Modelled pictures are the same on every machine, and those of the gallery are up to date, but for
+/// rules of the style sheet that they may not need.
+#[test]
+fn the_gallery_has_the_modelled_pictures_that_its_commands_draw() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let gallery = std::fs::read_to_string(docs.join("GALLERY.md")).unwrap();
+    let commands = gallery
+        .lines()
+        .filter_map(|line| line.strip_prefix("fathom table hdd-"));
+    let mut drawn = 0;
+    for command in commands {
+        let (words, picture) = command.split_once("--svg docs/").unwrap();
+        let folder = Folder::new();
+        let words = format!("table hdd-{words} --svg picture.svg");
+        folder.fathom(&words).expect(0);
+        let kept = std::fs::read_to_string(docs.join(picture)).unwrap();
+        let now = folder.read("picture.svg");
+        let shapes = |svg: &str| {
+            svg.split_once("</style>")
+                .map(|(_, shapes)| shapes.to_owned())
+        };
+        assert!(
+            shapes(&now).is_some() && shapes(&now) == shapes(&kept),
+            "{picture} is not what its command draws: run `cargo xtask gallery --modelled`"
+        );
+        drawn += 1;
+    }
+    assert_eq!(drawn, 3);
 }

@@ -2,6 +2,7 @@
 //! kernel does, and by offload workers.
 
 mod ops;
+mod plot;
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     about: "random reads and writes of 4 KiB at depth 32, submitted inline and by offload workers",
     origin: "kernel and linux-aio lists, July 2012, \"Make io_submit non-blocking\": libaio, \
              a disk with ext4 and a RAM disk",
-    has_plot: false,
+    has_plot: true,
 };
 
 /// Parameters of the experiment.
@@ -58,9 +59,9 @@ fn table(rows: Vec<Vec<Cell>>, notes: Vec<String>) -> Table {
     Table {
         head: EXPERIMENT.into(),
         columns: columns(),
+        panels: plot::panels(&rows),
         rows,
         notes,
-        panels: Vec::new(),
     }
 }
 

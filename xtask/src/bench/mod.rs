@@ -19,7 +19,7 @@ mod figure;
 mod history;
 mod jobs;
 mod lab;
-mod machine;
+pub(crate) mod machine;
 mod nvme;
 mod outcome;
 mod pairs;
