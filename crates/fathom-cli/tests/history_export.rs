@@ -128,13 +128,15 @@ fn openmetrics_have_a_sample_at_each_moment() {
     let folder = filled();
     let text = export(&folder, "openmetrics");
     for want in [
-        "# TYPE fathom_clat_percentile_seconds gauge\n# UNIT fathom_clat_percentile_seconds seconds\n",
+        "# TYPE fathom_clat_percentile_seconds gauge\n\
+         # UNIT fathom_clat_percentile_seconds seconds\n",
         "fathom_clat_percentile_seconds{plan=\"1\",machine=\"1\",direction=\"read\",\
          percentile=\"99.9\"} 0.000123456 1780000000.123\n",
         "fathom_other_number{plan=\"1\",machine=\"1\",service=\"target\",direction=\"service\",\
          metric=\"threads.0.sent\"} 7 1780000000.123\n",
         "fathom_run_info{run=\"1\",uuid=\"00000000000000000000000000000000\",plan=\"1\",\
-         machine=\"1\",program=\"fathom 1\",kernel=\"6.12\",firmware=\"{\\\"nvme0n1\\\":\\\"7a\\\"}\",\
+         machine=\"1\",program=\"fathom 1\",kernel=\"6.12\",\
+         firmware=\"{\\\"nvme0n1\\\":\\\"7a\\\"}\",\
          tag_commit=\"c0\",tag_read_iops=\"=1+1\"} 1 1780000000.123\n",
         "job=\"=</script><script>\\\"',\\\\\\n# EOF\r\u{1b}[31m\0xxx",
     ] {
