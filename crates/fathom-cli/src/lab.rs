@@ -259,6 +259,7 @@ fn line(plan: &LabPlan, event: &LabEvent<'_>, is_watched: bool) -> Option<String
             slot,
             disturbance: Some(what),
         } => format!("{}: disturbed: {what}", name(slot)),
+        LabEvent::GoesOn { runs: 1 } => "continues after 1 run".into(),
         LabEvent::GoesOn { runs } => format!("continues after {runs} runs"),
         LabEvent::Precondition { name, pass, bytes } => {
             let (pass, passes) = pass;

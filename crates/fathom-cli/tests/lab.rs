@@ -284,8 +284,12 @@ fn peak_writes_through_no_link_to_a_device_without_leave() {
     let text = "[lab]\nname = \"w\"\n[peak]\ntarget = \"link\"\nwrite = true\nbatch = 8\n\
                 depth = 1\n[judge]\nrepeats = { min = 1, max = 1 }\n";
     folder.write("w.toml", text);
-    let run = lab(&folder, "lab w.toml").expect(1);
-    assert!(run.out.contains("`writes` does not name"), "{}", run.out);
+    for words in ["lab w.toml", "lab w.toml --plan"] {
+        let run = lab(&folder, words).expect(2);
+        let told = "no name in `writes` leads to it";
+        assert!(run.err.contains(told), "{}", run.err);
+        assert_eq!(run.out, "");
+    }
 }
 
 #[test]

@@ -48,13 +48,6 @@ impl Measure {
 /// all jobs together, and of each name if there are several, up to [`GROUPS_MAX`].
 #[must_use]
 pub fn measures(record: &Record) -> Vec<Measure> {
-    let mut groups = vec![""];
-    let mut names: Vec<&str> = record.jobs.iter().map(|job| job.name.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    if (2..=GROUPS_MAX).contains(&names.len()) {
-        groups.extend(names);
-    }
     let of_group = |group: &str| {
         let directions = DIRECTIONS.into_iter();
         let measured = directions.filter_map(|direction| Measured::of(record, group, direction));
@@ -65,7 +58,19 @@ pub fn measures(record: &Record) -> Vec<Measure> {
         });
         measures.collect::<Vec<_>>()
     };
-    groups.into_iter().flat_map(of_group).collect()
+    groups(record).into_iter().flat_map(of_group).collect()
+}
+
+/// Returns the names of jobs whose metrics are kept; the empty one stands for all jobs.
+fn groups(record: &Record) -> Vec<&str> {
+    let mut groups = vec![""];
+    let mut names: Vec<&str> = record.jobs.iter().map(|job| job.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    if (2..=GROUPS_MAX).contains(&names.len()) {
+        groups.extend(names);
+    }
+    groups
 }
 
 impl MetricName {

@@ -54,12 +54,15 @@ impl RunTimes {
 }
 
 /// Returns half the width of a metric's interval within a run, relative to its value; `None`
-/// without an interval.
+/// without an interval. A lab that goes on has those of the history, so the others are the same.
 pub(crate) fn half_width(run: &RunDone, observed: &Observed) -> Option<f64> {
     let name = &observed.name;
-    let (value, low, high) = match name.find(&run.measures) {
-        Some(kept) => (kept.value, kept.low?, kept.high?),
-        None => {
+    let (value, low, high) = match run.measures.is_empty() {
+        false => {
+            let kept = name.find(&run.measures)?;
+            (kept.value, kept.low?, kept.high?)
+        }
+        true => {
             let record = run.record.as_ref()?;
             let interval = name.within_run(record)?;
             (name.value(record)?, interval.low, interval.high)

@@ -157,7 +157,8 @@ impl<'a> Report<'a> {
     fn merged(&'a self, metric: usize, variant: usize, name: &str) -> Filled<'a> {
         let observed = &self.outcome.results.metrics[metric];
         let key = format!("{}_of_all_ops", key(name, observed));
-        let column = figure(observed, &key, &format!("{name}, all ops"));
+        let heading = format!("{name}, all ops");
+        let column = figure(observed, &key, heading.trim_start_matches(", "));
         let value = move |cell| {
             let value = self.outcome.results.merged(cell, variant, metric);
             let value = value.map(|value| observed.name.in_unit(value));

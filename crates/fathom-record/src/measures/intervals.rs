@@ -2,7 +2,7 @@
 
 use fathom_stats::{Interval, WithinRun};
 
-use super::Measure;
+use super::{Measure, PERCENTILES_KEPT, groups};
 use crate::{MetricName, Record};
 
 /// Adds their intervals to the metrics of some jobs in one direction, where the windows of these
@@ -22,10 +22,15 @@ pub(super) fn add(record: &Record, group: &str, direction: &str, measures: &mut 
 }
 
 impl MetricName {
-    /// Returns the interval of the metric within a run, in the unit of its row; `None` if the
-    /// windows do not have it, or are not enough.
+    /// Returns the interval of the metric within a run, in the unit of its row, that
+    /// [`measures`](super::measures) gives it; `None` if the windows do not have it or are not
+    /// enough, and of metrics that are not kept: a history has wider windows, and another interval.
     #[must_use]
     pub fn within_run(&self, record: &Record) -> Option<Interval> {
+        let is_usual = |percent: f64| PERCENTILES_KEPT.contains(&percent);
+        if !groups(record).contains(&self.group.as_str()) || !self.percent.is_none_or(is_usual) {
+            return None;
+        }
         let value = self.value(record)?;
         let (windows, latency) = record.windows(&self.group, self.direction)?;
         interval(&WithinRun::new(&windows), latency, &self.metric, value)
@@ -131,6 +136,8 @@ mod tests {
     #[test]
     fn a_short_run_and_an_old_record_have_none() {
         check(&record(10), "bw", false);
+        let unusual = MetricName::parse("read.clat_p98").unwrap();
+        assert_eq!(unusual.within_run(&record(50)), None);
         check(&record(10), "clat_p50", false);
         let old = Record {
             timelines: Vec::new(),

@@ -181,10 +181,13 @@ pub(super) fn disturbances(report: &Report<'_>) -> Vec<String> {
     // Runs of before an interruption come in another order.
     disturbed.sort_by_key(|run| (run.repeat, run.cell, run.variant));
     let one = |run: &crate::lab::Disturbance| {
+        let variant = match report.plan.variants[run.variant].name.as_str() {
+            "" => String::new(),
+            name => format!("{name}, "),
+        };
         format!(
-            "disturbed: {}, {}, repeat {}: {}",
+            "disturbed: {}, {variant}repeat {}: {}",
             cell_name(report, run.cell),
-            report.plan.variants[run.variant].name,
             run.repeat + 1,
             run.what
         )

@@ -199,7 +199,10 @@ impl Shown {
         let text = name.as_ref().map_or(String::new(), ToString::to_string);
         let key = text.replace(['.', '/'], "_");
         Self {
-            heading: format!("{}, {unit}", condition.text),
+            heading: match unit {
+                "" => condition.text.clone(),
+                unit => format!("{}, {unit}", condition.text),
+            },
             key: match (of_asked, unit) {
                 (true, _) => format!("{key}_percent_of_asked"),
                 (false, "ns") => format!("{key}_ns"),
@@ -265,11 +268,8 @@ fn found(plan: &LabPlan, one: &Searching) -> String {
         .maximum
         .map_or("unknown".into(), |rate| format!("{rate:.0} {unit}"));
     let runs: u32 = one.probes.iter().map(|probe| probe.runs).sum();
-    let time: f64 = one
-        .probes
-        .iter()
-        .map(|probe| probe.time.as_millis() as f64 / 1e3)
-        .sum();
+    let times = one.probes.iter().map(|probe| probe.time.get());
+    let time = times.fold(0, u64::saturating_add) as f64 / 1e9;
     let name = name(plan, one);
     format!(
         "{name}highest load that passed: {}; lowest that failed: {}; closed-loop maximum: \
