@@ -11,6 +11,7 @@ pub(crate) mod nvme;
 pub(crate) mod nvme_host;
 pub(crate) mod nvme_host_controller;
 pub(crate) mod nvme_target;
+pub(crate) mod page;
 pub(crate) mod planted;
 pub(crate) mod record;
 pub(crate) mod target_file;

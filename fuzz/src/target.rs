@@ -11,7 +11,7 @@ use fathom_sys::thread;
 
 use crate::decoders::{
     history, iolog, job, lab_file, log, log_page, machine, nvme, nvme_host, nvme_host_controller,
-    nvme_target, planted, record, target_file, trace, verify,
+    nvme_target, page, planted, record, target_file, trace, verify,
 };
 use crate::watchdog::Watchdog;
 
@@ -34,6 +34,7 @@ pub(crate) const TARGETS: &[Target] = &[
     target("job-file", job::decode_file, job::words),
     target("command-line", job::decode_line, job::words),
     target("record", record::decode, record::words),
+    target("page", page::decode, record::words),
     target("saved-runs", history::decode_runs, history::words),
     target("history", history::decode_history, no_words),
     target("log-lines", log::decode_lines, log::words),

@@ -1,14 +1,14 @@
 //! Latencies of a run over time, as a heat map.
 
 use fathom_record::TimelineRecord;
-use fathom_stats::Histogram;
+use fathom_stats::{Histogram, Windows};
 
 use crate::plot::{HeatAxis, HeatMap, Scale};
 
 /// Returns the map of a timeline; `None` without the distributions of at least two windows.
 pub(super) fn map(timeline: &TimelineRecord, name: &str) -> Option<HeatMap> {
     let kind = timeline.latency.as_deref()?;
-    let windows = &timeline.windows;
+    let windows = &narrowed(&timeline.windows);
     let bins = || windows.windows.iter().flat_map(|window| &window.bins);
     let values = bins().filter(|(index, count)| *index < Histogram::BUCKETS && *count > 0);
     let values = values.map(|(index, _)| micros(*index));
@@ -45,6 +45,15 @@ pub(super) fn map(timeline: &TimelineRecord, name: &str) -> Option<HeatMap> {
         quantity: "ops in a cell".into(),
         colours: Scale::Logarithmic,
     })
+}
+
+/// Returns windows of which there are no more than pixels: neighbours are merged, which keeps sums.
+fn narrowed(windows: &Windows) -> Windows {
+    let mut narrowed = windows.clone();
+    while narrowed.windows.len() > COLUMNS_MAX {
+        narrowed.widen();
+    }
+    narrowed
 }
 
 /// Rows of equal ratio, with ends at the powers of two of µs or at equal parts of an octave.
@@ -103,12 +112,14 @@ fn micros(index: usize) -> f64 {
     Histogram::midpoint(index).max(1) as f64 / 1e3
 }
 
+/// Most columns: twice as many as a timeline has windows; merged ones have more.
+const COLUMNS_MAX: usize = 480;
 /// Most rows: two pixels each.
 const ROWS_MAX: usize = 110;
 
 #[cfg(test)]
 mod tests {
-    use fathom_stats::{Window, Windows};
+    use fathom_stats::Window;
 
     use super::*;
 
