@@ -57,6 +57,8 @@ pub(crate) fn trend_page_of(metric: &MetricName, series: SeriesArguments) -> Res
             recent,
         });
     }
+    // Those that can show something come first.
+    all.sort_by_key(|one| std::cmp::Reverse(one.runs.len()));
     Ok(trend_page(&metric.stored_name(), &all))
 }
 

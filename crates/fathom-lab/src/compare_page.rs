@@ -17,6 +17,7 @@ pub fn compare_page(comparison: &Comparison) -> Page {
     let mut page = Page::new(&shortened(&heading, TITLE_MAX));
     page.heading(2, "What to know about these numbers");
     let apart = comparison.apart().map(|text| text.replace('\n', "; "));
+    let apart = apart.or_else(|| comparison.in_turn());
     let notes: Vec<String> = apart.into_iter().chain(comparison.notes.clone()).collect();
     match notes.is_empty() {
         true => page.paragraph("The sides do not differ in jobs, machine or subject."),
@@ -160,3 +161,55 @@ const CHANGES: &str = "Estimated change of each metric with its interval. Change
                        interval has no place for drift between the sides: it is then too narrow.";
 const VALUES: &str = "The spread within a side against the distance of the sides. Runs of one \
                       number were taken together only if both sides are variants of a lab.";
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::{Measure, MetricName};
+
+    use super::*;
+    use crate::compare::{CompareRules, CompareSide, compare};
+    use crate::finished::FinishedRun;
+    use crate::import::ImportedRun;
+
+    fn side(name: &str, begun_ms: u64, iops: f64) -> CompareSide {
+        let run = |number: u32| ImportedRun {
+            uuid: None,
+            begun_ms: Some(begun_ms),
+            repeat: None,
+            run: FinishedRun {
+                wall_ms: 1000,
+                measures: vec![Measure {
+                    group: String::new(),
+                    direction: "read",
+                    metric: "iops".into(),
+                    value: iops + f64::from(number),
+                    low: None,
+                    high: None,
+                }],
+                ..FinishedRun::default()
+            },
+            notes: Vec::new(),
+        };
+        CompareSide {
+            name: name.into(),
+            runs: (0..8).map(run).collect(),
+        }
+    }
+
+    #[test]
+    fn drift_that_was_accepted_is_told() {
+        let page = |accept_drift: bool| {
+            let rules = CompareRules {
+                metrics: vec![(MetricName::parse("read.iops").unwrap(), 0.02)],
+                tolerance: 0.02,
+                accept_drift,
+            };
+            let sides = (side("</h1><b>", 1000, 1000.0), side("b", 63_000, 900.0));
+            compare_page(&compare(sides.0, sides.1, &rules).unwrap()).html()
+        };
+        let accepted = page(true);
+        assert!(accepted.contains("1 min 1 s apart: verdicts take for granted"));
+        assert!(accepted.contains(">worse<") && !accepted.contains("<b>"));
+        assert!(page(false).contains("1 min 1 s between the sides"));
+    }
+}

@@ -48,7 +48,7 @@ pub fn lab_page(plan: &LabPlan, outcome: &LabOutcome, about: &LabAbout) -> Page 
     page.paragraph(&view.origin(about));
     caveats(&mut page, &table);
     comparisons::summary(&mut page, &view);
-    results(&mut page, &table);
+    results(&mut page, plan, &table);
     comparisons::intervals(&mut page, &view);
     match plan.search {
         Some(_) => searches::figures(&mut page, &view),
@@ -127,7 +127,7 @@ fn is_caveat(note: &str) -> bool {
         || note.contains("waits for")
 }
 
-fn results(page: &mut Page, table: &Table) {
+fn results(page: &mut Page, plan: &LabPlan, table: &Table) {
     page.heading(2, "Results");
     let (heads, rows) = table.shown();
     if rows.is_empty() {
@@ -135,7 +135,11 @@ fn results(page: &mut Page, table: &Table) {
         return;
     }
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
-    page.table("Medians of the repeats", &heads, &rows);
+    let caption = match plan.search {
+        Some(_) => "Loads that were tried, by search",
+        None => "Medians of the repeats",
+    };
+    page.table(caption, &heads, &rows);
 }
 
 /// Writes how the lab was measured, its file, and all numbers.
@@ -146,7 +150,9 @@ fn measured(page: &mut Page, view: &View<'_>, table: &Table, about: &LabAbout) {
     let origin = origin.map(|origin| format!("published figures: {origin}"));
     let arguments = view.plan.arguments.iter();
     let arguments = arguments.map(|(name, value)| format!("{name}={value}"));
+    // The text of a model is that of the machine file.
     let facts = about.circumstances.iter();
+    let facts = facts.filter(|(fact, _)| fact.as_str() != "model");
     let facts = facts.map(|(fact, values)| format!("{fact}: {}", values.join(" or ")));
     let all: Vec<String> = conditions
         .chain(origin)

@@ -76,6 +76,15 @@ impl Comparison {
         rows
     }
 
+    /// Says that one side was measured after the other, and how long after it.
+    pub(crate) fn in_turn(&self) -> Option<String> {
+        let apart = duration(self.apart_ms?);
+        Some(format!(
+            "one side was measured after the other, {apart} apart: verdicts take for granted that \
+             nothing drifted in between"
+        ))
+    }
+
     /// Says how far apart the sides are, if that is a reason for a verdict.
     pub(crate) fn apart(&self) -> Option<String> {
         let is_apart = |row: &ComparedMetric| row.verdict == ComparedVerdict::NotInterleaved;

@@ -56,7 +56,11 @@ fn panel(
                 interval: ends.map(|ends| (quantity.number(ends.low), quantity.number(ends.high))),
             }
         });
-        Series::measured(view.name(one.cell, one.variant), style, points)
+        let name = match view.name(one.cell, one.variant) {
+            name if name.is_empty() => "estimate".into(),
+            name => name,
+        };
+        Series::measured(name, style, points)
     });
     let series: Vec<Series> = series.filter(Series::has_values).collect();
     let limit = limit(&series, quantity.limit(condition));
@@ -122,8 +126,8 @@ impl Quantity {
     }
 }
 
-/// Style of the limit.
-const LIMIT: usize = 6;
+/// Style of the limit: dotted, and grey.
+const LIMIT: usize = 13;
 /// Most searches of a figure, and figures of a condition.
 const SEARCHES_OF_FIGURE: usize = 6;
 const FIGURES_MAX: usize = 6;
