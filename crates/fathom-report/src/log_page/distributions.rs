@@ -14,16 +14,15 @@ pub(super) fn figures(page: &mut Page, section: &Section<'_>) {
         return;
     }
     let curves = curves(section);
-    let (unit, divisor) = section.unit(section.is_averaged());
     let word = section.kind.word();
     if section.kind.is_latency() {
-        percentiles(page, section, &curves);
+        percentiles(page, section, &format!("{word} by percentile"), &curves);
+        let by_priority = by_priority(section);
+        let title = format!("{word} by percentile and priority");
+        percentiles(page, section, &title, &by_priority);
     }
-    let series = curves.iter().filter_map(|(name, histogram)| {
-        let points = shares(histogram, divisor);
-        (points.len() > 1).then_some((name, points))
-    });
-    let series = numbered(series.map(|(name, points)| (name.clone(), points)));
+    let (unit, divisor) = section.unit(section.is_averaged());
+    let series = numbered(&curves, |histogram| shares(histogram, divisor));
     if series.is_empty() {
         return;
     }
@@ -38,25 +37,20 @@ pub(super) fn figures(page: &mut Page, section: &Section<'_>) {
     page.figure(Figure::new(format!("{word} shares"), SHARES, plot.into()));
 }
 
-fn percentiles(page: &mut Page, section: &Section<'_>, curves: &[(String, Histogram)]) {
+fn percentiles(page: &mut Page, section: &Section<'_>, title: &str, curves: &[Curve]) {
     let (unit, divisor) = section.unit(section.is_averaged());
-    let word = section.kind.word();
-    let found = curves.iter().filter_map(|(name, histogram)| {
-        let points = curve(histogram, divisor);
-        (points.len() > 1).then(|| (name.clone(), points))
-    });
-    let series = numbered(found);
+    let series = numbered(curves, |histogram| curve(histogram, divisor));
     if series.is_empty() {
         return;
     }
     let plot = Plot {
-        title: format!("{word} by percentile"),
+        title: title.to_owned(),
         panels: vec![Panel {
             across: Axis::new(
                 "1/(1 − p): 10 is p90, 100 is p99, 1000 is p99.9",
                 Scale::Auto,
             ),
-            up: Axis::new(format!("{word}, {unit}"), Scale::Auto),
+            up: Axis::new(format!("{}, {unit}", section.kind.word()), Scale::Auto),
             series,
         }],
     };
@@ -64,16 +58,15 @@ fn percentiles(page: &mut Page, section: &Section<'_>, curves: &[(String, Histog
         true => format!("{PERCENTILES} {AVERAGES}"),
         false => PERCENTILES.to_owned(),
     };
-    page.figure(Figure::new(
-        format!("{word} percentiles"),
-        caption,
-        plot.into(),
-    ));
+    page.figure(Figure::new(title, caption, plot.into()));
 }
 
+/// Name and values of a curve.
+type Curve = (String, Histogram);
+
 /// Returns the distributions to draw: of each direction of each log, or if they are too many, of
-/// each direction of all; and of each priority, if there are several.
-fn curves(section: &Section<'_>) -> Vec<(String, Histogram)> {
+/// each direction of all.
+fn curves(section: &Section<'_>) -> Vec<Curve> {
     let mut all = Vec::new();
     for (log, name) in section.logs.iter().zip(&section.names) {
         for (direction, of_direction) in log.directions() {
@@ -84,26 +77,31 @@ fn curves(section: &Section<'_>) -> Vec<(String, Histogram)> {
             all.push((name, of_direction.histogram.clone()));
         }
     }
-    if all.len() > SERIES_MAX {
-        all = merged(section);
+    match all.len() > SERIES_MAX {
+        true => merged(section),
+        false => all,
     }
-    let is_whole = section
-        .logs
-        .iter()
-        .any(|log| log.description.has_priorities);
-    let courses = Direction::ALL.into_iter().zip(&section.of_kind.directions);
-    for (direction, course) in courses {
+}
+
+/// Returns the distributions of the priorities with most lines, of directions that have several.
+fn by_priority(section: &Section<'_>) -> Vec<Curve> {
+    let mut logs = section.logs.iter();
+    let is_whole = logs.any(|log| log.description.has_priorities);
+    let mut all = Vec::new();
+    for (direction, course) in Direction::ALL.into_iter().zip(&section.of_kind.directions) {
         let each = course.iter().flat_map(|course| &course.priorities.each);
         let each: Vec<_> = each.collect();
-        if each.len() > 1 {
-            all.extend(each.into_iter().map(|(priority, histogram, _)| {
-                let name = format!("{}, {}", direction.name(), named(*priority, is_whole));
-                (name, histogram.clone())
-            }));
+        if each.len() < 2 {
+            continue;
+        }
+        for (priority, histogram, envelope) in each {
+            let name = format!("{}, {}", direction.name(), named(*priority, is_whole));
+            all.push((envelope.count, (name, histogram.clone())));
         }
     }
+    all.sort_by_key(|(lines, _)| std::cmp::Reverse(*lines));
     all.truncate(SERIES_MAX);
-    all
+    all.into_iter().map(|(_, curve)| curve).collect()
 }
 
 fn merged(section: &Section<'_>) -> Vec<(String, Histogram)> {
@@ -118,10 +116,14 @@ fn merged(section: &Section<'_>) -> Vec<(String, Histogram)> {
     directions.collect()
 }
 
-fn numbered(curves: impl Iterator<Item = (String, Vec<Point>)>) -> Vec<Series> {
-    let series = curves.enumerate();
-    series
-        .map(|(style, (name, points))| Series::measured(name, style, points))
+/// Returns a series of each curve with two points or more.
+fn numbered(curves: &[Curve], points: impl Fn(&Histogram) -> Vec<Point>) -> Vec<Series> {
+    let drawn = curves
+        .iter()
+        .map(|(name, histogram)| (name, points(histogram)));
+    let drawn = drawn.filter(|(_, points)| points.len() > 1).enumerate();
+    drawn
+        .map(|(style, (name, points))| Series::measured(name.as_str(), style, points))
         .collect()
 }
 

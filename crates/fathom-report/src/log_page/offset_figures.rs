@@ -41,7 +41,7 @@ pub(super) fn figures(page: &mut Page, section: &Section<'_>) {
     let plot = Plot {
         title: "Distances between ops".into(),
         panels: vec![Panel {
-            across: Axis::new("distance, KiB", Scale::Doubling),
+            across: Axis::new("distance", Scale::Bytes),
             up: Axis::new("ops", Scale::Linear),
             series,
         }],
@@ -103,21 +103,24 @@ fn row(direction: Direction, seeks: &Seeks) -> Vec<String> {
     ]
 }
 
-/// Returns a step for each range of distances.
+/// Returns a step for each range of distances, at its lower end in bytes.
 fn histogram(seeks: &Seeks) -> Vec<Point> {
     let distances = seeks.distances();
-    // A range from 0 has no place on a logarithmic axis.
+    let bytes = |kib: u64| kib as f64 * 1024.0;
     let mut points: Vec<Point> = distances
         .rows()
-        .map(|(from, _, ops)| {
-            Point::new(
-                from.max(1) as f64 / if from == 0 { 2.0 } else { 1.0 },
-                Some(ops as f64),
-            )
+        .map(|(from, to, ops)| {
+            // 0 has no place on a logarithmic axis.
+            let start = if from == 0 {
+                bytes(to) / 2.0
+            } else {
+                bytes(from)
+            };
+            Point::new(start, Some(ops as f64))
         })
         .collect();
     let last = distances.rows().last();
-    points.extend(last.map(|(_, to, ops)| Point::new(to as f64, Some(ops as f64))));
+    points.extend(last.map(|(_, to, ops)| Point::new(bytes(to), Some(ops as f64))));
     points
 }
 

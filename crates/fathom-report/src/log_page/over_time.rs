@@ -24,7 +24,8 @@ pub(super) fn values(page: &mut Page, section: &Section<'_>) {
     let panels = each_direction(section).map(|(direction, all, course)| {
         let mut series = vec![Series::measured(
             "smallest and largest",
-            0,
+            // Grey, so that the lines over it are seen.
+            GREY,
             envelope(section, &all),
         )];
         series.extend(middle(section, &all, course));
@@ -132,7 +133,7 @@ fn envelope(section: &Section<'_>, all: &Overlay) -> Vec<Point> {
 fn middle(section: &Section<'_>, all: &Overlay, course: &Course) -> Vec<Series> {
     if section.is_averaged() || !section.kind.is_latency() {
         let means = all.points(section, |column| column.mean().into_iter().collect());
-        return vec![Series::measured("mean", 1, means)];
+        return vec![Series::measured("mean", 0, means)];
     }
     let (_, divisor) = section.unit(false);
     let (windows, start_ms) = windows(&course.columns, course.end_ms);
@@ -142,7 +143,7 @@ fn middle(section: &Section<'_>, all: &Overlay, course: &Course) -> Vec<Series> 
         });
         Series::measured(name, style, points)
     };
-    let lines = [line("p50", 1, 50.0), line("p99", 2, 99.0)];
+    let lines = [line("p50", 0, 50.0), line("p99", 1, 99.0)];
     lines.into_iter().filter(Series::has_values).collect()
 }
 
@@ -301,6 +302,8 @@ fn whole(
     points
 }
 
+/// Style of the line from the smallest to the largest values.
+const GREY: usize = 6;
 const VALUES: &str = "The line runs through the smallest and the largest value of each column of \
                       time, so that a single slow op stays visible. It says nothing of how many \
                       ops were as slow: the percentiles do, where at least ten lines lie beyond.";

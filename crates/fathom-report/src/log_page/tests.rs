@@ -66,7 +66,7 @@ fn a_log_of_ops_has_all_figures() {
     };
     let logs = [(with_offsets, reads(20_000))];
     let want = [
-        "clat-percentiles",
+        "clat-by-percentile",
         "clat-shares",
         "clat-over-time",
         "clat-heat-map-read",
@@ -188,6 +188,7 @@ fn priorities_stand_apart() {
     };
     let text = html(&[(whole, mixed)]);
     assert!(text.contains("read, real time, level 0 (0x2000)"), "{text}");
+    assert!(text.contains("clat by percentile and priority"), "{text}");
 }
 
 #[test]

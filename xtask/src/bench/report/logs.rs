@@ -44,7 +44,7 @@ fn measure(setting: &Setting) -> Result<Measured> {
     let memory = peak_memory(&mut fathom())?;
     let text = std::fs::read_to_string(&page).with_context(|| page.display().to_string())?;
     // A page that lost the slow op would be no report.
-    if !text.contains(&format!("1 log, {LINES} lines.")) || !text.contains("77777.77") {
+    if !text.contains(&format!("1 log, {LINES} lines.")) || !text.contains("77777.78") {
         bail!("the page lacks the number of lines or the slow op");
     }
     println!(
