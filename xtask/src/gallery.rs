@@ -1,4 +1,5 @@
-//! `cargo xtask gallery`: the pictures of `docs/GALLERY.md`, drawn by the commands that stand there.
+//! `cargo xtask gallery`: the pictures of `docs/GALLERY.md`, drawn by the commands that stand
+//! there.
 //!
 //! The document is the list: each picture is followed by a block of commands, and by a paragraph
 //! that begins with `Modelled` or with `Measured on`, which this command writes.

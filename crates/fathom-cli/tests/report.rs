@@ -56,7 +56,6 @@ fn figures_are_written_one_by_one() {
     let figures = folder.path().join("a/b");
     for name in [
         "latency-by-percentile",
-        "latency-by-share-of-ops",
         "course-group-0-read",
         "heat-map-group-0-read",
     ] {

@@ -146,8 +146,8 @@ fn invalid_options_are_refused() {
     check_refused("uring-irq", "no target");
 }
 
-/// Modelled pictures are the same on every machine, and those of the gallery are up to date, but for
-/// rules of the style sheet that they may not need.
+/// Modelled pictures are the same on every machine, and those of the gallery are up to date, but
+/// for rules of the style sheet that they may not need.
 #[test]
 fn the_gallery_has_the_modelled_pictures_that_its_commands_draw() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");

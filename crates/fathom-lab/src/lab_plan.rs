@@ -196,8 +196,8 @@ pub struct Requirement {
 }
 
 impl LabPlan {
-    /// Returns the number of comparisons that are corrected for: cells, judged metrics that they can
-    /// have, and variants other than the baseline.
+    /// Returns the number of comparisons that are corrected for: cells, judged metrics that they
+    /// can have, and variants other than the baseline.
     #[must_use]
     pub fn comparisons(&self) -> usize {
         let metrics = self.judge.metrics.iter();

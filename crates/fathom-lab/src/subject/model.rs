@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Adds the keys of a machine file below `path`, as in `model.device.ssd.channels`. Tables after the
-/// first of a name have a number, as in variants of a lab: `model.device.1.ssd.channels`.
+/// Adds the keys of a machine file below `path`, as in `model.device.ssd.channels`. Tables after
+/// the first of a name have a number, as in variants of a lab: `model.device.1.ssd.channels`.
 ///
 /// The text was read as TOML when it ran; here its lines are taken apart, and a value over several
 /// lines is joined, so that a file of a later version can be compared, too.

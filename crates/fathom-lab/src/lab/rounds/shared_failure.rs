@@ -1,7 +1,7 @@
 //! The same error in all repeats of the first round: its cause is the set-up, not a cell.
 //!
 //! ```text
-//! first round: all fail alike ─► one of them again ─► fails alike: the lab ends, which is told once
+//! first round: all fail alike ─► one of them again ─► fails alike: the lab ends, told once
 //!                                                 └─► else: the others are done again, as usual
 //! ```
 //!

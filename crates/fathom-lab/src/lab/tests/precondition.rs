@@ -225,8 +225,8 @@ fn a_device_is_known_by_its_number_wherever_a_link_leads() {
     std::os::unix::fs::symlink(&device, &link).unwrap();
     let refused = |file: &str, rw: &str, writes: &str| {
         let text = format!(
-            "[lab]\nname = \"d\"\nwrites = [{writes}]\n[job]\nfilename = \"{file}\"\nrw = \"{rw}\"\n\
-             size = \"1m\"\n[axes]\nbs = [\"4k\", \"8k\"]\n"
+            "[lab]\nname = \"d\"\nwrites = [{writes}]\n[job]\nfilename = \"{file}\"\n\
+             rw = \"{rw}\"\nsize = \"1m\"\n[axes]\nbs = [\"4k\", \"8k\"]\n"
         );
         plan(&text).forbidden_devices(&Files::new(&[]))
     };

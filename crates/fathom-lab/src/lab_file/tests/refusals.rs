@@ -112,8 +112,8 @@ name = "size"
 values = { small = { blocksize = "1k" }, none = { iodepth = 1 } }
 "#,
         &[
-            "f/lab.toml:11:34: `bs` is set by two axes, in the cell `bs=4k, size=small`: line 8 has \
-           the other | keep one of them",
+            "f/lab.toml:11:34: `bs` is set by two axes, in the cell `bs=4k, size=small`: line 8 \
+             has the other | keep one of them",
         ],
     );
 }
