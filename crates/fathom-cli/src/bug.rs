@@ -3,11 +3,21 @@
 use std::io::Write;
 use std::panic::PanicHookInfo;
 
-/// Replaces the standard panic hook, unless `RUST_BACKTRACE` is set.
+use fathom_sys::terminal;
+
+/// Replaces the standard panic hook; with `RUST_BACKTRACE`, only what comes before it.
 pub(crate) fn install_hook() {
-    if std::env::var_os("RUST_BACKTRACE").is_none() {
-        std::panic::set_hook(Box::new(tell));
-    }
+    let standard = std::panic::take_hook();
+    let with_backtrace = std::env::var_os("RUST_BACKTRACE").is_some();
+    std::panic::set_hook(Box::new(move |info| {
+        // A message on the screen of a view would go with it.
+        terminal::give_back();
+        if with_backtrace {
+            standard(info);
+        } else {
+            tell(info);
+        }
+    }));
 }
 
 fn tell(info: &PanicHookInfo<'_>) {

@@ -31,6 +31,7 @@ pub mod socket_pipe;
 pub mod sockets;
 pub mod splice;
 pub mod system;
+pub mod terminal;
 pub mod thread;
 pub mod timer;
 pub mod tracefs;

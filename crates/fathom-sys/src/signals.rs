@@ -11,7 +11,7 @@ use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
-use crate::{aio, child};
+use crate::{aio, child, terminal};
 
 /// Access to the counts of received signals, after the handlers were installed.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +98,8 @@ fn set_handler(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::
     // SAFETY: the mask is alive and ours alone.
     unsafe { libc::sigemptyset(&raw mut action.sa_mask) };
     // SAFETY: the handler has the signature that flags without SA_SIGINFO ask for, and does only
-    // what is allowed in one: atomics, `clock_gettime`, `write`, `kill`, `signal` and `raise`.
+    // what is allowed in one: atomics, `clock_gettime`, `write`, `kill`, `signal`,
+    // `raise`, and `tcsetattr`.
     let rc = unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
     if rc != 0 {
         return Err(io::Error::last_os_error());
@@ -119,6 +120,7 @@ extern "C" fn on_signal(signal: libc::c_int) {
     if RECEIVED.fetch_add(1, Ordering::Relaxed) == 0 {
         return;
     }
+    terminal::give_back();
     say_leaving();
     child::kill_all();
     // SAFETY: async-signal-safe, and the default action needs nothing of ours.

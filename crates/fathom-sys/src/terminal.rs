@@ -1,0 +1,254 @@
+//! A terminal that a full-screen view has taken over, and that is given back whatever happens.
+//!
+//! ```text
+//!  view drops it · a panic · second SIGINT, SIGTERM · SIGHUP, SIGQUIT, SIGABRT ──► as it was
+//!  SIGTSTP ──► as it was, stopped ── SIGCONT ──► taken over again, and drawn anew
+//! ```
+//!
+//! Keys arrive one by one and without echo, but they still send signals: Ctrl-C and Ctrl-Z do what
+//! they do without the view, to the processes that it has started, too. A process that is killed
+//! (SIGKILL) gives nothing back; `reset` helps.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Terminal under a view, until it is dropped or given back.
+#[derive(Debug)]
+pub struct TakenTerminal(());
+
+/// Settings before and during the view; leaked, because a signal may need them at any time.
+struct Modes {
+    before: libc::termios,
+    during: libc::termios,
+}
+
+impl TakenTerminal {
+    /// Takes the terminal at a descriptor over: another screen, no cursor, keys one by one.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if a view has it; the error of a system call, such as `ENOTTY`.
+    pub fn take(terminal: BorrowedFd<'_>) -> io::Result<Self> {
+        let fd = terminal.as_raw_fd();
+        // SAFETY: `termios` is a plain C struct of integers, for which zeros are a value.
+        let mut before: libc::termios = unsafe { mem::zeroed() };
+        // SAFETY: the descriptor is open (`BorrowedFd`), and the struct lives through the call.
+        if unsafe { libc::tcgetattr(fd, &raw mut before) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let mut during = before;
+        during.c_lflag &= !(libc::ICANON | libc::ECHO | libc::ECHONL);
+        during.c_cc[libc::VMIN] = 1;
+        during.c_cc[libc::VTIME] = 0;
+        let mut slot = OWNER.lock().unwrap_or_else(PoisonError::into_inner);
+        if mem::replace(&mut *slot, true) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        drop(slot);
+        FD.store(fd, Ordering::Relaxed);
+        let modes = Box::leak(Box::new(Modes { before, during }));
+        // Release: a handler that loads the pointer sees the settings, and the descriptor.
+        MODES.store(modes, Ordering::Release);
+        let taken = Self(());
+        for signal in ENDING {
+            install(signal, on_ending)?;
+        }
+        install(libc::SIGTSTP, on_stop)?;
+        enter()?;
+        Ok(taken)
+    }
+
+    /// Returns whether the view still has the terminal: a panic anywhere gives it back.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        HELD.load(Ordering::Acquire)
+    }
+
+    /// Returns how often it was taken over again after a stop, and must be drawn anew.
+    #[must_use]
+    pub fn resumed(&self) -> u32 {
+        RESUMED.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for TakenTerminal {
+    fn drop(&mut self) {
+        give_back();
+        for signal in ENDING.into_iter().chain([libc::SIGTSTP]) {
+            // SAFETY: the default action needs nothing of ours.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        *OWNER.lock().unwrap_or_else(PoisonError::into_inner) = false;
+    }
+}
+
+/// Gives the terminal back, if a view has it. Async-signal-safe; the second call does nothing.
+pub fn give_back() {
+    // AcqRel: of two threads one gives it back, after what `enter` did.
+    if !HELD.swap(false, Ordering::AcqRel) {
+        return;
+    }
+    write(LEAVE);
+    set(|modes| &modes.before);
+}
+
+/// Asks the process to stop as Ctrl-C does: the first time in order, the second time at once.
+///
+/// # Errors
+/// The error of `kill(2)`.
+pub fn interrupt_self() -> io::Result<()> {
+    // SAFETY: plain integers, and the process is this one.
+    match unsafe { libc::kill(libc::getpid(), libc::SIGINT) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Takes the terminal over. Async-signal-safe.
+fn enter() -> io::Result<()> {
+    if !set(|modes| &modes.during) {
+        return Err(io::Error::last_os_error());
+    }
+    write(ENTER);
+    HELD.store(true, Ordering::Release);
+    Ok(())
+}
+
+/// Changes the settings of the terminal, and returns whether it could.
+fn set(of: fn(&Modes) -> &libc::termios) -> bool {
+    // Acquire: pairs with the store in `take`.
+    let modes = MODES.load(Ordering::Acquire);
+    if modes.is_null() {
+        return false;
+    }
+    // SAFETY: not null, so it points to settings that are leaked and never written again.
+    let modes = unsafe { &*modes };
+    let fd = FD.load(Ordering::Relaxed);
+    // SAFETY: async-signal-safe; a descriptor that was closed meanwhile is an error, not more.
+    unsafe { libc::tcsetattr(fd, libc::TCSADRAIN, ptr::from_ref(of(modes))) == 0 }
+}
+
+fn write(text: &[u8]) {
+    let fd = FD.load(Ordering::Relaxed);
+    // SAFETY: async-signal-safe; the text is alive and as long as is said.
+    let _unsaid = unsafe { libc::write(fd, text.as_ptr().cast(), text.len()) };
+}
+
+/// Handles a signal that ends the process.
+extern "C" fn on_ending(signal: libc::c_int) {
+    give_back();
+    // SAFETY: async-signal-safe, and the default action needs nothing of ours.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+    // SAFETY: async-signal-safe; delivered when this handler returns.
+    unsafe { libc::raise(signal) };
+}
+
+/// Handles a stop from the keyboard: stops with the terminal as it was, and goes on where it was.
+extern "C" fn on_stop(_signal: libc::c_int) {
+    let was_held = HELD.load(Ordering::Acquire);
+    give_back();
+    // The whole process stops here, until SIGCONT.
+    // SAFETY: async-signal-safe; plain integers.
+    unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
+    if was_held && enter().is_ok() {
+        RESUMED.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Installs a handler, unless the signal is ignored, as under `nohup`.
+fn install(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Result<()> {
+    // SAFETY: `sigaction` is a plain C struct, for which zeros are a value.
+    let mut action: libc::sigaction = unsafe { mem::zeroed() };
+    // SAFETY: only reads the present action into a struct that lives through the call.
+    let rc = unsafe { libc::sigaction(signal, ptr::null(), &raw mut action) };
+    if rc != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if action.sa_sigaction == libc::SIG_IGN {
+        return Ok(());
+    }
+    action.sa_sigaction = handler as libc::sighandler_t;
+    action.sa_flags = libc::SA_RESTART;
+    // SAFETY: the mask is alive and ours alone.
+    unsafe { libc::sigemptyset(&raw mut action.sa_mask) };
+    // SAFETY: the handler has the signature that flags without SA_SIGINFO ask for, and does only
+    // what is allowed in one: atomics, `tcsetattr`, `write`, `kill`, `signal` and `raise`.
+    let rc = unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
+    if rc != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// A view has the terminal; unlike `HELD`, until it is dropped.
+static OWNER: Mutex<bool> = Mutex::new(false);
+/// The terminal shows the view.
+static HELD: AtomicBool = AtomicBool::new(false);
+static FD: AtomicI32 = AtomicI32::new(-1);
+static MODES: AtomicPtr<Modes> = AtomicPtr::new(ptr::null_mut());
+static RESUMED: AtomicU32 = AtomicU32::new(0);
+/// Signals that end the process at once. SIGINT and SIGTERM are those of [`signals`](crate::signals).
+const ENDING: [libc::c_int; 3] = [libc::SIGHUP, libc::SIGQUIT, libc::SIGABRT];
+/// Alternate screen, no cursor.
+const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[2J";
+/// Plain text, cursor, the screen as it was.
+const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+    use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+
+    use super::*;
+
+    fn has_echo(terminal: &OwnedFd) -> bool {
+        // SAFETY: `termios` is a plain C struct of integers, for which zeros are a value.
+        let mut modes: libc::termios = unsafe { mem::zeroed() };
+        // SAFETY: the descriptor is open, and the struct lives through the call.
+        let rc = unsafe { libc::tcgetattr(terminal.as_raw_fd(), &raw mut modes) };
+        assert_eq!(rc, 0);
+        modes.c_lflag & (libc::ECHO | libc::ICANON) == libc::ECHO | libc::ICANON
+    }
+
+    #[test]
+    fn a_terminal_is_given_back_once() {
+        let (mut master, mut slave) = (-1, -1);
+        let null = ptr::null_mut();
+        // SAFETY: both numbers live through the call; no name, settings or size are asked for.
+        let rc = unsafe {
+            libc::openpty(
+                &raw mut master,
+                &raw mut slave,
+                null,
+                null.cast(),
+                null.cast(),
+            )
+        };
+        assert_eq!(rc, 0);
+        // SAFETY: new descriptors, which nothing else owns.
+        let (master, slave) =
+            unsafe { (OwnedFd::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
+        assert!(has_echo(&slave));
+        let taken = TakenTerminal::take(slave.as_fd()).unwrap();
+        assert!(taken.is_held() && !has_echo(&slave));
+        let again = TakenTerminal::take(slave.as_fd()).unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+        give_back();
+        assert!(!taken.is_held() && has_echo(&slave));
+        drop(taken);
+        drop(slave);
+        let mut written = vec![0; ENTER.len() + LEAVE.len()];
+        let mut master = File::from(master);
+        master.read_exact(&mut written).unwrap();
+        assert_eq!(written, [ENTER, LEAVE].concat());
+        let mut more = Vec::new();
+        // EIO: the other end is closed, and nothing more was written.
+        assert!(master.read_to_end(&mut more).is_err() && more.is_empty());
+        let file = File::open("/dev/null").unwrap();
+        assert!(TakenTerminal::take(file.as_fd()).is_err());
+    }
+}
