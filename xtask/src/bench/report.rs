@@ -9,6 +9,7 @@
 
 mod change_points;
 mod lab_page;
+mod live;
 mod logs;
 mod trend;
 
@@ -26,6 +27,10 @@ const ROWS: &[Row] = &[
     trend::ROW,
     logs::ROW,
     lab_page::ROW,
+    live::SERVE_IOPS,
+    live::LIVE_IOPS,
+    live::SERVE_COST,
+    live::LIVE_COST,
 ];
 
 /// Something to measure.
