@@ -15,8 +15,14 @@ mod state;
 mod tracks;
 
 pub(crate) use figures::{AlikeJobs, Figures, RunPhase};
+#[cfg(feature = "live")]
+pub(crate) use figures::{DirectionRow, LatencyRow, Row, SHOWN_PERCENTILES};
+#[cfg(feature = "live")]
+pub(crate) use heat::HeatRow;
 pub(crate) use hub::Hub;
 pub(crate) use state::LiveState;
+#[cfg(feature = "live")]
+pub(crate) use tracks::Column;
 pub(crate) use tracks::{Track, within};
 
 use fathom_core::Nanos;

@@ -13,6 +13,7 @@ mod environment;
 mod exit;
 mod external_requests;
 mod failure;
+mod held_output;
 mod history;
 mod history_keep;
 #[cfg(feature = "history")]

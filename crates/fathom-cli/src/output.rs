@@ -12,6 +12,7 @@ use fathom_host::output_file::{self, OutputFile, Stop};
 use fathom_job::{Diagnostics, Dialect};
 
 use crate::exit::ProgramEnd;
+use crate::held_output;
 
 /// Stream to print to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,9 @@ pub(crate) enum StandardStream {
 
 /// Prints to a stream that may be closed.
 pub(crate) fn print(stream: StandardStream, text: &str) {
+    if held_output::takes(stream, text) {
+        return;
+    }
     // A closed standard error leaves nowhere to report it; for standard output see the module.
     let _closed = match stream {
         StandardStream::Data => write_all(&mut io::stdout().lock(), text),
@@ -123,6 +127,7 @@ impl Data {
     pub(crate) fn add(&mut self, more: &str) -> Result<()> {
         match self {
             Self::File { text, .. } => text.push_str(more),
+            Self::Stdout if held_output::takes(StandardStream::Data, more) => {}
             Self::Stdout => match write_all(&mut io::stdout().lock(), more) {
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
                 result => result.context("standard output")?,

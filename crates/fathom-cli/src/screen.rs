@@ -1,7 +1,22 @@
 //! `fathom run --live`: the figures of a run in the terminal.
 
-pub(crate) use missing::Screen;
+#[cfg(feature = "live")]
+mod draw;
+#[cfg(feature = "live")]
+mod graphs;
+#[cfg(feature = "live")]
+mod keys;
+#[cfg(feature = "live")]
+mod shown;
+#[cfg(feature = "live")]
+mod units;
 
+#[cfg(not(feature = "live"))]
+pub(crate) use missing::Screen;
+#[cfg(feature = "live")]
+pub(crate) use shown::Screen;
+
+#[cfg(not(feature = "live"))]
 mod missing {
     use std::sync::Arc;
 
@@ -16,7 +31,8 @@ mod missing {
     impl Screen {
         pub(crate) fn open(_hub: &Arc<Hub>) -> Result<Self> {
             let why = "--live: this program was built without it";
-            let hint = "use `--serve 0`, which has the same figures for a browser";
+            let hint = "build it with the feature `live`, or use `--serve 0`, which has the same \
+                        figures for a browser";
             Err(with_hint(why, Some(hint)))
         }
 
