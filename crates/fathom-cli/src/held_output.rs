@@ -76,7 +76,7 @@ fn lock() -> std::sync::MutexGuard<'static, Option<Held>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a view keeps from the terminal, which the process has one of.
+/// Output held back from the terminal, which the process has one of.
 static HELD: Mutex<Option<Held>> = Mutex::new(None);
 /// More than a terminal scrolls back.
 const BYTES_MAX: usize = 1 << 20;

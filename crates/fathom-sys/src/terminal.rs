@@ -190,7 +190,8 @@ static HELD: AtomicBool = AtomicBool::new(false);
 static FD: AtomicI32 = AtomicI32::new(-1);
 static MODES: AtomicPtr<Modes> = AtomicPtr::new(ptr::null_mut());
 static RESUMED: AtomicU32 = AtomicU32::new(0);
-/// Signals that end the process at once. SIGINT and SIGTERM are those of [`signals`](crate::signals).
+/// Signals that end the process at once. SIGINT and SIGTERM are those of
+/// [`signals`](crate::signals).
 const ENDING: [libc::c_int; 3] = [libc::SIGHUP, libc::SIGQUIT, libc::SIGABRT];
 /// Alternate screen, no cursor.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[2J";

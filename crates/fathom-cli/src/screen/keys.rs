@@ -17,7 +17,7 @@ pub(super) struct ViewState {
     pub(super) stopped: bool,
 }
 
-/// What a key asks of the caller.
+/// Request of a key to the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {
     /// Nothing.

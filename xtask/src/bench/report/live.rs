@@ -55,7 +55,7 @@ enum View {
     Live,
 }
 
-/// What a run has told.
+/// Figures that a run printed.
 struct Told {
     iops: f64,
     /// Processor time by name of thread, s.
