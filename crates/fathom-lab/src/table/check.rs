@@ -39,7 +39,7 @@ pub(crate) fn column(table: &Table, key: &str) -> usize {
 
 #[test]
 fn committed_plots_have_no_faults() {
-    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/gallery");
     let plots = std::fs::read_dir(docs)
         .unwrap()
         .map(|entry| entry.unwrap().path());
