@@ -13,7 +13,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::bench::programs;
-use crate::{bench, browser, compat, fuzz, process, qemu, readme, static_build, tidy};
+use crate::{bench, browser, compat, exports, fuzz, process, qemu, readme, static_build, tidy};
 
 /// Runs `cargo xtask ci [--long]`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -40,6 +40,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         cargo(&root, &args, &[])
     })?;
     step("test", || test(&root, long))?;
+    step("live view", || live_view(&root))?;
     beside(
         || step("release", || programs::build().map(drop)),
         || {
@@ -52,7 +53,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     step("compat", || compat::run(&[]))?;
     beside(
         || step("qemu", || qemu::run(&[])),
-        || step("browser", browser),
+        || {
+            step("browser", browser)?;
+            step("exports", exports)
+        },
     )?;
     if long {
         step("without parquet", || without_parquet(&root))?;
@@ -68,6 +72,20 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     println!("ci: all passed in {} s", start.elapsed().as_secs());
     Ok(())
+}
+
+/// Tests the feature `live`, which no default build has. The package is not chosen alone, so that
+/// all others keep the features that they were built with above.
+fn live_view(root: &Path) -> Result<()> {
+    let with = ["--features", "fathom-cli/live"];
+    let clippy = [
+        &["clippy"],
+        &with[..],
+        &["--all-targets", "--", "-D", "warnings"],
+    ];
+    cargo(root, &clippy.concat(), &[])?;
+    let test = [&["test"], &with[..], &["--bin", "fathom", "--test", "live"]];
+    cargo(root, &test.concat(), &[])
 }
 
 /// Tests a build without the feature `parquet`, for those who want fewer crates.
@@ -190,6 +208,12 @@ fn browser() -> Result<()> {
     let fathom = fathom.to_string_lossy();
     browser::run(&words(&["--self-test", "--fathom", &fathom]))?;
     browser::run(&words(&["--fathom", &fathom]))
+}
+
+/// Reads exported runs with the programs they are for, with the program that is there.
+fn exports() -> Result<()> {
+    let fathom = programs::build()?;
+    exports::run(&words(&["--fathom", &fathom.to_string_lossy()]))
 }
 
 /// Runs all fuzz targets; a long run starts from a new seed.
