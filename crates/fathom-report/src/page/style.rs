@@ -9,7 +9,7 @@ pub(super) fn sheet() -> String {
 }
 
 /// SHA-256 of [`sheet`], as a Content-Security-Policy names it; a test computes it anew.
-pub(super) const HASH: &str = "sha256-Y5K0nPJ5cZ0s5IzNKW2dsLnv12P/IYkrdLXNkW2Q0IY=";
+pub(super) const HASH: &str = "sha256-Fsq90XEvHJ8kN9JJpumMe8dyAyuud92ih3Jak7WBkoo=";
 
 /// Rules of the page. Colours are those of the figures, so that they have no frame.
 const PAGE: &str = "
@@ -53,6 +53,7 @@ summary{cursor:pointer;padding:.5rem 0}
 body{font-size:10pt}main{max-width:none;padding:0}
 .controls,.reading{display:none}
 .wide,pre{overflow:visible}
+th,th:first-child,td{white-space:normal;overflow-wrap:anywhere;min-width:0;padding-right:.4rem}
 figure svg{min-width:0;max-height:22cm}
 details::details-content{content-visibility:visible}
 figure,tr{break-inside:avoid}h1,h2,h3,caption{break-after:avoid}}
