@@ -40,7 +40,6 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         cargo(&root, &args, &[])
     })?;
     step("test", || test(&root, long))?;
-    step("live view", || live_view(&root))?;
     beside(
         || step("release", || programs::build().map(drop)),
         || {
@@ -59,6 +58,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         },
     )?;
     if long {
+        step("live view", || live_view(&root))?;
         step("without parquet", || without_parquet(&root))?;
         step("static", || static_build::run(&[]))?;
         step("bench", || {
