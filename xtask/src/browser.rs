@@ -210,6 +210,10 @@ fn make(page: &Page, fathom: &Path, folder: &Path) -> Result<Value> {
     for line in page.commands {
         let words = line
             .split_whitespace()
+            .flat_map(|word| match word {
+                "SHORT" => SHORT.to_vec(),
+                word => vec![word],
+            })
             .map(|word| word.replace("ROOT", &root.to_string_lossy()));
         let mut command = Command::new(fathom);
         command.current_dir(folder).args(words);
@@ -234,6 +238,16 @@ fn make(page: &Page, fathom: &Path, folder: &Path) -> Result<Value> {
     }
     Ok(entry)
 }
+
+/// Short run without a device.
+const SHORT: [&str; 6] = [
+    "--name=short",
+    "--ioengine=null",
+    "--rw=randread",
+    "--size=64k",
+    "--time_based=1",
+    "--runtime=300ms",
+];
 
 /// Page that the self-test breaks.
 const SELF_TEST_PAGE: &str = "run";

@@ -9,5 +9,6 @@ import * as paper from './paper.mjs';
 import * as points from './points.mjs';
 import * as policy from './policy.mjs';
 import * as quiet from './quiet.mjs';
+import * as script from './script.mjs';
 
-export const checks = [quiet, policy, numbers, points, layout, keyboard, access, paper];
+export const checks = [quiet, policy, numbers, points, script, layout, keyboard, access, paper];

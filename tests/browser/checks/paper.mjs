@@ -42,7 +42,11 @@ function cutBoxes() {
     const excess = element.scrollWidth - element.clientWidth;
     return `${excess} px cut off at the right: ${element.outerHTML.slice(0, 100)}`;
   });
-  return outside > 0 ? [...names, `the page is ${outside} px wider than the paper`] : names;
+  if (outside <= 0) return names;
+  const edge = document.documentElement.clientWidth + 1;
+  const first = all.find((element) => element.getBoundingClientRect().right > edge);
+  const name = first?.textContent.trim().replaceAll(/\s+/g, ' ').slice(0, 60);
+  return [...names, `the page is ${outside} px wider than the paper: ${first?.tagName} ${name}`];
 }
 
 /** Puts targets at both ends of each figure and returns the figures' names. */

@@ -44,7 +44,7 @@ function percentiles({ N: ops, percentile }) {
 }
 
 /** Returns IOPS at the start of each whole window. */
-function rates(timeline) {
+export function rates(timeline) {
   return whole(timeline).map(({ x, ios }) => ({ x, y: ios / (timeline.window_ns / 1e9) }));
 }
 

@@ -48,4 +48,68 @@ pub(super) const PAGES: &[Page] = &[
         documents: &["hostile.json"],
         run: None,
     },
+    Page {
+        name: "fio",
+        what: "report in fio's format, with the buckets of its latencies",
+        commands: &[
+            "run --output fio.json --output-format json+ ROOT/tests/browser/jobs/run.fio",
+            "report fio.json --html fio.html",
+        ],
+        // The page has what a record keeps of such a report, which is not all of its numbers.
+        documents: &[],
+        run: None,
+    },
+    Page {
+        name: "logs",
+        what: "I/O logs of two jobs",
+        commands: &[
+            "run --output logs.txt --write_lat_log lat ROOT/tests/browser/jobs/run.fio",
+            "report --html logs.html lat_clat.1.log lat_clat.2.log",
+        ],
+        documents: &[],
+        run: None,
+    },
+    Page {
+        name: "lab",
+        what: "lab in virtual time, with a verdict per cell",
+        commands: &[
+            "lab ROOT/tests/browser/jobs/lab.toml",
+            "report ROOT/tests/browser/jobs/lab.toml --html lab.html",
+        ],
+        documents: &[],
+        run: None,
+    },
+    Page {
+        name: "curve",
+        what: "lab in virtual time: latency against load",
+        commands: &[
+            "lab ROOT/examples/lab/curve.toml",
+            "report ROOT/examples/lab/curve.toml --html curve.html",
+        ],
+        documents: &[],
+        run: None,
+    },
+    Page {
+        name: "comparison",
+        what: "two sides of two short runs without a device",
+        commands: &[
+            "run --history --tag side=before --output 1.txt SHORT",
+            "run --history --tag side=after --output 2.txt SHORT",
+            "run --history --tag side=before --output 3.txt SHORT",
+            "run --history --tag side=after --output 4.txt SHORT",
+            "report tag:side=before tag:side=after --html comparison.html",
+        ],
+        documents: &[],
+        run: None,
+    },
+    Page {
+        name: "trend",
+        what: "metric over the runs of a history",
+        commands: &[
+            "history import ROOT/tests/browser/jobs/runs.json",
+            "report trend:read.iops --html trend.html",
+        ],
+        documents: &[],
+        run: None,
+    },
 ];

@@ -277,13 +277,23 @@ const enhance = figure => {
   const visible = panel => panel.series.filter(one => !one.g.classList.contains('off'));
   const together = panel => panels().filter(one =>
     !one.isHeat && one.g.dataset.across === panel.g.dataset.across);
-  const placesOf = panel => [...new Set(together(panel).flatMap(one =>
-    visible(one).flatMap(series => series.points.map(point => point[0]))))].sort((a, b) => a - b);
+  // Places are rounded, so that one value differs a little between panels.
+  const placesOf = panel => {
+    const all = together(panel).flatMap(one =>
+      visible(one).flatMap(series => series.points.map(point => point[0])));
+    let last = -Infinity;
+    return all.sort((a, b) => a - b).filter(x => {
+      const at = placeOf(panel.drawn.x, x);
+      const isNew = at - last > 0.25;
+      if (isNew) last = at;
+      return isNew;
+    });
+  };
   const read = (panel, series, x) => {
     const {points} = series;
     const at = placeOf(panel.drawn.x, x);
     const near = series.isStep
-      ? points.filter(one => placeOf(panel.drawn.x, one[0]) <= at + 0.05).slice(-1)
+      ? points.filter(one => placeOf(panel.drawn.x, one[0]) <= at + 0.25).slice(-1)
       : points.filter(one => Math.abs(placeOf(panel.drawn.x, one[0]) - at) < 0.6);
     return near.map(one => one[1]).sort((a, b) => a - b);
   };
