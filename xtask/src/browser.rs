@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::bench::programs::target_folder;
 use crate::process;
-use pages::{PAGES, Page};
+use pages::{LIVE, PAGES, Page};
 
 /// Runs `cargo xtask browser [--only NAME] [--self-test] [--fathom FILE] [--list]`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -28,10 +28,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         for page in PAGES {
             println!("{:20} {}", page.name, page.what);
         }
+        println!("{LIVE_PAGE:20} run that goes on, on its local page");
         return Ok(());
     }
     let chosen: Vec<&Page> = PAGES.iter().filter(|page| options.wants(page)).collect();
-    if chosen.is_empty() {
+    if chosen.is_empty() && !options.wants_live() {
         bail!("no page has such a name: --list shows them");
     }
     let folder = target_folder()?.join("browser");
@@ -54,6 +55,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let mut list = Vec::new();
     for page in chosen {
         list.push(make(page, &fathom, &made)?);
+    }
+    if options.wants_live() {
+        let mut command = vec![fathom.to_string_lossy().into_owned()];
+        command.extend(LIVE.iter().map(|&word| word.to_owned()));
+        list.push(json!({ "name": LIVE_PAGE, "command": command, "folder": made }));
     }
     let plan = json!({
         "chromium": tools.chromium,
@@ -105,6 +111,11 @@ impl Options {
             Some(part) => page.name.contains(part.as_str()),
             None => true,
         }
+    }
+
+    fn wants_live(&self) -> bool {
+        let is_named = |part: &String| LIVE_PAGE.contains(part.as_str());
+        !self.self_test && self.only.as_ref().is_none_or(is_named)
     }
 }
 
@@ -248,6 +259,9 @@ const SHORT: [&str; 6] = [
     "--time_based=1",
     "--runtime=300ms",
 ];
+
+/// Name of the page of a run that goes on.
+const LIVE_PAGE: &str = "live";
 
 /// Page that the self-test breaks.
 const SELF_TEST_PAGE: &str = "run";

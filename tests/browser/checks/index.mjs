@@ -4,6 +4,7 @@
 import * as access from './access.mjs';
 import * as keyboard from './keyboard.mjs';
 import * as layout from './layout.mjs';
+import * as live from './live.mjs';
 import * as numbers from './numbers.mjs';
 import * as paper from './paper.mjs';
 import * as points from './points.mjs';
@@ -11,4 +12,15 @@ import * as policy from './policy.mjs';
 import * as quiet from './quiet.mjs';
 import * as script from './script.mjs';
 
-export const checks = [quiet, policy, numbers, points, script, layout, keyboard, access, paper];
+export const checks = [
+  quiet,
+  policy,
+  numbers,
+  points,
+  script,
+  live,
+  layout,
+  keyboard,
+  access,
+  paper,
+];

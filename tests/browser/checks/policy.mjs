@@ -10,7 +10,7 @@ export const name = 'policy';
 
 export async function run(browser, page) {
   const findings = [];
-  await on(browser, page.url, {}, async (open) => {
+  await on(browser, page.url, { isAllowed: page.isAllowed }, async (open) => {
     const found = await open.evaluate(collected);
     if (found.policies.length === 0 && !page.policy) return findings.push('no policy');
     const policy = [...found.policies, page.policy ?? ''].join('; ');

@@ -5,10 +5,12 @@ import { into, lax } from '../broken.mjs';
 
 export const name = 'quiet';
 
-export async function run(browser, { url }) {
+export async function run(browser, { url, isAllowed, isLive }) {
   const findings = [];
   for (const scheme of ['light', 'dark']) {
-    await on(browser, url, { scheme, waitUntil: 'networkidle0' }, async (page, noise) => {
+    // The network of a page that follows a run is never idle.
+    const waitUntil = isLive ? 'load' : 'networkidle0';
+    await on(browser, url, { scheme, isAllowed, waitUntil }, async (page, noise) => {
       findings.push(...noise.map((line) => `${scheme}: ${line}`));
       const paper = await page.evaluate(background);
       if (scheme === 'light' ? paper < 0.8 : paper > 0.2) {

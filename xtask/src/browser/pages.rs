@@ -113,3 +113,24 @@ pub(super) const PAGES: &[Page] = &[
         run: None,
     },
 ];
+
+/// Arguments of a run that shows itself on a local page, for as many `SECONDS` as a check takes.
+pub(super) const LIVE: &[&str] = &[
+    "run",
+    "--serve=127.0.0.1:0",
+    "--ioengine=null",
+    "--size=64k",
+    "--time_based=1",
+    "--runtime=SECONDS",
+    "--rate_iops=1000",
+    "--name=</script><script>window.hacked=1</script>",
+    "--rw=randrw",
+    "--name=second",
+    "--new_group=1",
+    "--rw=randread",
+    "--ioengine=null",
+    "--size=64k",
+    "--time_based=1",
+    "--runtime=SECONDS",
+    "--rate_iops=2000",
+];

@@ -50,7 +50,7 @@ const drawState = () => {
 
 const drawTables = () => {
   const f = figures, shown = track === 0 ? f.total : f.groups[track - 1] || f.total;
-  fill("latencies", ["", "IOPS", "bytes/s", ...PERCENTILES], shown.directions.flatMap(d => [
+  fill("latencies", ["direction", "IOPS", "bytes/s", ...PERCENTILES], shown.directions.flatMap(d => [
     [`${d.direction}, last second`, count(d.iops), bytes(d.bytes_per_s), ...latencies(d, "last")],
     [`${d.direction}, the run`, count(d.ios) + " ops", bytes(d.bytes), ...latencies(d, "run")],
   ]));
@@ -63,8 +63,8 @@ const drawTables = () => {
       ...latencies(d, "last")]);
   });
   if (f.more_jobs > 0) rows.push([`${f.more_jobs} more jobs`, "", "", "", "", "", "", "", "", ""]);
-  fill("jobs", ["", "state", "in flight", "", "IOPS", "bytes/s", ...PERCENTILES], rows);
-  fill("disks", ["", "busy", "requests queued", "requests/s", "bytes/s"], f.disks.map(disk =>
+  fill("jobs", ["group or job", "state", "in flight", "direction", "IOPS", "bytes/s", ...PERCENTILES], rows);
+  fill("disks", ["disk", "busy", "requests queued", "requests/s", "bytes/s"], f.disks.map(disk =>
     [disk.name, `${disk.util_percent.toFixed(0)} %`, disk.queue.toFixed(1), count(disk.iops),
       bytes(disk.bytes_per_s)]));
   const warnings = f.warnings.map(text => cell("li", text));

@@ -1,0 +1,64 @@
+// The page of a run that goes on: it follows the run, waits where it is asked to, shows one group,
+// and says when the run has ended.
+
+import { open } from '../browser.mjs';
+import { whileRunning } from '../live.mjs';
+
+export const name = 'live';
+
+export const applies = ({ isLive }) => isLive;
+
+export async function run(browser, page) {
+  const findings = [...(await follows(browser, page))];
+  await whileRunning(page.again, 4, async (short, ended) => {
+    const { page: tab, noise } = await open(browser, short.url, { isAllowed: short.isAllowed });
+    const code = await ended;
+    if (code !== 0) findings.push(`the run ended with ${code}`);
+    if (!(await becomes(tab, (text) => text.startsWith('ended')))) {
+      findings.push(`after the run the page says "${await state(tab)}"`);
+    }
+    findings.push(...noise.map((line) => `after the run: ${line}`));
+    await tab.close();
+  });
+  return findings;
+}
+
+/** Watches a running page. */
+async function follows(browser, { url, isAllowed }) {
+  const findings = [];
+  const { page: tab } = await open(browser, url, { isAllowed });
+  const first = await state(tab);
+  if (!(await becomes(tab, (text) => text.startsWith('running') && text !== first))) {
+    findings.push(`no news of the run: "${await state(tab)}"`);
+  }
+  const rows = () => tab.evaluate(() => document.querySelectorAll('#jobs tbody tr').length);
+  const [all] = [await rows()];
+  await tab.select('#track', '1');
+  if (!((await rows()) < all)) findings.push(`the second group has ${await rows()} of ${all} rows`);
+  await tab.select('#track', '0');
+  await tab.click('#pause');
+  const paused = await state(tab);
+  if (!paused.endsWith('view paused')) findings.push(`paused, the page says "${paused}"`);
+  if (await becomes(tab, (text) => text !== paused, 15)) findings.push('a paused view goes on');
+  await tab.click('#pause');
+  if (!(await becomes(tab, (text) => text !== paused && !text.endsWith('paused')))) {
+    findings.push('a view does not go on after a pause');
+  }
+  await tab.close();
+  return findings;
+}
+
+function state(tab) {
+  return tab.evaluate(() => document.querySelector('#state').textContent);
+}
+
+/** Returns whether the page's state becomes one, within some tenths of a second. */
+async function becomes(tab, is, tenths = 50) {
+  for (let at = 0; at < tenths; at += 1) {
+    if (is(await state(tab))) return true;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  return false;
+}
+
+export const breaks = {};
