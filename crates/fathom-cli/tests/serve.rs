@@ -100,8 +100,13 @@ fn the_figures_of_a_run_come_until_it_ends() {
     }
     let read = &figures["total"]["directions"][0];
     let iops = read["iops"].as_u64().unwrap();
-    // A busy machine makes fewer.
-    assert!((200..=2100).contains(&iops), "{figures}");
+    // A busy machine makes fewer; what was late follows in a burst, but nothing comes early.
+    assert!((200..=4000).contains(&iops), "{figures}");
+    let elapsed_ms = figures["elapsed_ms"].as_u64().unwrap();
+    assert!(
+        read["ios"].as_u64().unwrap() <= 2 * elapsed_ms + 50,
+        "{figures}"
+    );
     assert_eq!(read["direction"], "read");
     assert!(
         read["last"]["percentiles_ns"][0].as_u64().unwrap() > 0,
