@@ -14,7 +14,7 @@ use crate::{DirectionRecord, JobRecord, Record};
 pub struct Measure {
     /// Name of the jobs, empty for all jobs of the run; or of a service.
     pub group: String,
-    /// `read`, `write`, `trim`, `sync` or `all`; or [`OF_SERVICE`](crate::OF_SERVICE).
+    /// `read`, `write`, `trim`, `sync` or `all`; or [`OF_SERVICE`].
     pub direction: &'static str,
     /// Name of the metric.
     pub metric: String,
