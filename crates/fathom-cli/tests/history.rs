@@ -139,6 +139,25 @@ fn a_history_that_cannot_be_written_stops_the_run_before_it_begins() {
 }
 
 #[test]
+fn a_history_on_a_full_disk_stops_the_run_and_says_so() {
+    let folder = Folder::new();
+    let script = format!(
+        "mkdir small && mount -t tmpfs -o size=1m small small && export \
+         FATHOM_HISTORY=small/h.db && '{}' {JOB} && head -c 2m /dev/zero > small/fill || \
+         test -s small/fill",
+        env!("CARGO_BIN_EXE_fathom")
+    );
+    let words = JOB.trim_start_matches("run --name=j ");
+    let Some(run) = common::namespace::after(&folder, &script, words) else {
+        return;
+    };
+    let run = run.expect(2);
+    assert!(run.out.is_empty(), "{run:?}");
+    let text = "history: small/h.db: no space left on device\nhint: free some space";
+    assert!(run.err.contains(text), "{run:?}");
+}
+
+#[test]
 fn processes_write_at_once_and_lose_nothing() {
     let folder = Folder::new();
     let words = format!("{JOB} --history --output-format=json");

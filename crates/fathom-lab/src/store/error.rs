@@ -60,7 +60,7 @@ impl HistoryError {
 
     /// Returns the conversion of SQLite's errors for a file.
     pub(super) fn at(path: &Path) -> impl Fn(rusqlite::Error) -> Self + '_ {
-        move |error| Self::new(path, problem_of(error))
+        move |error| Self::new(path, problem_of(path, error))
     }
 
     /// Returns the reason.
@@ -104,7 +104,7 @@ pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
     )
 }
 
-fn problem_of(error: rusqlite::Error) -> HistoryProblem {
+fn problem_of(path: &Path, error: rusqlite::Error) -> HistoryProblem {
     let text = || match &error {
         rusqlite::Error::SqliteFailure(_, Some(text)) => text.clone(),
         other => other.to_string(),
@@ -112,12 +112,20 @@ fn problem_of(error: rusqlite::Error) -> HistoryProblem {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => HistoryProblem::Locked,
         Some(ErrorCode::DiskFull) => HistoryProblem::Full,
+        // SQLite calls it that for its log's index, too, which it extends before anything else.
+        Some(ErrorCode::SystemIoFailure) if is_full(path) => HistoryProblem::Full,
         // The file was read before, so it is one beside it that cannot be created.
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen) => HistoryProblem::ReadOnly,
         Some(ErrorCode::NotADatabase) => HistoryProblem::NotADatabase,
         Some(ErrorCode::DatabaseCorrupt) => HistoryProblem::Damaged(text()),
         _ => HistoryProblem::Sqlite(error),
     }
+}
+
+/// Returns whether the file's disk has no room for the index of the write-ahead log.
+fn is_full(file: &Path) -> bool {
+    const INDEX_BYTES: u64 = 32 * 1024;
+    fathom_sys::files::space(file).is_ok_and(|space| space.available_bytes < INDEX_BYTES)
 }
 
 impl fmt::Display for HistoryError {
