@@ -188,7 +188,7 @@ fn a_run_that_hangs_is_ended() {
     folder.write("hangs.toml", format!("{JOB}{HANGS}{TWO_RUNS}{run}"));
     let run = lab(&folder, "lab hangs.toml").expect(1);
     assert!(
-        unwrapped(&run.out).contains("`the run` did not end within `timeout`"),
+        unwrapped(&run.out).contains("the run did not end within `timeout`"),
         "{}",
         run.out
     );

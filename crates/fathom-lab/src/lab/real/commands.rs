@@ -45,7 +45,7 @@ impl Commands<'_> {
 
     /// Runs a command of the shell to its end and returns what it printed.
     pub(super) fn output(&self, line: &str) -> Result<Vec<u8>, RunFailure> {
-        let output = self.wait(&mut self.shell(line), line, &|| false)?;
+        let output = self.wait(&mut self.shell(line), &format!("`{line}`"), &|| false)?;
         succeeded(&output, line)?;
         Ok(output.stdout)
     }
@@ -80,7 +80,7 @@ impl Commands<'_> {
             _ if (self.stops)() > 0 => Err(RunFailure::Interrupted),
             Ended::ByItself(output) => Ok(output),
             Ended::Stopped => Err(RunFailure::Failed(format!(
-                "`{name}` did not end within `timeout`"
+                "{name} did not end within `timeout`"
             ))),
         }
     }

@@ -51,14 +51,18 @@ impl Measured<'_> {
         };
         command.arg(&job_file);
         let output = commands.wait(&mut command, "the run", is_over)?;
-        match is_fio {
+        let outcome = match is_fio {
             true => of_fio(&output),
             false => of_fathom(
                 &output,
                 fs::read_to_string(&record).ok(),
                 throttle.is_some(),
             ),
-        }
+        };
+        outcome.map_err(|failure| match failure {
+            RunFailure::Failed(why) => RunFailure::Failed(without_place(&why, &job_file)),
+            other => other,
+        })
     }
 
     pub(super) fn program(&self) -> PathBuf {
@@ -164,6 +168,16 @@ fn ended_badly(output: &Output) -> String {
     }
 }
 
+/// Removes the place in a job file that the user never sees from a message.
+fn without_place(message: &str, job_file: &Path) -> String {
+    let prefix = format!("{}:", job_file.display());
+    let Some((before, place)) = message.split_once(&prefix) else {
+        return message.to_owned();
+    };
+    let is_place = |c: char| c.is_ascii_digit() || c == ':' || c == ' ';
+    format!("{before}{}", place.trim_start_matches(is_place))
+}
+
 /// Returns the events on the machine that may have changed a run's numbers. A limit on the device
 /// that the lab has set itself is none.
 fn disturbance(record: &Record, is_limited: bool) -> Option<String> {
@@ -180,6 +194,15 @@ const LIMIT: &str = "io_limit";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_do_not_name_the_generated_job_file() {
+        let file = Path::new("/tmp/lab/run.fio");
+        let message = "/tmp/lab/run.fio:2:10: job `a`: /dev/loop0: will not be written";
+        let shown = without_place(message, file);
+        assert_eq!(shown, "job `a`: /dev/loop0: will not be written");
+        assert_eq!(without_place("no space left", file), "no space left");
+    }
 
     #[test]
     fn a_limit_of_the_lab_disturbs_nothing() {

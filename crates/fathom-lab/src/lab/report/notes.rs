@@ -218,8 +218,10 @@ fn unsettled(report: &Report<'_>) -> Vec<String> {
         format!("{}, {variant}, {metric}", cell_name(report, one.cell))
     };
     let mut notes = Vec::new();
+    let cells = &report.outcome.results.cells;
     for one in &report.outcome.judgements {
-        if one.verdict == Verdict::Unclear {
+        // Of a cell that failed, that is told instead.
+        if one.verdict == Verdict::Unclear && cells[one.cell].failure.is_none() {
             notes.push(match one.settled_by {
                 Some(repeats) => format!(
                     "unclear: {}: about {repeats} repeats would settle it, if the estimate stays",
