@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use fathom_core::EngineInfo;
 use fathom_engine::Registry;
 use fathom_host::output_file::is_same_file;
-use fathom_job::{Environment, JOB_FILE_BYTES_MAX};
+use fathom_job::{Environment, JOB_FILE_BYTES_MAX, Rank};
 use fathom_sys::system;
 
 use crate::engines;
@@ -64,6 +64,10 @@ impl Environment for Process {
 
     fn memory_mib(&self) -> u64 {
         *self.memory_mib.get_or_init(|| system::memory_bytes() >> 20)
+    }
+
+    fn rank(&self) -> Rank {
+        Rank::alone(system::kernel().host)
     }
 }
 

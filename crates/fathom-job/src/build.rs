@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::Environment;
 use crate::check::JobCheck;
 use crate::diagnostics::{Diagnostics, Severity};
 use crate::findings::Findings;
@@ -15,6 +14,7 @@ use crate::reporter::Reporter;
 use crate::source::Spot;
 use crate::table::{self, Row};
 use crate::vocabulary::Vocabulary;
+use crate::{Environment, Rank};
 
 /// Builds a [`Plan`] from options in the order they are read.
 ///
@@ -28,6 +28,8 @@ use crate::vocabulary::Vocabulary;
 /// `[global]` sections are shared. Clones (`numjobs`) are not expanded here.
 pub(crate) struct Builder<'a> {
     pub(crate) environment: &'a dyn Environment,
+    /// Rank whose keywords values may contain; `None` where they are text, as in fio.
+    pub(crate) rank: Option<Rank>,
     /// Options and engines that jobs can name.
     pub(crate) vocabulary: Vocabulary<'a>,
     pub(crate) reporter: Reporter,
@@ -72,6 +74,7 @@ impl<'a> Builder<'a> {
         let vocabulary = Vocabulary::new(environment.engines());
         Self {
             environment,
+            rank: None,
             vocabulary,
             values_only: false,
             reporter: Reporter::new(misread),

@@ -17,6 +17,7 @@ use crate::problem::Problem;
 use crate::reading;
 use crate::showcmd;
 use crate::source::Spot;
+use crate::substitute::substitute_rank;
 use crate::switch_values;
 use crate::switches::{Action, Argument, Switch};
 use crate::table::{Row, known};
@@ -74,6 +75,11 @@ fn read(
         section_spots: Vec::new(),
         instead: None,
     };
+    if dialect == Dialect::Fathom {
+        let rank = environment.rank();
+        reader.builder.plan.rank = rank.number;
+        reader.builder.rank = Some(rank);
+    }
     reader.layer = reader.builder.inherit();
     let mut line = CommandLine::new(args, reader.builder.vocabulary);
     while let Some(word) = line.word(reader.layer.options.engine) {
@@ -124,11 +130,18 @@ impl Reader<'_> {
     }
 
     fn option(&mut self, full_name: &str, name: Spot, value: Option<Spot>) {
-        let mut replaced = None;
+        let row = self.builder.vocabulary.find_any(full_name);
+        let numeric = row.is_some_and(|row| row.is_numeric());
+        let rank = self.builder.rank.as_ref();
+        let mut replaced = value
+            .as_ref()
+            .zip(rank)
+            .and_then(|(value, rank)| substitute_rank(value.text(), numeric, rank));
+        let of_any_rank = replaced.as_ref().and(value.as_ref());
+        let of_any_rank = of_any_rank.map(|value| value.text().to_owned());
         if let Some(value) = &value
             && let Some(problem) = glued(self.builder.vocabulary, full_name, value.text())
         {
-            let row = self.builder.vocabulary.find_any(full_name);
             replaced = glued_value(row, value.text(), problem.at.start);
             self.builder
                 .reporter
@@ -137,6 +150,7 @@ impl Reader<'_> {
         let written = WrittenOption {
             name,
             value,
+            of_any_rank,
             replaced,
             full_name: Some(full_name.to_owned()),
         };

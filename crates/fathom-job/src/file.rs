@@ -180,7 +180,8 @@ impl<'b, 'a> Reader<'b, 'a> {
         let row = self.builder.vocabulary.find_any(name.text());
         let numeric = row.is_some_and(|row| row.is_numeric());
         let text = value.as_ref().map_or("", Spot::text);
-        let replaced = substitute(text, numeric, environment);
+        let rank = self.builder.rank.as_ref();
+        let replaced = substitute(text, numeric, environment, rank);
         if let (Some(replaced), Some(spot)) = (&replaced, &value) {
             for variable in &replaced.unset {
                 let why = format!(
@@ -191,11 +192,16 @@ impl<'b, 'a> Reader<'b, 'a> {
                 self.builder.reporter.diagnostics.push(diagnostic);
             }
         }
+        let (replaced, of_any_rank) = match replaced {
+            Some(replaced) => (Some(replaced.text), replaced.of_any_rank),
+            None => (None, None),
+        };
         if let Some(section) = &mut self.section {
             section.options.push(WrittenOption {
                 name,
                 value,
-                replaced: replaced.map(|replaced| replaced.text),
+                replaced,
+                of_any_rank,
                 full_name: None,
             });
         }
@@ -219,7 +225,9 @@ impl<'b, 'a> Reader<'b, 'a> {
     fn include(&mut self, spot: &Spot) {
         let environment = self.builder.environment;
         self.includes += 1;
-        let replaced = substitute(spot.text(), false, environment).map(|replaced| replaced.text);
+        let rank = self.builder.rank.as_ref();
+        let replaced = substitute(spot.text(), false, environment, rank);
+        let replaced = replaced.map(|replaced| replaced.text);
         let wanted = replaced.unwrap_or_else(|| spot.text().to_owned());
         let result = self.open_include(&wanted);
         let (path, bytes) = match result {

@@ -13,6 +13,8 @@ pub(crate) struct WrittenOption {
     pub(crate) value: Option<Spot>,
     /// The value after substitution of variables and keywords, if that changed it.
     pub(crate) replaced: Option<String>,
+    /// The value with the keywords of ranks as written, if there are any: all ranks report one plan.
+    pub(crate) of_any_rank: Option<String>,
     /// The full name, if an abbreviation was written.
     pub(crate) full_name: Option<String>,
 }
@@ -34,6 +36,11 @@ impl WrittenOption {
     pub(crate) fn text(&self) -> Option<&str> {
         let written = self.value.as_ref().map(Spot::text);
         self.replaced.as_deref().or(written)
+    }
+
+    /// Returns the value as reports show it, which is the same on all ranks.
+    pub(crate) fn reported(&self) -> Option<&str> {
+        self.of_any_rank.as_deref().or_else(|| self.text())
     }
 }
 
@@ -87,7 +94,7 @@ impl OptionLayer {
             name: accepted.name.to_owned(),
             value: accepted
                 .written
-                .text()
+                .reported()
                 .unwrap_or_default()
                 .trim()
                 .to_owned(),

@@ -36,6 +36,7 @@ mod number;
 mod plan;
 mod problem;
 mod process;
+mod rank;
 mod readback_options;
 mod reading;
 mod reference;
@@ -76,6 +77,7 @@ pub use plan::{
 };
 pub use problem::FioLevel;
 pub use process::{MemoryPolicy, Nodes, ProcessOptions};
+pub use rank::Rank;
 pub use readback_options::ReadbackOptions;
 pub use reference::{OptionReference, Reference, SwitchReference};
 pub use replay::ReplayOptions;

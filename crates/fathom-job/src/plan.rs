@@ -23,6 +23,8 @@ pub struct Plan {
     /// Options of the `[global]` sections, or before the first `--name`, as typed, for the report;
     /// of the last job file if there are several.
     pub global_options: Vec<(String, String)>,
+    /// Number of the rank that runs it, from which its seeds derive; 0 in a run alone.
+    pub rank: u32,
     /// Options of job files without jobs, each with the number of jobs before it.
     pub(crate) jobless: Vec<(usize, Arc<[Typed]>)>,
 }

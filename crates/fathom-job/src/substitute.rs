@@ -1,37 +1,65 @@
-//! Substitution in values of job files: `${VARIABLE}`, `$ncpus`, `$pagesize`, `$mb_memory`.
+//! Substitution in values: `${VARIABLE}`, `$ncpus`, `$pagesize` and `$mb_memory` in job files, as in
+//! fio, and the keywords of ranks in job files and on the command line.
 
-use crate::Environment;
 use crate::arithmetic::calculate;
+use crate::{Environment, Rank};
 
 /// A value after substitution.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Substituted {
     pub(crate) text: String,
+    /// The text in which only the keywords of ranks are left, if there are any.
+    pub(crate) of_any_rank: Option<String>,
     /// Variables that are not set; they expand to nothing.
     pub(crate) unset: Vec<String>,
 }
 
-/// Substitutes variables and keywords; `None` if there are none. A number with a keyword may
-/// contain arithmetic without parentheses, which fio passes to `bc`.
+/// Substitutes variables and keywords in a value of a job file; `None` if there are none. A number
+/// with a keyword may contain arithmetic without parentheses, which fio passes to `bc`. Without a
+/// rank, as in fio, its keywords are text.
 pub(crate) fn substitute(
     text: &str,
     numeric: bool,
     environment: &dyn Environment,
+    rank: Option<&Rank>,
 ) -> Option<Substituted> {
     if !text.contains('$') {
         return None;
     }
     let mut unset = Vec::new();
     let (variables, any) = replace_variables(text, environment, &mut unset);
-    let (replaced, keyword) = replace_keywords(&variables, environment);
-    if !any && !keyword {
+    let of_machine = replace_keywords(&variables, &machine_keywords(environment));
+    let (replaced, keyword) = match of_machine {
+        Some(text) => (text, true),
+        None => (variables, false),
+    };
+    let of_rank = rank.and_then(|rank| replace_keywords(&replaced, &rank.keywords()));
+    if !any && !keyword && of_rank.is_none() {
         return None;
     }
-    let calculated = (keyword && numeric).then(|| calculate(&replaced)).flatten();
+    let (text, of_any_rank) = match of_rank {
+        Some(text) => (text, Some(replaced)),
+        None => (replaced, None),
+    };
     Some(Substituted {
-        text: calculated.map_or(replaced, |value| value.to_string()),
+        text: calculated(text, numeric && (keyword || of_any_rank.is_some())),
+        of_any_rank,
         unset,
     })
+}
+
+/// Substitutes the keywords of a rank in a value of the command line; `None` if there are none.
+pub(crate) fn substitute_rank(text: &str, numeric: bool, rank: &Rank) -> Option<String> {
+    if !text.contains('$') {
+        return None;
+    }
+    let replaced = replace_keywords(text, &rank.keywords());
+    replaced.map(|replaced| calculated(replaced, numeric))
+}
+
+fn calculated(text: String, numeric: bool) -> String {
+    let value = numeric.then(|| calculate(&text)).flatten();
+    value.map_or(text, |value| value.to_string())
 }
 
 fn replace_variables(
@@ -59,21 +87,24 @@ fn replace_variables(
     (replaced, any)
 }
 
-fn replace_keywords(text: &str, environment: &dyn Environment) -> (String, bool) {
-    let mut replaced = text.to_owned();
-    let keywords: [(&str, &dyn Fn() -> u64); 3] = [
-        ("$ncpus", &|| u64::from(environment.cpus())),
-        ("$pagesize", &|| environment.page_size()),
-        ("$mb_memory", &|| environment.memory_mib()),
-    ];
-    let mut any = false;
+fn machine_keywords(environment: &dyn Environment) -> Vec<(&'static str, String)> {
+    vec![
+        ("$ncpus", environment.cpus().to_string()),
+        ("$pagesize", environment.page_size().to_string()),
+        ("$mb_memory", environment.memory_mib().to_string()),
+    ]
+}
+
+/// Returns the text with each keyword replaced; `None` if there are none.
+fn replace_keywords(text: &str, keywords: &[(&'static str, String)]) -> Option<String> {
+    let mut replaced: Option<String> = None;
     for (keyword, value) in keywords {
-        if replaced.contains(keyword) {
-            replaced = replaced.replace(keyword, &value().to_string());
-            any = true;
+        let now = replaced.as_deref().unwrap_or(text);
+        if now.contains(keyword) {
+            replaced = Some(now.replace(keyword, value));
         }
     }
-    (replaced, any)
+    replaced
 }
 
 #[cfg(test)]
@@ -84,7 +115,8 @@ mod tests {
     #[track_caller]
     fn check(text: &str, numeric: bool, want: Option<&str>) {
         let world = World::default().with_variable("DIR", "/mnt");
-        let got = substitute(text, numeric, &world).map(|value| value.text);
+        let got = substitute(text, numeric, &world, None);
+        let got = got.map(|value| value.text);
         assert_eq!(got.as_deref(), want, "{text}");
     }
 
@@ -100,5 +132,31 @@ mod tests {
         check("4*$pagesize", true, Some("16384"));
         check("$mb_memory/3", true, Some("2730"));
         check("0-$ncpus", false, Some("0-4"));
+    }
+
+    #[test]
+    fn keywords_of_ranks_are_replaced_but_not_for_fio() {
+        let rank = Rank {
+            number: 3,
+            count: 16,
+            on_host: 1,
+            host: "node-7".into(),
+        };
+        let world = World::default().with_variable("DIR", "/mnt");
+        let got = |text: &str, numeric| {
+            substitute(text, numeric, &world, Some(&rank)).map(|value| value.text)
+        };
+        let is = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            got("${DIR}/$hostname.$hostrank.$rank", false),
+            is("/mnt/node-7.1.3")
+        );
+        assert_eq!(got("$ranks", true), is("16"));
+        // Units and parentheses are left to the reader of numbers.
+        assert_eq!(got("($rank*10g)", true), is("(3*10g)"));
+        assert_eq!(got("100000/$ranks", true), is("6250"));
+        assert_eq!(substitute("f.$rank", false, &world, None), None);
+        assert_eq!(substitute_rank("f.$rank", false, &rank), is("f.3"));
+        assert_eq!(substitute_rank("f.$ncpus", false, &rank), None);
     }
 }

@@ -4,12 +4,44 @@ mod world;
 
 use fathom_core::Nanos;
 use fathom_engine::options::{FIXEDBUFS, HIPRI};
-use fathom_job::{BlockSize, Dialect, Size, parse};
+use fathom_job::{BlockSize, Dialect, Job, Rank, Size, parse};
 use world::{World, file, jobs};
 
 #[track_caller]
 fn refuse(text: &str, want: &[&str]) {
     assert_eq!(file(text).errors("j.fio"), want, "{text}");
+}
+
+#[test]
+fn values_may_name_the_rank_but_not_as_plain_fio() {
+    let job = "[a]\nsize=10g\noffset=($rank*10g)\nrate_iops=(100000/$ranks)\n\
+               filename=/mnt/f.$rank\nzonemode=strided\nzonerange=1m\nzonesize=1m\n\
+               zoneskip=(($ranks-1)*1m)\n";
+    let rank = Rank {
+        number: 3,
+        count: 16,
+        on_host: 0,
+        host: "node-7".into(),
+    };
+    let world = World::default().with_file("a.fio", job).with_rank(rank);
+    let plan = world.plan_of_fathom("a.fio --name=b --filename=$hostname.$hostrank --size=1m");
+    assert_eq!(plan.rank, 3);
+    let [line, file] = &plan.jobs[..] else {
+        panic!("{plan:?}")
+    };
+    let names = |job: &Job| job.options.filename.as_ref().unwrap().join(":");
+    assert_eq!([line, file].map(names), ["node-7.0", "/mnt/f.3"]);
+    assert_eq!(
+        file.typed[1].value, "($rank*10g)",
+        "all ranks report one plan"
+    );
+    assert_eq!(file.options.offset, Size::Bytes(30 << 30));
+    assert_eq!(file.options.zones.skip, Size::Bytes(15 << 20));
+    assert_eq!(file.options.rate_iops.read, Some(6250));
+
+    let plain = world.plan("--name=b --filename=$hostname.$rank --size=1m");
+    assert_eq!(plain.rank, 0);
+    assert_eq!(names(&plain.jobs[0]), "$hostname.$rank", "text, as in fio");
 }
 
 #[test]

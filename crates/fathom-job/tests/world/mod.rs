@@ -7,7 +7,7 @@ use std::io;
 
 use fathom_core::EngineInfo;
 use fathom_engine::Registry;
-use fathom_job::{Diagnostics, Dialect, Environment, Invocation, Job, Options, Plan, parse};
+use fathom_job::{Diagnostics, Dialect, Environment, Invocation, Job, Options, Plan, Rank, parse};
 
 /// Files and variables set by the test; 4 CPUs, 8 GiB of memory.
 pub(crate) struct World {
@@ -15,6 +15,7 @@ pub(crate) struct World {
     files: HashMap<String, Vec<u8>>,
     variables: HashMap<String, String>,
     lenient: bool,
+    rank: Rank,
 }
 
 impl Default for World {
@@ -24,6 +25,7 @@ impl Default for World {
             files: HashMap::new(),
             variables: HashMap::new(),
             lenient: false,
+            rank: Rank::alone("localhost".into()),
         }
     }
 }
@@ -37,6 +39,22 @@ impl World {
     pub(crate) fn with_variable(mut self, name: &str, value: &str) -> Self {
         self.variables.insert(name.to_owned(), value.to_owned());
         self
+    }
+
+    pub(crate) fn with_rank(mut self, rank: Rank) -> Self {
+        self.rank = rank;
+        self
+    }
+
+    /// Parses a command line under the name `fathom`, split at blanks.
+    #[track_caller]
+    pub(crate) fn plan_of_fathom(&self, line: &str) -> Plan {
+        let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        match parse(&args, Dialect::Fathom, self) {
+            Ok(Invocation::Run { plan, .. }) => plan,
+            Ok(other) => panic!("{line}: {other:?}"),
+            Err(refusal) => panic!("{line}: {}", refusal.diagnostics.render("fathom", false)),
+        }
     }
 
     /// Accepts texts that only fio accepts, with fio's reading, instead of refusing them.
@@ -155,6 +173,10 @@ impl Environment for World {
 
     fn memory_mib(&self) -> u64 {
         8192
+    }
+
+    fn rank(&self) -> Rank {
+        self.rank.clone()
     }
 }
 

@@ -13,6 +13,14 @@ pub(crate) fn base(
     }
 }
 
+/// Returns the base of a rank: rank 0's is that of a run alone, the others' derive from it.
+pub(crate) fn of_rank(base: u64, rank: u32) -> u64 {
+    match rank {
+        0 => base,
+        rank => mix(base.rotate_left(32) ^ mix(u64::from(rank))),
+    }
+}
+
 /// Returns the seed of one job: the base mixed with its thread number, so that clones differ.
 pub(crate) fn of_job(base: u64, number: u32) -> u64 {
     mix(base ^ mix(u64::from(number)))
@@ -64,6 +72,15 @@ mod tests {
         assert_eq!(of_job(0x89, 1), of_job(0x89, 1));
         // Pinned: later versions must replay the records of earlier ones.
         assert_eq!(mix(0), 0xe220_a839_7b1d_cdaf);
+    }
+
+    #[test]
+    fn ranks_differ_and_rank_0_is_a_run_alone() {
+        assert_eq!(of_rank(0x89, 0), 0x89);
+        let all: std::collections::HashSet<u64> = (0..100)
+            .flat_map(|rank| (0..100).map(move |job| of_job(of_rank(0x89, rank), job)))
+            .collect();
+        assert_eq!(all.len(), 100 * 100);
     }
 
     #[test]
