@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::check::JobCheck;
-use crate::diagnostics::{Diagnostics, Severity};
+use crate::diagnostics::{Diagnostic, Diagnostics, Severity};
 use crate::findings::Findings;
 use crate::layer::{Accepted, OptionLayer, WrittenOption};
 use crate::plan::{Job, Options, Plan, Settings, Typed};
@@ -96,6 +96,20 @@ impl<'a> Builder<'a> {
             left_out: false,
             group_percentiles: None,
         }
+    }
+
+    /// Warns of a keyword of ranks where it is text, as in fio.
+    pub(crate) fn check_rank_text(&mut self, value: &Spot) {
+        let Some(keyword) = Rank::keyword_in(value.text()).filter(|_| self.rank.is_none()) else {
+            return;
+        };
+        let start = value.text().find(keyword).unwrap_or(0);
+        let range = start..start + keyword.len();
+        let why = format!("`{keyword}` is text here, as in fio");
+        let problem = Problem::new("rank-is-text", range.clone(), why);
+        let problem = problem.fix("run it as `fathom run`, where it is the place of this rank");
+        let diagnostic = Diagnostic::at(Severity::Warning, &value.part(range), problem);
+        self.reporter.diagnostics.push(diagnostic);
     }
 
     /// Returns a layer for a new job, on top of the globals.

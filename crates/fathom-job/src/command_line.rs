@@ -132,6 +132,9 @@ impl Reader<'_> {
     fn option(&mut self, full_name: &str, name: Spot, value: Option<Spot>) {
         let row = self.builder.vocabulary.find_any(full_name);
         let numeric = row.is_some_and(|row| row.is_numeric());
+        if let Some(value) = &value {
+            self.builder.check_rank_text(value);
+        }
         let rank = self.builder.rank.as_ref();
         let mut replaced = value
             .as_ref()

@@ -180,6 +180,9 @@ impl<'b, 'a> Reader<'b, 'a> {
         let row = self.builder.vocabulary.find_any(name.text());
         let numeric = row.is_some_and(|row| row.is_numeric());
         let text = value.as_ref().map_or("", Spot::text);
+        if let Some(spot) = &value {
+            self.builder.check_rank_text(spot);
+        }
         let rank = self.builder.rank.as_ref();
         let replaced = substitute(text, numeric, environment, rank);
         if let (Some(replaced), Some(spot)) = (&replaced, &value) {

@@ -25,6 +25,12 @@ impl Rank {
         }
     }
 
+    /// Returns the first keyword of ranks in a text.
+    pub(crate) fn keyword_in(text: &str) -> Option<&'static str> {
+        let names = ["$hostrank", "$hostname", "$ranks", "$rank"];
+        names.into_iter().find(|name| text.contains(name))
+    }
+
     /// Returns the keywords that values may contain, each with what it expands to. A keyword that
     /// begins with another precedes it.
     pub(crate) fn keywords(&self) -> [(&'static str, String); 4] {

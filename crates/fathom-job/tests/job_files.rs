@@ -42,6 +42,8 @@ fn values_may_name_the_rank_but_not_as_plain_fio() {
     let plain = world.plan("--name=b --filename=$hostname.$rank --size=1m");
     assert_eq!(plain.rank, 0);
     assert_eq!(names(&plain.jobs[0]), "$hostname.$rank", "text, as in fio");
+    let notes = world.notes("--name=b --filename=x.$rank --size=1m");
+    assert_eq!(notes, ["0:2 rank-is-text"]);
 }
 
 #[test]
