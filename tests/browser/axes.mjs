@@ -1,15 +1,21 @@
 // Figures read back: the ticks of an axis with their labels give its scale.
 
-/** Returns the figures of a page, each with its title and panels. */
+/** Returns the figures of a page, each with its title, and its panels or rows of intervals. */
 export async function readFigures(page) {
   const drawn = await page.evaluate(collect);
-  return drawn.map(({ title, ...parts }) => ({ title, panels: panels(parts) }));
+  return drawn.map(({ title, ...parts }) => ({
+    title,
+    panels: panels(parts),
+    rows: rows(parts),
+  }));
 }
 
 /** Returns what is drawn, in the units of each drawing. */
 function collect() {
   const number = (element, name) => Number(element.getAttribute(name));
   const all = (svg, selector) => [...svg.querySelectorAll(selector)];
+  const ends = (line) => ['x1', 'y1', 'x2', 'y2'].map((name) => number(line, name));
+  const series = (element) => element.closest('.series')?.dataset.name;
   return [...document.querySelectorAll('figure svg')].map((svg) => ({
     title: svg.querySelector('title')?.textContent ?? '',
     texts: all(svg, 'text').map((text) => ({
@@ -18,14 +24,15 @@ function collect() {
       anchor: text.getAttribute('text-anchor'),
       text: text.textContent,
     })),
-    axes: all(svg, 'line.axis').map((line) =>
-      ['x1', 'y1', 'x2', 'y2'].map((name) => number(line, name)),
-    ),
+    axes: all(svg, 'line.axis').map(ends),
+    bars: all(svg, 'line.thin').map(ends),
     points: [
-      ...all(svg, 'polyline').flatMap((line) => [...line.points].map(({ x, y }) => [x, y])),
+      ...all(svg, 'polyline').flatMap((line) =>
+        [...line.points].map(({ x, y }) => [x, y, series(line)]),
+      ),
       ...all(svg, 'path.mark').map((mark) => {
         const { e, f } = mark.transform.baseVal.consolidate().matrix;
-        return [e, f];
+        return [e, f, series(mark)];
       }),
     ],
   }));
@@ -38,16 +45,56 @@ function panels({ texts, axes, points }) {
     const beside = texts.filter(
       ({ x, y, anchor }) => anchor === 'end' && x < left && y > top && y < bottom + 8,
     );
-    const below = texts.filter(
-      ({ y, anchor }) => anchor === 'middle' && Math.abs(y - bottom - 18) < 1,
-    );
+    // The label of the vertical axis stands above it, and that of the horizontal one below.
+    const label = texts.find(({ y, anchor }) => anchor === 'start' && y < top && y > top - 20);
     // Texts stand 4 units below the tick that they name.
     const up = scale(beside.map(({ y, text }) => [value(text), y - 4]));
-    const across = scale(below.map(({ x, text }) => [value(text), x]));
+    const across = scale(ticksBelow(texts, bottom));
     const own = points.filter(([x, y]) => x >= left - 1 && y >= top - 1 && y <= bottom + 1);
-    const distance = (x, y) => nearest(own, across(x), up(y));
-    return { distance };
+    const distance = (x, y, series) => {
+      const of = series === undefined ? own : own.filter(([, , name]) => isName(name, series));
+      return nearest(of, across(x), up(y));
+    };
+    return { up: label?.text ?? '', distance };
   });
+}
+
+/**
+ * Returns the rows of a picture of intervals: the name of each, and the distance of its mark and
+ * the ends of its bar from values.
+ */
+function rows({ texts, axes, bars, points }) {
+  const [axis] = axes.filter(([x1, y1, x2, y2]) => y1 === y2 && x2 - x1 > 50);
+  if (!axis) return [];
+  const [left, bottom, right] = axis;
+  const across = scale(ticksBelow(texts, bottom));
+  // What lies beyond the axis is drawn at its end.
+  const place = (x) => Math.min(Math.max(across(x), left), right);
+  const names = texts.filter(({ x, y, anchor }) => anchor === 'end' && x < left && y < bottom);
+  return names.map(({ y, text }) => {
+    const middle = y - 4;
+    const marks = points.filter((point) => Math.abs(point[1] - middle) < 1);
+    const bar = bars.find(([, y1, , y2]) => y1 === y2 && Math.abs(y1 - middle) < 1);
+    return {
+      name: text,
+      mark: (x) => nearest(marks, place(x), middle),
+      bar: (low, high) =>
+        bar ? Math.max(Math.abs(bar[0] - place(low)), Math.abs(bar[2] - place(high))) : Infinity,
+    };
+  });
+}
+
+/** Returns whether a name on a page is a name of a document: long ones are cut. */
+export function isName(shown, name) {
+  return shown?.endsWith('…') ? name.startsWith(shown.slice(0, -1)) : shown === name;
+}
+
+/** Returns the ticks below a horizontal axis, with their places. */
+function ticksBelow(texts, bottom) {
+  const below = texts.filter(
+    ({ y, anchor }) => anchor === 'middle' && Math.abs(y - bottom - 18) < 1,
+  );
+  return below.map(({ x, text }) => [value(text), x]);
 }
 
 /** Returns the distance of the nearest point. */

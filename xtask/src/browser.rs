@@ -107,8 +107,8 @@ impl Options {
 
     fn wants(&self, page: &Page) -> bool {
         match &self.only {
-            _ if self.self_test => page.name == SELF_TEST_PAGE,
             Some(part) => page.name.contains(part.as_str()),
+            None if self.self_test => SELF_TEST_PAGES.contains(&page.name),
             None => true,
         }
     }
@@ -217,37 +217,51 @@ fn build() -> Result<PathBuf> {
 
 /// Makes a page and returns its entry of the plan.
 fn make(page: &Page, fathom: &Path, folder: &Path) -> Result<Value> {
-    let root = process::root()?;
     for line in page.commands {
-        let words = line
-            .split_whitespace()
-            .flat_map(|word| match word {
-                "SHORT" => SHORT.to_vec(),
-                word => vec![word],
-            })
-            .map(|word| word.replace("ROOT", &root.to_string_lossy()));
-        let mut command = Command::new(fathom);
-        command.current_dir(folder).args(words);
-        // Runs of this test belong into no history but its own.
-        command.env("FATHOM_HISTORY", folder.join("history.db"));
-        let output = command.output().with_context(|| process::shown(&command))?;
-        // A lab that finds a difference ends with 1.
-        if !matches!(output.status.code(), Some(0 | 1)) {
-            let text = String::from_utf8_lossy(&output.stderr);
-            bail!("{}: `fathom {line}` failed: {text}", page.name);
-        }
+        run_line(line, page, fathom, folder)?;
     }
     let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
-    let documents: Vec<String> = page.documents.iter().map(|name| path(name)).collect();
+    let paths = |names: &[&str]| names.iter().map(|name| path(name)).collect::<Vec<_>>();
     let mut entry = json!({
         "name": page.name,
         "url": format!("file://{}", path(&format!("{}.html", page.name))),
-        "documents": documents,
+        "documents": paths(page.documents),
     });
-    if let Some(run) = page.run {
-        entry["run"] = path(run).into();
+    if let Some((subject, sources)) = page.drawn {
+        entry["subject"] = subject.into();
+        entry["sources"] = paths(sources).into();
     }
     Ok(entry)
+}
+
+/// Runs a command line of a page; `> FILE` at its end takes what is printed.
+fn run_line(line: &str, page: &Page, fathom: &Path, folder: &Path) -> Result<()> {
+    let root = process::root()?;
+    let (arguments, printed) = match line.split_once(" > ") {
+        Some((arguments, file)) => (arguments, Some(folder.join(file.trim()))),
+        None => (line, None),
+    };
+    let words = arguments
+        .split_whitespace()
+        .flat_map(|word| match word {
+            "SHORT" => SHORT.to_vec(),
+            word => vec![word],
+        })
+        .map(|word| word.replace("ROOT", &root.to_string_lossy()));
+    let mut command = Command::new(fathom);
+    command.current_dir(folder).args(words);
+    // Runs of this test belong into no history but the page's own.
+    command.env("FATHOM_HISTORY", folder.join(format!("{}.db", page.name)));
+    let output = command.output().with_context(|| process::shown(&command))?;
+    // A lab or a comparison that finds a difference ends with 1.
+    if !matches!(output.status.code(), Some(0 | 1)) {
+        let text = String::from_utf8_lossy(&output.stderr);
+        bail!("{}: `fathom {line}` failed: {text}", page.name);
+    }
+    match printed {
+        Some(path) => fs::write(&path, output.stdout).with_context(|| path.display().to_string()),
+        None => Ok(()),
+    }
 }
 
 /// Short run without a device.
@@ -263,8 +277,11 @@ const SHORT: [&str; 6] = [
 /// Name of the page of a run that goes on.
 const LIVE_PAGE: &str = "live";
 
-/// Page that the self-test breaks.
+/// Page that the self-test breaks in every way.
 const SELF_TEST_PAGE: &str = "run";
+
+/// Pages that the self-test breaks, one of each subject.
+const SELF_TEST_PAGES: [&str; 6] = [SELF_TEST_PAGE, "fio", "logs", "lab", "comparison", "trend"];
 
 /// Names that npm gives to failures of the network.
 const UNREACHABLE: [&str; 7] = [
@@ -288,10 +305,10 @@ mod tests {
     }
 
     #[test]
-    fn pages_have_names_of_their_own_and_the_self_test_is_one() {
+    fn pages_have_names_of_their_own_and_those_of_the_self_test_are_known() {
         let names: std::collections::BTreeSet<_> = PAGES.iter().map(|page| page.name).collect();
         assert_eq!(names.len(), PAGES.len());
-        assert!(names.contains(SELF_TEST_PAGE));
+        assert!(SELF_TEST_PAGES.iter().all(|page| names.contains(page)));
     }
 
     #[test]

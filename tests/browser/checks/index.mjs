@@ -1,5 +1,6 @@
 // All checks, cheapest first. Each has a name, `run(browser, page)` with its findings, and pages
-// broken on purpose for the self-test: `breaks`, from text to text.
+// broken on purpose for the self-test: `breaks`, from the text of a page to another one, or to none
+// if its subject has nothing of the kind.
 
 import * as access from './access.mjs';
 import * as keyboard from './keyboard.mjs';

@@ -3,88 +3,95 @@
 // A figure is read as a reader does: by the ticks of its axes and their labels (`axes.mjs`). The
 // program does not say where it put a value.
 
-import { readFile } from 'node:fs/promises';
-
-import { readFigures } from '../axes.mjs';
+import { isName, readFigures } from '../axes.mjs';
 import { on } from '../browser.mjs';
+import { drawnValues } from '../drawn/index.mjs';
 
 export const name = 'points';
 
-export const applies = ({ run }) => run !== undefined;
+export const applies = ({ subject }) => subject !== undefined;
 
-export async function run(browser, { url, run: path }) {
-  const report = JSON.parse(await readFile(path, 'utf8'));
-  const figures = await on(browser, url, { script: false }, readFigures);
-  const findings = [];
-  const { jobs, fathom } = report;
-  const curve = figures.find(({ title }) => title === 'Latency by percentile');
-  for (const latency of jobs.flatMap(latencies)) {
-    findings.push(...held(curve, 0, 'Latency by percentile', percentiles(latency)));
-  }
-  for (const timeline of fathom.timelines.filter(({ windows }) => windows.length > 2)) {
-    const title = `Group ${timeline.groupid}, ${timeline.direction}`;
-    const figure = figures.find((one) => one.title === title);
-    findings.push(...held(figure, 0, title, rates(timeline)));
-    if (timeline.latency) findings.push(...held(figure, 1, title, largest(timeline)));
-  }
-  return findings;
-}
-
-/** Returns a latency of each direction with ops: from when work was due, where that is known. */
-function latencies(job) {
-  const directions = ['read', 'write'].filter((direction) => job[direction].total_ios > 0);
-  return directions.map((direction) => job.fathom?.[direction]?.resp_ns ?? job[direction].clat_ns);
-}
-
-/** Returns p90, p99 and p99.9 over 1/(1 − p), as far as ten ops lie beyond. */
-function percentiles({ N: ops, percentile }) {
-  const shares = { '90.000000': 10, '99.000000': 100, '99.900000': 1000 };
-  const told = Object.entries(shares).filter(([, across]) => ops / across >= 10);
-  return told.map(([percent, x]) => ({ x, y: percentile[percent] / 1e3 }));
-}
-
-/** Returns IOPS at the start of each whole window. */
-export function rates(timeline) {
-  return whole(timeline).map(({ x, ios }) => ({ x, y: ios / (timeline.window_ns / 1e9) }));
-}
-
-/** Returns the largest latency of each window with ops, µs. */
-function largest(timeline) {
-  const used = whole(timeline).filter(({ ios }) => ios > 0);
-  return used.map(({ x, max }) => ({ x, y: max / 1e3 }));
-}
-
-/** Returns the windows that were measured to their end, by the time of their start. */
-function whole({ columns, windows, start_ns: start, end_ns: end, window_ns: width }) {
-  const [at, ios, max] = ['start_ns', 'ios', 'max_ns'].map((column) => columns.indexOf(column));
-  const rows = windows.map((row) => ({ x: (start + row[at]) / 1e9, ios: row[ios], max: row[max] }));
-  return rows.filter(({ x }) => x * 1e9 + width <= end + 1);
+export async function run(browser, page) {
+  const figures = await on(browser, page.url, { script: false }, readFigures);
+  const wanted = await drawnValues(page);
+  if (wanted.length === 0) return ['no value to look for'];
+  return wanted.flatMap((one) => {
+    const is = typeof one.title === 'function' ? one.title : (title) => isName(title, one.title);
+    const named = figures.filter(({ title }) => is(title));
+    if (named.length === 0) return [`no figure ${one.title}`];
+    const title = named[0].title;
+    return one.rows ? heldRows(named, title, one.rows) : held(named, title, one);
+  });
 }
 
 /** Returns a finding for each value that no line of the panel goes through. */
-function held(figure, panel, title, values) {
-  const frame = figure?.panels[panel];
-  if (!frame) return [`${title}: no panel ${panel}`];
-  if (values.length === 0) return [`${title}: no value to look for`];
-  const far = values.filter(({ x, y }) => !(frame.distance(x, y) <= 1));
-  const shown = far.slice(0, 3).map(({ x, y }) => {
-    const away = frame.distance(x, y).toFixed(1);
-    return `${title}: panel ${panel}: ${y} at ${x} is ${away} px from the nearest point`;
+function held(figures, title, { panel, up, series, values }) {
+  const all = figures.flatMap(({ panels }) => panels);
+  const frame = up === undefined ? all[panel] : all.find((one) => isName(one.up, up));
+  const name = [title, up ?? `panel ${panel}`, series].filter(Boolean).join(': ');
+  if (!frame) return [`${name}: no such panel`];
+  if (values.length === 0) return [`${name}: no value to look for`];
+  const distance = ({ x, y }) => frame.distance(x, y, series);
+  const far = values.filter((point) => !(distance(point) <= 1));
+  const shown = far.map((point) => {
+    const away = distance(point).toFixed(1);
+    return `${name}: ${point.y} at ${point.x} is ${away} px from the nearest point`;
   });
-  return far.length > 3 ? [...shown, `and ${far.length - 3} more of ${values.length}`] : shown;
+  return few(shown, values.length);
 }
 
+/** Returns a finding for each estimate and interval that no row shows; they are in order. */
+function heldRows(figures, title, wanted) {
+  const rows = figures.flatMap((figure) => figure.rows);
+  if (rows.length !== wanted.length) return [`${title}: ${rows.length} of ${wanted.length} rows`];
+  const findings = wanted.flatMap(({ name, value, low, high }, at) => {
+    const row = rows[at];
+    const where = `${title}: row ${name}`;
+    if (!isName(row.name, name)) return [`${where}: shown as ${row.name}`];
+    const away = value === undefined ? 0 : row.mark(value);
+    // Of an interval without a length there is no bar to be seen.
+    const ends = low === undefined || low === high ? 0 : row.bar(low, high);
+    return [
+      ...(away <= 1 ? [] : [`${where}: the mark is ${away.toFixed(1)} px from ${value}`]),
+      ...(ends <= 1 ? [] : [`${where}: the bar is ${ends.toFixed(1)} px off`]),
+    ];
+  });
+  return few(findings, wanted.length);
+}
+
+function few(findings, all) {
+  const left = findings.length - SHOWN;
+  return left > 0 ? [...findings.slice(0, SHOWN), `and ${left} more of ${all}`] : findings;
+}
+
+/** Findings of a figure that are shown. */
+const SHOWN = 3;
+
 export const breaks = {
-  'a line moved up': (html) => moved(html, 0, -3),
-  'a line moved to the side': (html) => moved(html, 3, 0),
-  'a wrong label': (html) =>
-    html.replaceAll(/text-anchor="end">(\d+)/g, (_, label) => `text-anchor="end">1${label}`),
+  'lines and marks moved up': (html) => moved(html, 0, -3),
+  'lines and marks moved to the side': (html) => moved(html, 3, 0),
+  'wrong labels': (html) =>
+    html.replaceAll(/text-anchor="(end|middle)">(\d+)/g, (_, end, label) => {
+      return `text-anchor="${end}">1${label}`;
+    }),
+  'bars moved to the side': (html, { subject }) =>
+    WITH_BARS.includes(subject)
+      ? html.replaceAll(/<line x1="([\d.]+)"([^>]*class="thin)/g, (_, x, rest) => {
+          return `<line x1="${Number(x) + 3}"${rest}`;
+        })
+      : undefined,
 };
 
-/** Moves all lines by some pixels. */
+/** Subjects whose pages have intervals. */
+const WITH_BARS = ['lab', 'comparison', 'trend'];
+
+/** Moves all lines and marks by some pixels. */
 function moved(html, right, down) {
-  return html.replaceAll(/points="([^"]*)"/g, (_, points) => {
+  const lines = html.replaceAll(/points="([^"]*)"/g, (_, points) => {
     const places = points.split(' ').map((place) => place.split(',').map(Number));
     return `points="${places.map(([x, y]) => `${x + right},${y + down}`).join(' ')}"`;
+  });
+  return lines.replaceAll(/translate\(([-\d.]+) ([-\d.]+)\)/g, (_, x, y) => {
+    return `translate(${Number(x) + right} ${Number(y) + down})`;
   });
 }

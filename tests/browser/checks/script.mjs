@@ -6,13 +6,13 @@ import { readFile } from 'node:fs/promises';
 import { readFigures } from '../axes.mjs';
 import { on } from '../browser.mjs';
 import { lax } from '../broken.mjs';
-import { rates } from './points.mjs';
+import { rates } from '../drawn/run.mjs';
 
 export const name = 'script';
 
-export const applies = ({ run }) => run !== undefined;
+export const applies = ({ subject }) => subject === 'run';
 
-export async function run(browser, { url, run: path }) {
+export async function run(browser, { url, sources: [path] }) {
   const { fathom } = JSON.parse(await readFile(path, 'utf8'));
   const timeline = fathom.timelines.find(({ windows }) => windows.length > 2);
   const title = `Group ${timeline.groupid}, ${timeline.direction}`;

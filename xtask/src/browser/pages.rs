@@ -6,12 +6,14 @@ pub(super) struct Page {
     pub(super) name: &'static str,
     /// Origin of its numbers.
     pub(super) what: &'static str,
-    /// Arguments of the program, line by line, without its name; `ROOT` is the source tree.
+    /// Arguments of the program, line by line, without its name; `ROOT` is the source tree, and
+    /// `> FILE` at the end takes what the program prints.
     pub(super) commands: &'static [&'static str],
     /// JSON documents whose numbers are all in the page's text.
     pub(super) documents: &'static [&'static str],
-    /// JSON report of a run, whose figures are read back.
-    pub(super) run: Option<&'static str>,
+    /// Kind of the page's subject (a module of `tests/browser/drawn`), and the documents from which
+    /// its figures are read back.
+    pub(super) drawn: Option<(&'static str, &'static [&'static str])>,
 }
 
 pub(super) const PAGES: &[Page] = &[
@@ -24,7 +26,7 @@ pub(super) const PAGES: &[Page] = &[
             "report run.record --html run.html",
         ],
         documents: &["run.json"],
-        run: Some("run.json"),
+        drawn: Some(("run", &["run.json"])),
     },
     Page {
         name: "modelled",
@@ -35,7 +37,7 @@ pub(super) const PAGES: &[Page] = &[
             "report modelled.record --html modelled.html",
         ],
         documents: &["modelled.json"],
-        run: Some("modelled.json"),
+        drawn: Some(("run", &["modelled.json"])),
     },
     Page {
         name: "hostile",
@@ -46,7 +48,7 @@ pub(super) const PAGES: &[Page] = &[
             "report hostile.record --html hostile.html",
         ],
         documents: &["hostile.json"],
-        run: None,
+        drawn: None,
     },
     Page {
         name: "fio",
@@ -57,7 +59,7 @@ pub(super) const PAGES: &[Page] = &[
         ],
         // The page has what a record keeps of such a report, which is not all of its numbers.
         documents: &[],
-        run: None,
+        drawn: Some(("fio", &["fio.json"])),
     },
     Page {
         name: "logs",
@@ -66,51 +68,66 @@ pub(super) const PAGES: &[Page] = &[
             "run --output logs.txt --write_lat_log lat ROOT/tests/browser/jobs/run.fio",
             "report --html logs.html lat_clat.1.log lat_clat.2.log",
         ],
+        // There is no JSON of logs; they are read themselves.
         documents: &[],
-        run: None,
+        drawn: Some(("logs", &["lat_clat.1.log", "lat_clat.2.log"])),
     },
     Page {
         name: "lab",
         what: "lab in virtual time, with a verdict per cell",
         commands: &[
-            "lab ROOT/tests/browser/jobs/lab.toml",
+            "lab ROOT/tests/browser/jobs/lab.toml --json > lab.json",
             "report ROOT/tests/browser/jobs/lab.toml --html lab.html",
         ],
-        documents: &[],
-        run: None,
+        documents: &["lab.json"],
+        drawn: Some(("lab", &["lab.json"])),
     },
     Page {
         name: "curve",
         what: "lab in virtual time: latency against load",
         commands: &[
-            "lab ROOT/examples/lab/curve.toml",
+            "lab ROOT/examples/lab/curve.toml --json > curve.json",
             "report ROOT/examples/lab/curve.toml --html curve.html",
         ],
-        documents: &[],
-        run: None,
+        documents: &["curve.json"],
+        drawn: Some(("lab", &["curve.json"])),
     },
     Page {
         name: "comparison",
-        what: "two sides of two short runs without a device",
+        what: "two variants of a lab, group by group",
+        commands: &[
+            "lab ROOT/tests/browser/jobs/lab.toml",
+            "compare lab:browser/plain lab:browser/slow --json > comparison.json",
+            "report lab:browser/plain lab:browser/slow --html comparison.html",
+        ],
+        documents: &["comparison.json"],
+        drawn: Some(("comparison", &["comparison.json"])),
+    },
+    Page {
+        name: "apart",
+        what: "two sides of two short runs without a device: too few to judge",
         commands: &[
             "run --history --tag side=before --output 1.txt SHORT",
             "run --history --tag side=after --output 2.txt SHORT",
             "run --history --tag side=before --output 3.txt SHORT",
             "run --history --tag side=after --output 4.txt SHORT",
-            "report tag:side=before tag:side=after --html comparison.html",
+            "compare tag:side=before tag:side=after --json > apart.json",
+            "report tag:side=before tag:side=after --html apart.html",
         ],
-        documents: &[],
-        run: None,
+        documents: &["apart.json"],
+        drawn: None,
     },
     Page {
         name: "trend",
         what: "metric over the runs of a history",
         commands: &[
             "history import ROOT/tests/browser/jobs/runs.json",
+            "lab ROOT/tests/browser/jobs/lab.toml",
+            "history trend read.iops --json > trend.json",
             "report trend:read.iops --html trend.html",
         ],
-        documents: &[],
-        run: None,
+        documents: &["trend.json"],
+        drawn: Some(("trend", &["trend.json"])),
     },
 ];
 
