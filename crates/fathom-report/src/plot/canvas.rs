@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::palette::{DARK, LIGHT, Palette, Scheme};
+use super::palette::{self, DARK, LIGHT, Palette, Scheme};
 use super::raster::Raster;
 use crate::markup::{attribute, escaped};
 
@@ -22,7 +22,7 @@ pub(super) enum Anchor {
 pub(super) enum Medium {
     /// In light or dark, as the reader prefers.
     Screen,
-    /// Black on white.
+    /// Black and greys on white.
     Paper,
 }
 
@@ -78,8 +78,16 @@ impl Canvas {
         ));
     }
 
-    /// Draws one line of text of classes of the style sheet, around its middle.
-    pub(super) fn label(&mut self, at: Place, class: &str, text: &str) {
+    /// Draws one line of text on the colour of a level of a heat map, around its middle.
+    pub(super) fn label(&mut self, at: Place, level: u8, text: &str) {
+        let white = |scheme| u8::from(palette::is_white_on(level, scheme));
+        let class = match self.medium {
+            Medium::Paper => format!("on-light{}", white(Scheme::Paper)),
+            Medium::Screen => {
+                let (light, dark) = (white(Scheme::Light), white(Scheme::Dark));
+                format!("on-light{light} on-dark{dark}")
+            }
+        };
         self.add(format_args!(
             "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" class=\"{class}\">{}</text>",
             at.0,
@@ -96,7 +104,7 @@ impl Canvas {
         colours: &dyn Fn(Scheme) -> Vec<[u8; 4]>,
     ) {
         let schemes = match self.medium {
-            Medium::Paper => &[("", Scheme::Light)][..],
+            Medium::Paper => &[("", Scheme::Paper)][..],
             Medium::Screen => &[("in-light", Scheme::Light), ("in-dark", Scheme::Dark)],
         };
         for (class, scheme) in schemes {
@@ -154,6 +162,11 @@ impl Canvas {
             Coordinate(x),
             Coordinate(y)
         ));
+    }
+
+    /// Returns whether markers have to tell lines apart.
+    pub(super) const fn is_paper(&self) -> bool {
+        matches!(self.medium, Medium::Paper)
     }
 
     /// Returns the document.
@@ -220,11 +233,11 @@ pub fn style_sheet() -> String {
 
 /// Returns the rules for paper.
 fn paper_style_sheet() -> String {
-    let paper = Palette {
-        ink: "#000000",
-        ..LIGHT
-    };
-    format!("{}{}{ON_LIGHT}", shapes(), paper.rules())
+    let paper = Palette::of(Scheme::Paper);
+    let colours = paper.colours.iter().enumerate();
+    let filled = colours.map(|(at, colour)| format!(".full.c{at}{{fill:{colour}}}\n"));
+    let filled: String = filled.collect();
+    format!("{}{}{filled}{ON_LIGHT}", shapes(), paper.rules())
 }
 
 /// Returns the rules that no scheme changes.
@@ -263,6 +276,19 @@ const MARKERS: [&str; 7] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn styles_of_paper_differ_without_their_greys() {
+        let shape = |style: usize| {
+            let dashes = dashed(style);
+            (
+                style % MARKERS.len(),
+                dashes.split(' ').next_back().map(str::to_owned),
+            )
+        };
+        let styles: std::collections::BTreeSet<_> = (0..21).map(shape).collect();
+        assert_eq!(styles.len(), 21);
+    }
 
     #[test]
     fn styles_differ() {

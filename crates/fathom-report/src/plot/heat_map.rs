@@ -240,8 +240,7 @@ impl HeatMap {
         for (column, row, value) in self.values() {
             let middle = (panel::count(column) + 0.5, panel::count(row) + 0.5);
             if let Some((x, y)) = frame.place(middle.0, middle.1) {
-                let class = palette::text_classes(level(colours, value));
-                canvas.label((x, y + 4.0), &class, &short(value));
+                canvas.label((x, y + 4.0), level(colours, value), &short(value));
             }
         }
     }

@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
-/// Setting of the reader.
+/// Setting of the reader, or paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scheme {
     Light,
     Dark,
+    /// Black and greys on white.
+    Paper,
 }
 
 /// Colours of one scheme.
@@ -22,6 +24,7 @@ impl Palette {
         match scheme {
             Scheme::Light => &LIGHT,
             Scheme::Dark => &DARK,
+            Scheme::Paper => &PAPER,
         }
     }
 
@@ -59,6 +62,7 @@ pub(super) fn heat(scheme: Scheme) -> Vec<[u8; 4]> {
     let anchors = match scheme {
         Scheme::Light => HEAT_LIGHT,
         Scheme::Dark => HEAT_DARK,
+        Scheme::Paper => HEAT_PAPER,
     };
     let last = anchors.len() - 1;
     let level = |level: u8| {
@@ -75,15 +79,11 @@ pub(super) fn heat(scheme: Scheme) -> Vec<[u8; 4]> {
     (0..LEVELS).map(level).collect()
 }
 
-/// Returns the classes of a text on the colour of a level, from 1.
-pub(super) fn text_classes(level: u8) -> String {
-    let is_white = |scheme| {
-        let colours = heat(scheme);
-        let [r, g, b, _] = colours[usize::from(level.clamp(1, LEVELS)) - 1];
-        luminance([r, g, b]) < WHITE_BELOW
-    };
-    let [light, dark] = [Scheme::Light, Scheme::Dark].map(|scheme| u8::from(is_white(scheme)));
-    format!("on-light{light} on-dark{dark}")
+/// Returns whether a text on the colour of a level, from 1, is to be white.
+pub(super) fn is_white_on(level: u8, scheme: Scheme) -> bool {
+    let colours = heat(scheme);
+    let [r, g, b, _] = colours[usize::from(level.clamp(1, LEVELS)) - 1];
+    luminance([r, g, b]) < WHITE_BELOW
 }
 
 /// Returns the relative luminance of a colour, as WCAG defines it.
@@ -133,12 +133,24 @@ pub(super) const DARK: Palette = Palette {
     ],
 };
 
+/// Greys for printers without colours; neighbours are far from each other, and each has a contrast
+/// of 3 or more. Dashes and markers tell the series apart.
+const PAPER: Palette = Palette {
+    paper: "#ffffff",
+    ink: "#000000",
+    grid: "#d8d8d8",
+    colours: [
+        "#000000", "#767676", "#3f3f3f", "#888888", "#202020", "#5c5c5c", "#8c8c8c",
+    ],
+};
+
 /// Number of levels: more than can be told apart, so that no step is seen that is not there.
 pub(super) const LEVELS: u8 = 64;
 
 /// Colours of the levels, between which the others lie.
 const HEAT_LIGHT: [&str; 5] = ["#f8965a", "#d9466b", "#8c2981", "#3b0f70", "#0b0724"];
 const HEAT_DARK: [&str; 5] = ["#7b2382", "#b5367a", "#e55c66", "#fba873", "#fcfdbf"];
+const HEAT_PAPER: [&str; 5] = ["#b8b8b8", "#8c8c8c", "#606060", "#303030", "#000000"];
 
 /// Luminance below which white has a higher contrast than black.
 const WHITE_BELOW: f64 = 0.179;
@@ -154,7 +166,7 @@ mod tests {
 
     #[test]
     fn colours_stand_out_from_the_paper() {
-        for palette in [LIGHT, DARK] {
+        for palette in [LIGHT, DARK, PAPER] {
             for colour in palette.colours.iter().chain([&palette.ink]) {
                 let contrast = contrast(channels(colour), channels(palette.paper));
                 assert!(contrast >= 3.0, "{colour}: {contrast}");
@@ -163,8 +175,18 @@ mod tests {
     }
 
     #[test]
+    fn paper_has_no_colours() {
+        let heat = heat(Scheme::Paper);
+        let heat = heat.into_iter().map(|[r, g, b, _]| [r, g, b]);
+        let series = PAPER.colours.into_iter().map(channels);
+        for [r, g, b] in heat.chain(series).chain([channels(PAPER.grid)]) {
+            assert!(r == g && g == b, "{r} {g} {b}");
+        }
+    }
+
+    #[test]
     fn higher_levels_are_further_from_the_paper() {
-        for scheme in [Scheme::Light, Scheme::Dark] {
+        for scheme in [Scheme::Light, Scheme::Dark, Scheme::Paper] {
             let paper = channels(Palette::of(scheme).paper);
             let levels = heat(scheme).into_iter();
             let contrasts: Vec<f64> = levels
@@ -178,10 +200,13 @@ mod tests {
 
     #[test]
     fn texts_can_be_read_on_each_level() {
-        for (scheme, name) in [(Scheme::Light, "on-light"), (Scheme::Dark, "on-dark")] {
+        for scheme in [Scheme::Light, Scheme::Dark, Scheme::Paper] {
             for (level, [r, g, b, _]) in (1..).zip(heat(scheme)) {
-                let is_white = text_classes(level).contains(&format!("{name}1"));
-                let text = if is_white { [255; 3] } else { [0; 3] };
+                let text = if is_white_on(level, scheme) {
+                    [255; 3]
+                } else {
+                    [0; 3]
+                };
                 assert!(contrast(text, [r, g, b]) >= 4.5, "{scheme:?} {level}");
             }
         }

@@ -100,6 +100,7 @@ pub(super) fn draw(canvas: &mut Canvas, panel: &Panel, columns: &Columns, top: f
     };
     begin(canvas, &frame, (&panel.across.label, &panel.up.label), &[]);
     axes(canvas, &frame, (&panel.across.label, &panel.up.label));
+    let is_marked = has_marked_lines(canvas, panel);
     for (series, shift) in panel.series.iter().zip(shifts(panel)) {
         let shape = match series.shape {
             Shape::Step => "step",
@@ -107,6 +108,9 @@ pub(super) fn draw(canvas: &mut Canvas, panel: &Panel, columns: &Columns, top: f
         };
         canvas.begin("series", &[("name", &series.name), ("shape", shape)]);
         series::draw(canvas, &frame, series, shift);
+        if is_marked {
+            series::mark_line(canvas, &frame, series);
+        }
         canvas.end();
     }
     legend(canvas, panel, (frame.right + LEGEND_GAP, top + 6.0));
@@ -197,9 +201,13 @@ pub(super) fn step(fits: &dyn Fn(usize) -> bool) -> usize {
 
 fn legend(canvas: &mut Canvas, panel: &Panel, at: Place) {
     let mut y = at.1;
+    let is_marked = has_marked_lines(canvas, panel);
     for one in panel.series.iter().filter(|one| !one.name.is_empty()) {
         canvas.begin("key", &[("name", &one.name)]);
         series::sample(canvas, one, (at.0, y), SAMPLE - 8.0);
+        if is_marked {
+            series::mark_sample(canvas, one, (at.0, y), SAMPLE - 8.0);
+        }
         for line in name_lines(one) {
             canvas.text((at.0 + SAMPLE, y + 4.0), Anchor::Start, &line);
             y += LEGEND_LINE;
@@ -207,6 +215,11 @@ fn legend(canvas: &mut Canvas, panel: &Panel, at: Place) {
         canvas.end();
         y += LEGEND_SPACE;
     }
+}
+
+/// Returns whether the lines of a panel need markers: several, without colours.
+fn has_marked_lines(canvas: &Canvas, panel: &Panel) -> bool {
+    canvas.is_paper() && panel.series.len() > 1
 }
 
 fn legend_height(panel: &Panel) -> f64 {

@@ -72,6 +72,31 @@ pub(super) fn sample(canvas: &mut Canvas, series: &Series, at: Place, width: f64
     }
 }
 
+/// Marks some points of a line, by which it is known where there are no colours. The markers are
+/// filled: hollow ones are published figures.
+pub(super) fn mark_line(canvas: &mut Canvas, frame: &Frame, series: &Series) {
+    if has_markers(series) {
+        return;
+    }
+    let series = visible(frame, series);
+    let points = series.points.iter();
+    let places = points.filter_map(|point| frame.place(point.x, point.y?));
+    let places: Vec<Place> = places.collect();
+    let every = places.len().div_ceil(MARKS_MAX).max(1);
+    // Lines of many points have their markers at different places, or they would hide each other.
+    let first = (series.style * every / 3) % every;
+    for place in places.iter().skip(first).step_by(every) {
+        canvas.marker(*place, series.style, &full(&series));
+    }
+}
+
+/// Marks the sample of a line in the legend as [`mark_line`] does the line.
+pub(super) fn mark_sample(canvas: &mut Canvas, series: &Series, at: Place, width: f64) {
+    if !has_markers(series) {
+        canvas.marker((at.0 + width / 2.0, at.1), series.style, &full(series));
+    }
+}
+
 /// Returns the places between missing values, run by run.
 fn runs(frame: &Frame, series: &Series) -> Vec<Vec<Place>> {
     let mut runs = vec![Vec::new()];
@@ -117,6 +142,10 @@ fn mark(series: &Series) -> String {
     format!("mark {}", colour(series.style))
 }
 
+fn full(series: &Series) -> String {
+    format!("{} full", mark(series))
+}
+
 /// Returns the classes of a line: that between published points is thin and only guides the eye.
 fn line(series: &Series) -> String {
     if series.is_published {
@@ -126,5 +155,7 @@ fn line(series: &Series) -> String {
     }
 }
 
+/// Most markers of a line.
+const MARKS_MAX: usize = 8;
 /// Most markers of a scatter; more would make files large, and browsers slow.
 const MARKERS_MAX: usize = 400;

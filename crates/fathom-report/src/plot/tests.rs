@@ -186,3 +186,27 @@ fn dense_scatters_are_pixels() {
         assert_eq!(svg.matches("<image").count(), images);
     }
 }
+
+#[test]
+fn lines_on_paper_are_told_apart_by_markers_and_have_no_colour() {
+    let line = |name: &str, style: usize, y: f64| {
+        let many: Vec<_> = (1..=300).map(|x| (f64::from(x), Some(y))).collect();
+        Series::measured(name, style, points(&many))
+    };
+    let both = plot(vec![line("a", 0, 1.0), line("b", 1, 2.0)]);
+    let svg = both.drawing();
+    assert_eq!(faults(&svg), [""; 0], "{svg}");
+    // Eight of each line, and one of each sample.
+    assert!((12..=18).contains(&svg.matches(" full\"").count()), "{svg}");
+    assert_eq!(both.svg().matches(" full\"").count(), 0);
+    for colour in svg.split('#').skip(1) {
+        let digits = colour.chars().take_while(char::is_ascii_hexdigit);
+        let digits: Vec<char> = digits.collect();
+        let mut channels = digits.chunks(digits.len() / 3);
+        let first = channels.next().unwrap();
+        assert!(channels.all(|channel| channel == first), "{digits:?}");
+    }
+    // A line by itself needs no marker.
+    let single = plot(vec![line("a", 0, 1.0)]).drawing();
+    assert_eq!(single.matches(" full\"").count(), 0);
+}
