@@ -23,6 +23,7 @@ mod number;
 mod page;
 mod peak;
 mod peak_table;
+mod percentile_curve;
 mod percentiles;
 pub mod plot;
 mod priorities;

@@ -145,13 +145,5 @@ const fn is_epoch(time_ms: u64) -> bool {
     time_ms > 10 * YEAR_MS
 }
 
-/// Returns whether enough lines lie beyond a percentile on either side: with fewer than ten, it is
-/// a matter of single lines.
-fn is_told(percent: f64, lines: u64) -> bool {
-    let beyond = percent.min(100.0 - percent);
-    // The shares are decimals, which doubles only approach.
-    lines as f64 * beyond / 100.0 >= 10.0 - 1e-6
-}
-
 #[cfg(test)]
 mod tests;

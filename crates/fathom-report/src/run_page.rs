@@ -81,13 +81,6 @@ fn caveats(page: &mut Page, record: &Record) {
     }
 }
 
-/// Returns whether enough ops lie beyond a percentile: with fewer than ten, it is a matter of
-/// single ops.
-fn is_told(percent: f64, ops: u64) -> bool {
-    // The shares are decimals, which doubles only approach.
-    ops as f64 * (100.0 - percent) / 100.0 >= 10.0 - 1e-6
-}
-
 /// Most warnings and failed checks above the numbers.
 const CAVEATS_MAX: usize = 100;
 

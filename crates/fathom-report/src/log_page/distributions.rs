@@ -3,9 +3,10 @@
 use fathom_core::Direction;
 use fathom_stats::Histogram;
 
+use super::Section;
 use super::tables::named;
-use super::{Section, is_told};
 use crate::page::{Figure, Page};
+use crate::percentile_curve::{curve, is_told};
 use crate::plot::{Axis, Panel, Plot, Point, Scale, Series, Shape};
 
 /// Draws the percentile curve, for latencies, and the share of lines up to each value.
@@ -124,19 +125,6 @@ fn numbered(curves: &[Curve], points: impl Fn(&Histogram) -> Vec<Point>) -> Vec<
     let drawn = drawn.filter(|(_, points)| points.len() > 1).enumerate();
     drawn
         .map(|(style, (name, points))| Series::measured(name.as_str(), style, points))
-        .collect()
-}
-
-/// Returns the points of a percentile curve, ten to a decade, as far as ten lines lie beyond.
-fn curve(histogram: &Histogram, divisor: f64) -> Vec<Point> {
-    let most = histogram.count() as f64 / 10.0;
-    let steps = (0..).map(|step| 10_f64.powf(f64::from(step) / 10.0));
-    steps
-        .take_while(|across| *across <= most)
-        .map(|across| {
-            let value = histogram.percentile(100.0 * (1.0 - 1.0 / across));
-            Point::new(across, (value > 0).then(|| value as f64 / divisor))
-        })
         .collect()
 }
 

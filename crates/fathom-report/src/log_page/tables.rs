@@ -9,8 +9,9 @@ use super::columns::Merge;
 use super::oddities::seconds;
 use super::reduction::{Log, LogReduction};
 use super::windows::Envelope;
-use super::{KindSource, LogKind, Section, is_epoch, is_told};
+use super::{KindSource, LogKind, Section, is_epoch};
 use crate::page::Page;
+use crate::percentile_curve::is_told;
 
 /// Returns a sentence on what the page shows.
 pub(super) fn summary(reduction: &LogReduction) -> String {

@@ -3,17 +3,18 @@
 use fathom_record::{Record, TimelineRecord};
 use fathom_stats::{Histogram, Latency, Window, Windows};
 
+use super::heat;
 use super::tables::{Reported, directions, kinds};
-use super::{heat, is_told};
 use crate::group::ReportedJob;
 use crate::page::{Figure, Page};
+use crate::percentile_curve::{curve, is_told};
 use crate::plot::{Axis, Panel, Plot, Point, Scale, Series, Shape, text};
 
 /// Draws the percentile curve of each job or group and direction.
 pub(super) fn percentiles(page: &mut Page, jobs: &[ReportedJob<'_>]) {
     let all = directions(jobs).filter_map(|one| {
         let (kind, latency) = told(&one)?;
-        Some((format!("{} ({kind})", one.name), curve(latency)?))
+        Some((format!("{} ({kind})", one.name), points_of(latency)?))
     });
     let all: Vec<_> = all.collect();
     if !all.is_empty() {
@@ -98,18 +99,9 @@ fn told<'a>(one: &Reported<'a>) -> Option<(&'static str, &'a Latency)> {
     })
 }
 
-/// Returns the points of a curve, ten to a decade, as far as ten ops lie beyond.
-pub(super) fn curve(latency: &Latency) -> Option<Vec<Point>> {
-    let histogram = latency.histogram.as_ref()?;
-    let most = histogram.count() as f64 / 10.0;
-    let steps = (0..).map(|step| 10_f64.powf(f64::from(step) / 10.0));
-    let points: Vec<Point> = steps
-        .take_while(|across| *across <= most)
-        .map(|across| {
-            let ns = histogram.percentile(100.0 * (1.0 - 1.0 / across));
-            Point::new(across, (ns > 0).then(|| ns as f64 / 1e3))
-        })
-        .collect();
+/// Returns the points of a latency's curve, if there are several.
+pub(super) fn points_of(latency: &Latency) -> Option<Vec<Point>> {
+    let points = curve(latency.histogram.as_ref()?, 1e3);
     (points.len() > 1).then_some(points)
 }
 

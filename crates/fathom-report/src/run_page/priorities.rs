@@ -2,7 +2,7 @@
 
 use fathom_stats::Latency;
 
-use super::figures::{curve, curves};
+use super::figures::{curves, points_of};
 use super::tables::{LATENCIES, Reported, bounded, directions, latency_cells};
 use crate::group::ReportedJob;
 use crate::page::Page;
@@ -35,7 +35,7 @@ pub(super) fn priorities(page: &mut Page, jobs: &[ReportedJob<'_>]) {
     page.paragraph(PRIORITIES);
     let drawn = entries
         .iter()
-        .filter_map(|(name, latency)| Some((name.clone(), curve(latency)?)));
+        .filter_map(|(name, latency)| Some((name.clone(), points_of(latency)?)));
     curves(page, "Latency by percentile and priority", drawn.collect());
 }
 

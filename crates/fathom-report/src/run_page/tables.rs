@@ -3,9 +3,9 @@
 use fathom_record::{DirectionRecord, JobRecord, Record};
 use fathom_stats::Latency;
 
-use super::is_told;
 use crate::group::ReportedJob;
 use crate::page::Page;
+use crate::percentile_curve::is_told;
 use crate::plot::text;
 use crate::rate::{bytes_per_s, ops_per_s};
 use crate::unified;
