@@ -30,6 +30,7 @@ fn without_a_terminal_or_the_feature_it_is_refused() {
 
 #[cfg(feature = "live")]
 mod in_tmux {
+    use std::path::PathBuf;
     use std::process::{Command, Output};
     use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -262,6 +263,68 @@ mod in_tmux {
             }
             terminal.expect_given_back();
         }
+    }
+
+    /// Builds a library, for LD_PRELOAD, whose monotonic clock fails in the threads of a name once
+    /// a file exists: the standard library panics then. `None` without a C compiler.
+    fn broken_clock(folder: &Folder) -> Option<PathBuf> {
+        let source = folder.write(
+            "clock.c",
+            r#"#define _GNU_SOURCE
+               #include <errno.h>
+               #include <stdlib.h>
+               #include <string.h>
+               #include <sys/prctl.h>
+               #include <sys/syscall.h>
+               #include <time.h>
+               #include <unistd.h>
+               int clock_gettime(clockid_t clock, struct timespec *now) {
+                   char name[16] = "";
+                   prctl(PR_GET_NAME, name);
+                   const char *broken = getenv("BROKEN_CLOCK");
+                   if (broken && clock == CLOCK_MONOTONIC && strcmp(name, broken) == 0 &&
+                       access("broken", F_OK) == 0) {
+                       errno = EINVAL;
+                       return -1;
+                   }
+                   return syscall(SYS_clock_gettime, clock, now);
+               }"#,
+        );
+        let library = folder.path().join("clock.so");
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-o"]);
+        compiler.arg(&library).arg(&source);
+        let made = compiler.status().is_ok_and(|status| status.success());
+        if !made {
+            eprintln!("skipped: no C compiler");
+        }
+        made.then_some(library)
+    }
+
+    #[test]
+    fn a_panic_gives_the_terminal_back_and_is_told() {
+        let Some(terminal) = Terminal::open(120, 24) else {
+            return;
+        };
+        let Some(library) = broken_clock(&terminal.folder) else {
+            return;
+        };
+        let library = library.display();
+        let program = env!("CARGO_BIN_EXE_fathom");
+        terminal.type_line(&format!(
+            "BROKEN_CLOCK=live LD_PRELOAD={library} {program} {JOBS}"
+        ));
+        terminal.wait_for("fathom run: running");
+        terminal.wait_until("screen of the view", |_| terminal.is_taken() == Some(true));
+        terminal.folder.write("broken", "");
+        // The jobs do not need the view: they go on, and their report follows.
+        terminal.wait_for("fathom: internal error: ");
+        terminal.wait_until("screen of the shell", |_| {
+            terminal.is_taken() == Some(false)
+        });
+        terminal.kill("-INT");
+        terminal.wait_for_report();
+        terminal.expect_given_back();
     }
 
     #[test]
