@@ -1,13 +1,14 @@
 //! `fathom lab`: experiments of a lab file.
 
 use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use fathom_job::{Dialect, Environment, JOB_FILE_BYTES_MAX};
 use fathom_lab::{
-    FalseAlarms, Journal, LabEvent, LabOutcome, LabPlan, MachineLock, MachineSource, Modelled,
-    NoJournal, Real, lab_table, run_lab,
+    FalseAlarms, Journal, LabAbout, LabEvent, LabOutcome, LabPlan, MachineLock, MachineSource,
+    Modelled, NoJournal, Real, lab_page, lab_table, run_lab,
 };
 use fathom_sys::signals::Interrupts;
 use fathom_toml::TomlProblem;
@@ -19,6 +20,7 @@ use crate::lab_problems;
 use crate::micro::usable_cpus;
 use crate::output::{self, Data, StandardStream};
 use crate::table_format::TableFormat;
+use crate::{report_history, report_output};
 
 /// Arguments of `fathom lab`.
 #[derive(Args, Clone, Debug)]
@@ -44,6 +46,9 @@ pub(crate) struct LabArguments {
     /// Refuse files that run commands of their own
     #[arg(long)]
     no_exec: bool,
+    /// Write one page of HTML at the end, as `fathom report --html` does
+    #[arg(long, value_name = "PAGE", conflicts_with_all = ["plan", "a_a"])]
+    html: Option<PathBuf>,
     #[command(flatten)]
     format: TableFormat,
 }
@@ -103,7 +108,13 @@ fn execute(arguments: &LabArguments) -> Result<ProgramEnd> {
     let _lock = lock(&plan)?;
     match arguments.a_a {
         Some(count) => lab.false_alarms(&plan, count),
-        None => lab.experiment(&plan),
+        None => {
+            let (end, outcome) = lab.experiment(&plan)?;
+            if let Some(path) = &arguments.html {
+                lab.write_page(&plan, &outcome, path)?;
+            }
+            Ok(end)
+        }
     }
 }
 
@@ -118,7 +129,7 @@ pub(crate) fn run_plan(plan: &LabPlan, format: TableFormat) -> Result<ProgramEnd
     };
     refuse_devices(plan, &lab.environment)?;
     let _lock = lock(plan)?;
-    lab.experiment(plan)
+    Ok(lab.experiment(plan)?.0)
 }
 
 /// Prints the problems of a lab file.
@@ -147,13 +158,27 @@ struct Lab {
 }
 
 impl Lab {
-    /// Runs the experiment and prints its table.
-    fn experiment(&self, plan: &LabPlan) -> Result<ProgramEnd> {
+    /// Runs the experiment and prints its table; also returns the outcome.
+    fn experiment(&self, plan: &LabPlan) -> Result<(ProgramEnd, LabOutcome)> {
         let mut journal = self.journal(plan)?;
         let outcome = self.outcome(plan, 0, journal.as_mut())?;
         let table = lab_table(plan, &outcome);
         Data::Stdout.add(&self.format.render(&table))?;
-        Ok(end(&outcome))
+        Ok((end(&outcome), outcome))
+    }
+
+    /// Writes the page of the lab: the one of `fathom report`, if the history has the lab.
+    fn write_page(&self, plan: &LabPlan, outcome: &LabOutcome, path: &Path) -> Result<()> {
+        if outcome.is_interrupted {
+            let text = format!("{}: interrupted: the page is not written\n", plan.name);
+            output::print(StandardStream::Error, &text);
+            return Ok(());
+        }
+        let page = match self.is_kept && cfg!(feature = "history") {
+            true => report_history::lab_of_file(&plan.file)?,
+            false => lab_page(plan, outcome, &LabAbout::default()),
+        };
+        report_output::write(&page, path, None)
     }
 
     /// Opens the place of the lab's progress. Rehearsals are not kept.
@@ -312,6 +337,7 @@ Examples:
   fathom lab examples/lab/hdd-tags.toml
   fathom lab examples/lab/hdd-tags.toml --plan
   fathom lab examples/lab/hdd-tags.toml --markdown
+  fathom lab examples/lab/hdd-tags.toml --html hdd-tags.html
   fathom lab my.toml DEV=/dev/nvme0n1
   fathom lab my.toml --rehearse examples/machines/noisy.toml --a-a 200
 

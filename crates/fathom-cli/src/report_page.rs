@@ -27,7 +27,7 @@ pub(crate) struct ReportArguments {
     /// Write one page of HTML, which needs no network and no other file
     #[arg(long, value_name = "FILE", required = true)]
     html: PathBuf,
-    /// Write each figure by itself, too, as SVG in black on white
+    /// Write each figure by itself, too, as SVG in black and greys
     #[arg(long, value_name = "DIR")]
     svg_dir: Option<PathBuf>,
     #[command(flatten, next_help_heading = "Rules of a comparison")]

@@ -119,6 +119,25 @@ fn a_lab_of_the_history_has_a_page() {
 
 #[cfg(feature = "history")]
 #[test]
+fn a_lab_writes_its_page_at_its_end() {
+    let folder = with_lab();
+    folder.fathom("lab lab.toml --html own.html").expect(1);
+    assert_eq!(folder.read("own.html"), page(&folder, "lab.toml"));
+    let words = "lab lab.toml --rehearse m.toml --html rehearsed.html";
+    folder.fathom(words).expect(1);
+    has(
+        &folder.read("rehearsed.html"),
+        &["read.iops: new against old"],
+    );
+    let refused = folder
+        .fathom("lab lab.toml --html no/such/folder.html")
+        .expect(2);
+    assert!(refused.err.contains("--html"), "{}", refused.err);
+    folder.fathom("lab lab.toml --plan --html a.html").expect(2);
+}
+
+#[cfg(feature = "history")]
+#[test]
 fn labs_that_cannot_be_shown_are_refused() {
     let folder = with_lab();
     let refuse = |words: &str, want: &[&str]| {
