@@ -9,6 +9,7 @@
 //! the programs says so and passes.
 
 mod pages;
+mod shown;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 use crate::bench::programs::target_folder;
 use crate::process;
 use pages::{LIVE, PAGES, Page};
+pub(crate) use shown::times_ms;
 
 /// Runs `cargo xtask browser [--only NAME] [--self-test] [--fathom FILE] [--list]`.
 pub(crate) fn run(args: &[String]) -> Result<()> {

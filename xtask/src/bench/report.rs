@@ -27,6 +27,7 @@ const ROWS: &[Row] = &[
     trend::ROW,
     logs::ROW,
     lab_page::ROW,
+    lab_page::SHOWN,
     live::SERVE_IOPS,
     live::LIVE_IOPS,
     live::SERVE_COST,

@@ -1,4 +1,4 @@
-//! Page of a lab of 200 cells and two variants: its size, and the time to write it.
+//! Page of a lab of 200 cells and two variants: its size, and the times to write and to show it.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use super::super::figure::Figure;
 use super::super::scratch::Scratch;
 use super::{Measured, Row, Setting};
-use crate::process;
+use crate::{browser, process};
 
 /// A lab in virtual time, and its page by whole processes.
 pub(super) const ROW: Row = Row {
@@ -18,14 +18,16 @@ pub(super) const ROW: Row = Row {
     measure,
 };
 
+/// The page in the distribution's browser.
+pub(super) const SHOWN: Row = Row {
+    name: "lab-shown",
+    what: "report of a lab of 200 cells × 2 variants, in a browser",
+    measure: shown,
+};
+
 fn measure(setting: &Setting) -> Result<Measured> {
-    let folder = Scratch::new("lab-page")?;
-    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text);
-    write("m.toml", MACHINE)?;
-    write("lab.toml", LAB)?;
-    // A judged metric is worse: code 1.
+    let folder = with_lab(setting)?;
     let run = |words: &[&str]| fathom(&setting.programs.fathom, folder.path(), words);
-    run(&["lab", "lab.toml"])?;
     let mut times = Vec::new();
     for _ in 0..PROCESSES {
         let begun = process::now();
@@ -40,6 +42,38 @@ fn measure(setting: &Setting) -> Result<Measured> {
         Figure::at_most("size", size, "MB", 1.5),
         Figure::at_most("to write", least, "s", 1.0),
     ]))
+}
+
+fn shown(setting: &Setting) -> Result<Measured> {
+    let folder = with_lab(setting)?;
+    let words = ["report", "lab.toml", "--html", "page.html"];
+    fathom(&setting.programs.fathom, folder.path(), &words)?;
+    let page = folder.path().join("page.html").canonicalize()?;
+    let mut times = match browser::times_ms(&page, LOADS)? {
+        Ok(times) if times.is_empty() => bail!("no load was timed"),
+        Ok(times) => times,
+        Err(why) => return Ok(Measured::Skipped(why)),
+    };
+    times.sort_by(f64::total_cmp);
+    let median = times[times.len() / 2];
+    Ok(Measured::Figures(vec![Figure::at_most(
+        "shown", median, "ms", 500.0,
+    )]))
+}
+
+/// Runs the lab in a directory of its own.
+fn with_lab(setting: &Setting) -> Result<Scratch> {
+    let folder = Scratch::new("lab-page")?;
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text);
+    write("m.toml", MACHINE)?;
+    write("lab.toml", LAB)?;
+    // A judged metric is worse: code 1.
+    fathom(
+        &setting.programs.fathom,
+        folder.path(),
+        &["lab", "lab.toml"],
+    )?;
+    Ok(folder)
 }
 
 /// Runs the program in a directory, with a history of its own.
@@ -57,6 +91,8 @@ fn fathom(program: &Path, folder: &Path, words: &[&str]) -> Result<()> {
 
 /// Processes of which the fastest counts.
 const PROCESSES: u32 = 5;
+/// Loads by a browser, of which the median counts.
+const LOADS: u32 = 7;
 
 const MACHINE: &str = r#"
 [[device]]
