@@ -1,4 +1,5 @@
-// No page is wider than its window: at 360 pixels, at 200 % zoom, on a large screen.
+// No page is wider than its window: at 360 pixels, at 200 % zoom, on a large screen. Figures keep
+// texts that can be read: they scroll in a box of their own.
 
 import { on, unfold } from '../browser.mjs';
 import { into, styled } from '../broken.mjs';
@@ -14,6 +15,8 @@ export async function run(browser, { url, isAllowed }) {
         const wide = await page.evaluate(overflow);
         findings.push(...wide.map((what) => `${kind}, ${state}: ${what}`));
       }
+      const small = await page.evaluate(smallTexts, LEAST_TEXT);
+      findings.push(...small.map((what) => `${kind}: ${what}`));
     });
   }
   return findings;
@@ -38,6 +41,19 @@ function overflow() {
   return [`${excess}: ${named.join(' and ') || 'no single element'}`];
 }
 
+/** Returns the figures whose texts are smaller than `least`. */
+function smallTexts(least) {
+  const size = (text) => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().d;
+  const all = [...document.querySelectorAll('figure svg')];
+  const small = all.filter((svg) =>
+    [...svg.querySelectorAll('text')].some((text) => size(text) < least),
+  );
+  return small.map((svg) => `small texts: ${svg.querySelector('title')?.textContent ?? svg.id}`);
+}
+
+/** Least height of a figure's texts, in CSS pixels. */
+const LEAST_TEXT = 10;
+
 const WINDOWS = {
   '360 px': { width: 360, height: 740 },
   // A window of 1280 pixels at 200 %.
@@ -47,6 +63,7 @@ const WINDOWS = {
 };
 
 export const breaks = {
+  'figures that shrink with the window': (html) => styled(html, 'figure svg{min-width:0}'),
   'a wide box': (html) => styled(into(html, '<p class="broken">p</p>'), '.broken{width:700px}'),
   'a wide box in a fold': (html) =>
     styled(

@@ -9,7 +9,7 @@ export const name = 'live';
 export const applies = ({ isLive }) => isLive;
 
 export async function run(browser, page) {
-  const findings = [...(await follows(browser, page))];
+  const findings = [...(await follows(browser, page)), ...(await spells(browser, page))];
   await whileRunning(page.again, 4, async (short, ended) => {
     const { page: tab, noise } = await open(browser, short.url, { isAllowed: short.isAllowed });
     const code = await ended;
@@ -43,6 +43,44 @@ async function follows(browser, { url, isAllowed }) {
   await tab.click('#pause');
   if (!(await becomes(tab, (text) => text !== paused && !text.endsWith('paused')))) {
     findings.push('a view does not go on after a pause');
+  }
+  await tab.close();
+  return findings;
+}
+
+/**
+ * Reads the table of the heat map: it is that of the figures, and with another group it is of
+ * that group.
+ */
+async function spells(browser, { url, isAllowed }) {
+  const { page: tab } = await open(browser, url, { isAllowed });
+  await tab.evaluate(() => {
+    document.querySelector('#seconds').open = true;
+  });
+  await becomes(tab, (text) => text.startsWith('running'));
+  await tab.click('#pause');
+  const findings = [];
+  const rows = () => tab.evaluate(() => {
+    const all = [...document.querySelectorAll('#spread tbody tr')];
+    return all.map((row) => [...row.cells].map((cell) => cell.textContent));
+  });
+  for (const track of ['0', '1']) {
+    await tab.select('#track', track);
+    const figures = await (await fetch(new URL('/figures.json', url))).json();
+    const seconds = new Map(
+      figures.tracks[track].columns.map(({ at_s: at, heat }) => [`${at} s`, heat]),
+    );
+    const shown = await rows();
+    // The last second goes on.
+    for (const [second, ops, , , , share] of shown.slice(1)) {
+      const heat = seconds.get(second)?.map(([, number]) => number) ?? [];
+      const all = heat.reduce((sum, number) => sum + number, 0);
+      const most = `${((100 * Math.max(...heat)) / all).toFixed(1)} %`;
+      if (ops !== String(all) || share !== most) {
+        findings.push(`group ${track}: ${second}: ${ops} ops, ${share}, not ${all}, ${most}`);
+      }
+    }
+    if (shown.length < 2) findings.push(`group ${track}: ${shown.length} seconds in the table`);
   }
   await tab.close();
   return findings;

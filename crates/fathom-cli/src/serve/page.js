@@ -126,6 +126,21 @@ const drawHeat = columns => {
     `${time(lower(high + 1))}; the darker, the larger the share of that second's ops, of all directions.`;
 };
 
+// The numbers of the heat map: the rows that each second has, and the one with most of its ops.
+const range = (from, to) => `${time(lower(from))} to ${time(lower(to + 1))}`;
+const drawSpread = columns => {
+  // An open table is built anew with each look; a closed one needs no work.
+  if (!$("seconds").open) return;
+  const rows = columns.filter(c => c.heat.length > 0).reverse().map(c => {
+    const all = c.heat.reduce((sum, [, ops]) => sum + ops, 0);
+    const [most, ops] = c.heat.reduce((a, b) => b[1] > a[1] ? b : a);
+    const at = c.heat.map(([row]) => row), low = Math.min(...at), high = Math.max(...at);
+    return [`${c.at_s} s`, String(all), range(low, low), range(high, high), range(most, most),
+      `${(100 * ops / all).toFixed(1)} %`];
+  });
+  fill("spread", ["second", "ops", "lowest", "highest", "most ops", "share"], rows);
+};
+
 const draw = () => {
   if (figures === null) return;
   drawState();
@@ -142,6 +157,7 @@ const draw = () => {
   const columns = figures.tracks.length ? (figures.tracks[track] || figures.tracks[0]).columns : [];
   drawRate(columns);
   drawHeat(columns);
+  drawSpread(columns);
 };
 
 $("track").addEventListener("change", event => { track = Number(event.target.value); draw(); });
@@ -150,6 +166,7 @@ $("pause").addEventListener("click", event => {
   event.target.setAttribute("aria-pressed", paused);
   draw();
 });
+$("seconds").addEventListener("toggle", draw);
 const events = new EventSource("/events");
 events.onmessage = event => {
   const latest = JSON.parse(event.data);

@@ -17,8 +17,8 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// SHA-256 of style and script, as the policy names them; a test computes them anew.
-const STYLE_HASH: &str = "sha256-6zpLZ1g7YPBt82cZAI8J0W6K8cYWCi7JBzCboQtluJI=";
-const SCRIPT_HASH: &str = "sha256-rYuglrjzDLaB/XazlCuxG6OY84YgkW/f9VAZa/QAAFk=";
+const STYLE_HASH: &str = "sha256-qDBNt9TC93wh7cP5e8a+IadllcXu6tnzWCjzb2vWwrk=";
+const SCRIPT_HASH: &str = "sha256-9ARakiElHAXmBUbyhnmAGK6vJv3ubAy7smhvKqLn+VA=";
 
 #[cfg(test)]
 mod tests {
