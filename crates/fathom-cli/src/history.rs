@@ -8,6 +8,9 @@ use fathom_record::MetricName;
 use crate::exit::ProgramEnd;
 
 #[cfg(feature = "history")]
+#[path = "history_check.rs"]
+mod checks;
+#[cfg(feature = "history")]
 #[path = "history_commands.rs"]
 mod commands;
 #[cfg(feature = "history")]
@@ -96,7 +99,8 @@ pub(crate) enum HistoryCommand {
     /// Tell whether the newest runs changed for the worse: exit code 1 if so
     ///
     /// Of each metric and each plan on each machine, a change for the worse among the newest 10
-    /// runs counts, and the newest 5 runs are held against those before.
+    /// runs counts, and the newest 5 runs are held against those before. Each of them has a chance
+    /// of 1 % of a false alarm; the result tells how many are to be expected.
     Check(CheckArguments),
     /// Copy the history into a new file, also while it is in use
     Backup {

@@ -6,8 +6,8 @@ use fathom_sys::clock;
 use serde_json::{Map, Value};
 
 use super::{
-    CheckArguments, HistoryArguments, HistoryCommand, ListArguments, SelectArguments, exports,
-    trends,
+    CheckArguments, HistoryArguments, HistoryCommand, ListArguments, SelectArguments, checks,
+    exports, trends,
 };
 use crate::exit::ProgramEnd;
 use crate::history_keep::{reader, with_its_hint, writer};
@@ -58,7 +58,7 @@ fn execute(command: &HistoryCommand) -> Result<ProgramEnd> {
 }
 
 fn checked(check: &CheckArguments) -> Result<ProgramEnd> {
-    let (text, is_worse) = trends::check(check)?;
+    let (text, is_worse) = checks::check(check)?;
     print(&text)?;
     Ok(match is_worse {
         true => ProgramEnd::Judged,

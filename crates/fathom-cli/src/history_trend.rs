@@ -1,17 +1,18 @@
-//! `fathom history trend` and `fathom history check`.
+//! `fathom history trend`, and what is told of a series.
 
-use std::collections::BTreeSet;
+use std::ops::Range;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use fathom_lab::{
-    History, NEWEST, NewestRuns, RECENT, RunSeries, SeriesKey, SeriesSelection, Trend, TrendChange,
-    TrendCheck, TrendSeries, aligned, changed_facts, figure, printable, shortened, trend_page,
+    FACT_RUNS_MAX, History, RunRow, RunSelection, RunSeries, SeriesKey, SeriesSelection, Trend,
+    TrendChange, TrendCheck, TrendSeries, aligned, changed_facts, figure, printable, shortened,
+    trend_page,
 };
 use fathom_record::MetricName;
 use fathom_report::Page;
 use serde_json::{Value, json};
 
-use super::{CheckArguments, SeriesArguments, TrendArguments};
+use super::{SeriesArguments, TrendArguments};
 use crate::history_keep::{reader, with_its_hint};
 
 /// Returns the text of `fathom history trend`.
@@ -80,51 +81,8 @@ fn selected(
     Ok(series)
 }
 
-/// Returns the text of `fathom history check`, and whether something changed for the worse.
-pub(super) fn check(arguments: &CheckArguments) -> Result<(String, bool)> {
-    let history = reader()?;
-    let mut check = TrendCheck::new(arguments.tolerance);
-    let mut series = Vec::new();
-    for metric in metrics(&history, &arguments.metrics)? {
-        for one in series_of(&history, &metric, arguments.series.selection())? {
-            let values = one.points.iter().map(|point| point.value).collect();
-            check.add(metric.clone().in_usual_unit(), values);
-            series.push(one);
-        }
-    }
-    if series.is_empty() {
-        bail!("history: no run that it selects has a metric to check");
-    }
-    let newest = check.newest_runs();
-    let mut findings = Vec::new();
-    let mut tested = 0;
-    for ((one, trend), newest) in series.into_iter().zip(check.trends()).zip(newest) {
-        tested += usize::from(newest.is_some());
-        let change = check.recent_change(trend).cloned();
-        let newest = newest.filter(|runs| runs.is_worse);
-        if change.is_some() || newest.is_some() {
-            let told = Told::of(&history, one, trend.clone())?;
-            findings.push(Finding {
-                told,
-                change,
-                newest,
-            });
-        }
-    }
-    let checked = Checked {
-        series: check.trends().len(),
-        tested,
-        findings,
-    };
-    let text = match arguments.json {
-        true => serde_json::to_string_pretty(&checked.json())? + "\n",
-        false => checked.text(),
-    };
-    Ok((text, !checked.findings.is_empty()))
-}
-
 impl SeriesArguments {
-    const fn selection(self) -> SeriesSelection {
+    pub(super) const fn selection(self) -> SeriesSelection {
         SeriesSelection {
             plan: self.plan,
             machine: self.machine,
@@ -132,7 +90,7 @@ impl SeriesArguments {
     }
 }
 
-fn series_of(
+pub(super) fn series_of(
     history: &History,
     metric: &MetricName,
     selection: SeriesSelection,
@@ -140,39 +98,26 @@ fn series_of(
     history.series(metric, selection).map_err(with_its_hint)
 }
 
-/// Returns the metrics to check: those that were named, or the bandwidth and the 99th percentile of
-/// clat of each direction.
-fn metrics(history: &History, named: &[MetricName]) -> Result<Vec<MetricName>> {
-    if !named.is_empty() {
-        return Ok(named.to_vec());
-    }
-    let measured = history.measured_metrics().map_err(with_its_hint)?;
-    let measured: BTreeSet<String> = measured.into_iter().collect();
-    let directions = ["read", "write", "trim"].into_iter();
-    let usual = directions.flat_map(|one| [format!("{one}.bw"), format!("{one}.clat_p99")]);
-    let present = usual.filter(|name| measured.contains(name));
-    present
-        .map(|name| MetricName::parse(&name).map_err(|error| anyhow!(error.message)))
-        .collect()
-}
-
 /// Trend of a series, with what is told of it.
-struct Told {
-    series: RunSeries,
-    trend: Trend,
+pub(super) struct Told {
+    pub(super) series: RunSeries,
+    pub(super) trend: Trend,
     /// Plan and machine, in a few words.
-    head: String,
+    pub(super) head: String,
     /// Time when the first run of each level began.
     begun: Vec<String>,
     /// Facts that changed, by change.
-    facts: Vec<Vec<String>>,
+    pub(super) facts: Vec<Vec<String>>,
 }
 
 impl Told {
-    fn of(history: &History, series: RunSeries, trend: Trend) -> Result<Self> {
+    pub(super) fn of(history: &History, series: RunSeries, trend: Trend) -> Result<Self> {
         let mut facts = Vec::new();
-        for change in &trend.changes {
-            facts.push(facts_at(history, &series, change.at)?);
+        let levels = trend.levels();
+        let starts = levels.iter().map(|(at, _)| *at);
+        let starts: Vec<usize> = starts.chain([trend.values.len()]).collect();
+        for level in starts.windows(3) {
+            facts.push(facts_at(history, &series, (level[0], level[1], level[2]))?);
         }
         let mut begun = Vec::new();
         for (at, _) in trend.levels() {
@@ -246,7 +191,7 @@ impl Told {
         })
     }
 
-    fn change_json(&self, change: &TrendChange, facts: &[String]) -> Value {
+    pub(super) fn change_json(&self, change: &TrendChange, facts: &[String]) -> Value {
         json!({
             "run": self.series.points[change.at].run.0,
             "p": change.p,
@@ -259,105 +204,45 @@ impl Told {
     }
 }
 
-/// Series that changed for the worse.
-struct Finding {
-    told: Told,
-    change: Option<TrendChange>,
-    newest: Option<NewestRuns>,
-}
-
-impl Finding {
-    fn text(&self) -> String {
-        let mut text = format!("{}: {}\n", self.told.trend.metric, self.told.head);
-        if let Some(change) = &self.change {
-            let run = self.told.series.points[change.at].run.0;
-            let last = self
-                .told
-                .facts
-                .last()
-                .map(Vec::as_slice)
-                .unwrap_or_default();
-            let facts = match last.is_empty() {
-                true => String::new(),
-                false => format!("; changed there: {}", printable(&last.join(", "))),
-            };
-            text.push_str(&format!("  from run {run} on: {}{facts}\n", change.size()));
-        }
-        if let Some(newest) = &self.newest {
-            let size = newest.size();
-            let p = newest.p_holm;
-            text.push_str(&format!(
-                "  the newest {NEWEST} runs against those before: {size}, p = {p:.2e}\n"
-            ));
-        }
-        text
-    }
-}
-
-/// Result of a check.
-struct Checked {
-    series: usize,
-    /// Series with enough runs for a test of the newest ones.
-    tested: usize,
-    findings: Vec<Finding>,
-}
-
-impl Checked {
-    fn text(&self) -> String {
-        let mut text: String = self.findings.iter().map(Finding::text).collect();
-        let s = if self.series == 1 { "" } else { "s" };
-        let worse = match self.findings.len() {
-            0 => "none".to_owned(),
-            worse => worse.to_string(),
-        };
-        text.push_str(&format!(
-            "{} metric{s} of runs checked: {worse} changed for the worse among the newest \
-             {RECENT} runs\n",
-            self.series
-        ));
-        if self.tested < self.series {
-            let few = self.series - self.tested;
-            text.push_str(&format!(
-                "not tested: {few}, with fewer than {LEAST} runs since the last change\n"
-            ));
-        }
-        text
-    }
-
-    fn json(&self) -> Value {
-        let findings = self.findings.iter().map(|finding| {
-            let change = finding.change.as_ref().map(|change| {
-                let facts = finding.told.facts.last().map(Vec::as_slice);
-                finding.told.change_json(change, facts.unwrap_or_default())
-            });
-            json!({
-                "metric": finding.told.trend.metric.stored_name(),
-                "series": key_json(&finding.told.series.of),
-                "change": change,
-                "newest": finding.newest.map(|newest| json!({
-                    "runs": NEWEST,
-                    "p": newest.p,
-                    "p_holm": newest.p_holm,
-                    "ratio": newest.ratio_json(),
-                })),
-            })
-        });
-        json!({
-            "checked": self.series,
-            "tested": self.tested,
-            "worse": findings.collect::<Vec<_>>(),
-        })
-    }
-}
-
-/// Returns the facts that differ between the runs on both sides of a change.
-fn facts_at(history: &History, series: &RunSeries, at: usize) -> Result<Vec<String>> {
-    let row = |at: usize| history.show(series.points[at].run).map_err(with_its_hint);
-    let (before, after) = (row(at - 1)?, row(at)?);
-    let text = |json: Option<String>| json.unwrap_or_default();
-    let mut facts = changed_facts(&text(before.subject), &text(after.subject));
-    facts.extend(changed_facts(&before.tags, &after.tags));
+/// Returns the facts that changed between the level before a change and the one after it; the
+/// levels begin at `from` and `at`, and the last ends at `to`.
+fn facts_at(
+    history: &History,
+    series: &RunSeries,
+    (from, at, to): (usize, usize, usize),
+) -> Result<Vec<String>> {
+    let from = from.max(at.saturating_sub(FACT_RUNS_MAX));
+    let to = to.min(at + FACT_RUNS_MAX);
+    let (before, after) = (
+        circumstances(history, series, from..at)?,
+        circumstances(history, series, at..to)?,
+    );
+    let subjects = |side: &[RunRow]| -> Vec<String> {
+        let subject = |run: &RunRow| run.subject.clone().unwrap_or_default();
+        side.iter().map(subject).collect()
+    };
+    let mut facts = changed_facts(&subjects(&before), &subjects(&after));
+    let tags =
+        |side: &[RunRow]| -> Vec<String> { side.iter().map(|run| run.tags.clone()).collect() };
+    facts.extend(changed_facts(&tags(&before), &tags(&after)));
     Ok(facts)
+}
+
+/// Returns some of the runs of a series, in its order.
+fn circumstances(
+    history: &History,
+    series: &RunSeries,
+    range: Range<usize>,
+) -> Result<Vec<RunRow>> {
+    let points = &series.points[range];
+    let place = |run: &RunRow| points.iter().position(|point| point.run == run.id);
+    let selection = RunSelection {
+        runs: points.iter().map(|point| point.run).collect(),
+        ..RunSelection::default()
+    };
+    let mut runs = history.list(&selection).map_err(with_its_hint)?;
+    runs.sort_by_key(place);
+    Ok(runs)
 }
 
 /// Returns the circumstances of a series in a few words.
@@ -390,7 +275,7 @@ fn jobs(plan: &str) -> String {
     names.join(", ")
 }
 
-fn key_json(key: &SeriesKey) -> Value {
+pub(super) fn key_json(key: &SeriesKey) -> Value {
     let lab = key.lab.as_ref().map(|(name, axes, variant)| {
         let axes = serde_json::from_str::<Value>(axes).unwrap_or(Value::Null);
         json!({ "name": name, "axes": axes, "variant": variant })
@@ -402,7 +287,7 @@ fn key_json(key: &SeriesKey) -> Value {
 const TOLERANCE: f64 = 0.02;
 
 /// Fewest runs that can show a change: 5 before and 5 after it.
-const LEAST: usize = 10;
+pub(super) const LEAST: usize = 10;
 
 /// Most characters of a series' name.
 const HEAD_WIDTH: usize = 60;

@@ -14,6 +14,8 @@ fn with_change_at(at: u64) -> Folder {
     let runs = (0..40_u64).map(|number| {
         let (iops, kernel) = match number < at {
             true => (100_000, "6.12.1"),
+            // One run after the change with the earlier kernel does not hide it.
+            false if number == at => (93_000, "6.12.1"),
             false => (93_000, "6.12.9"),
         };
         // Some scatter: 0 to 2.3 %.
@@ -92,6 +94,47 @@ fn a_check_fails_while_a_change_for_the_worse_is_new() {
         (&found["checked"], &found["worse"][0]["metric"]),
         (&json!(1), &json!("read.iops"))
     );
+}
+
+#[test]
+fn a_check_of_several_metrics_finds_the_one_that_changed() {
+    let folder = Folder::new();
+    // Ten runs, the fewest: of 8 metrics the bandwidth of writes falls with the sixth.
+    let runs = (0..10_u64).map(|number| {
+        let scatter = |metric: u64| (number * 37 + metric * 11) % 24 * 100;
+        let fallen = if number < 5 { 0 } else { 7_000 };
+        let measures = ["iops", "bw", "clat_mean", "clat_p99"].into_iter().zip(0..);
+        let measures = measures.flat_map(|(name, at)| {
+            let written = 100_000 + scatter(at + 4) - if name == "bw" { fallen } else { 0 };
+            [("read", 100_000 + scatter(at)), ("write", written)]
+                .map(|(direction, value)| json!(["", direction, name, value, null, null]))
+        });
+        json!({
+            "fathom_run": 1,
+            "uuid": format!("{number:032x}"),
+            "begun_ms": 1_767_225_600_000 + number * 86_400_000,
+            "wall_ms": 1000,
+            "plan": "[nightly]\nrw=randrw\n",
+            "machine": { "cpu": "one" },
+            "subject": { "program": "fathom 1" },
+            "measures": measures.collect::<Vec<_>>(),
+        })
+        .to_string()
+            + "\n"
+    });
+    folder.write("runs.json", runs.collect::<String>());
+    folder.fathom("history import runs.json").expect(0);
+    let mut command = "history check".to_owned();
+    for direction in ["read", "write"] {
+        for name in ["iops", "bw", "clat_mean", "clat_p99"] {
+            command += &format!(" --metric {direction}.{name}");
+        }
+    }
+    let run = folder.fathom(&command).expect(1);
+    let told = "8 metrics of runs checked: 1 changed for the worse among the newest 10 runs\n\
+                by chance alone, up to 0.08 of 8 would be (p ≤ 0.01 for each)\n";
+    assert!(run.out.starts_with("write.bw: plan 1"), "{run:?}");
+    assert!(run.out.ends_with(told), "{run:?}");
 }
 
 #[test]

@@ -91,6 +91,9 @@ pub use store::{
     SeriesSelection, SqlAnswer, StoredMetric, StoredRun, StoredRuns, VerdictRow, default_path,
 };
 pub use table::{Cell, Column, Experiment, Table, TableHead};
-pub use trend::{NEWEST, NewestRuns, RECENT, Trend, TrendChange, TrendCheck, changed_facts};
+pub use trend::{
+    FACT_RUNS_MAX, NEWEST, NewestRuns, PROVED, RECENT, Trend, TrendChange, TrendCheck,
+    changed_facts,
+};
 pub use trend_page::{TrendSeries, trend_page};
 pub use uring_irq::{UringIrq, uring_irq};

@@ -9,21 +9,20 @@
 //! machine's state as well as of what is told beside it.
 
 mod check;
+mod facts;
 
 #[cfg(test)]
 mod tests;
-
-use std::collections::BTreeMap;
 
 use fathom_record::MetricName;
 use fathom_stats::{Improves, RatioInterval, SERIES_MAX, change_points, median};
 
 use serde_json::{Value, json};
 
-pub use check::{NEWEST, NewestRuns, RECENT, TrendCheck};
+pub use check::{NEWEST, NewestRuns, PROVED, RECENT, TrendCheck};
+pub use facts::{FACT_RUNS_MAX, changed_facts};
 
 use crate::figure::interval;
-use crate::subject;
 
 /// Course of a metric over comparable runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,27 +118,6 @@ fn ratio_json(ratio: Option<&RatioInterval>) -> Value {
         Value::Null,
         |ratio| json!({ "estimate": ratio.middle, "low": ratio.low, "high": ratio.high }),
     )
-}
-
-/// Returns the facts that differ between two runs, as `kernel 6.12.1 → 6.12.9`; a fact of one of
-/// them has a dash on the other side. `one` and `other` are subjects or tags, as JSON objects.
-#[must_use]
-pub fn changed_facts(one: &str, other: &str) -> Vec<String> {
-    let (one, other) = (subject::facts(one), subject::facts(other));
-    let keys: BTreeMap<&String, ()> = one
-        .keys()
-        .chain(other.keys())
-        .map(|key| (key, ()))
-        .collect();
-    let value = |facts: &BTreeMap<String, String>, key: &String| {
-        facts.get(key).cloned().unwrap_or_else(|| "–".into())
-    };
-    let differing = keys
-        .into_keys()
-        .filter(|key| one.get(*key) != other.get(*key));
-    differing
-        .map(|key| format!("{key} {} → {}", value(&one, key), value(&other, key)))
-        .collect()
 }
 
 /// Returns the values nearest to a change, as many as the tests take: the last ones of the side

@@ -68,7 +68,7 @@ fn caveats(series: &[TrendSeries]) -> Vec<String> {
                 "{}: the newest {NEWEST} runs are worse than those before: {}, p = {:.2e}",
                 one.head,
                 newest.size(),
-                newest.p_holm
+                newest.p
             ));
         }
     }
@@ -166,9 +166,9 @@ impl TrendSeries {
         match &self.newest {
             None => format!("too few to test: {NEWEST} and as many before them are needed"),
             Some(newest) if newest.is_worse => {
-                format!("{}, p = {:.2e}", newest.size(), newest.p_holm)
+                format!("{}, p = {:.2e}", newest.size(), newest.p)
             }
-            Some(newest) => format!("not proved to be worse, p = {:.2}", newest.p_holm),
+            Some(newest) => format!("not proved to be worse, p = {:.2}", newest.p),
         }
     }
 

@@ -11,6 +11,10 @@ use super::{Trend, TrendChange, is_worse, middle, newest};
 /// A change point for the worse counts among the newest [`RECENT`] runs: later it is a state that
 /// was accepted. The newest [`NEWEST`] runs are held against those since the last change before
 /// them, too, because no division shows a change on its first day.
+///
+/// Each series is judged by itself, at [`PROVED`]: a correction over all of them would leave 5 runs
+/// against 5 no p value that is small enough from the second series on. The price is told instead,
+/// as [`by_chance`](Self::by_chance).
 #[derive(Clone, Debug, Default)]
 pub struct TrendCheck {
     trends: Vec<Trend>,
@@ -22,7 +26,7 @@ pub struct TrendCheck {
 pub struct NewestRuns {
     /// p value of the exact rank-sum test.
     pub p: f64,
-    /// The same after Holm, over all series of the check.
+    /// The same after Holm, over all series of the check; nothing is decided by it.
     pub p_holm: f64,
     /// Ratio of the newest runs to those before.
     pub ratio: Option<RatioInterval>,
@@ -83,12 +87,21 @@ impl TrendCheck {
                 p,
                 p_holm,
                 ratio: RatioInterval::of_series(newest, before),
-                is_worse: p_holm <= PROVED
+                is_worse: p <= PROVED
                     && is_worse(&trend.metric, low, high)
                     && self.is_large(low, high),
             })
         });
         runs.collect()
+    }
+
+    /// Returns the largest number of `tested` series without a change that are expected to be found
+    /// worse by chance: half of [`PROVED`] each, as the other half is for the better, once for the
+    /// change points and once for the newest runs.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a number of series")]
+    pub fn by_chance(tested: usize) -> f64 {
+        PROVED * tested as f64
     }
 
     /// Returns the last change of a series, if it is recent and for the worse.
@@ -123,5 +136,5 @@ pub const NEWEST: usize = 5;
 /// Number of the newest runs among which a change counts as new.
 pub const RECENT: usize = 10;
 
-/// Largest p value, after Holm, of a change.
-const PROVED: f64 = 0.01;
+/// Largest p value of a change, of each series.
+pub const PROVED: f64 = 0.01;

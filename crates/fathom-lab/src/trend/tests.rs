@@ -57,13 +57,45 @@ fn new_changes_for_the_worse_are_told() {
 }
 
 #[test]
-fn facts_that_differ_are_listed() {
-    let one = r#"{"kernel": "6.1", "program": "a", "schedulers": {"sda": "none"}}"#;
-    let other = r#"{"kernel": "6.2", "program": "a", "schedulers": {"sda": "bfq"}, "x": 1}"#;
-    assert_eq!(
-        changed_facts(one, other),
-        ["kernel 6.1 → 6.2", "schedulers.sda none → bfq", "x – → 1"]
-    );
-    assert!(changed_facts(one, one).is_empty());
-    assert!(changed_facts("not JSON", "{}").is_empty());
+fn a_change_is_found_among_many_series() {
+    // 5 runs against 5, the fewest: no correction over the other series may hide them.
+    for runs in [10, 12, 30] {
+        let mut check = TrendCheck::new(0.02);
+        for series in 0..40_u64 {
+            let after = if series == 7 { 90.0 } else { 100.0 };
+            let mut random = Taus258::new(series + 1);
+            let value = |index| if index < runs - 5 { 100.0 } else { after } + random.unit();
+            check.add(metric("read.iops"), (0..runs).map(value).collect());
+        }
+        let newest = check.newest_runs();
+        let worse = |at: &usize| newest[*at].is_some_and(|runs| runs.is_worse);
+        let worse: Vec<usize> = (0..40).filter(worse).collect();
+        assert_eq!(worse, [7], "of {runs} runs");
+    }
+}
+
+#[test]
+fn flat_series_are_found_worse_no_more_often_than_told() {
+    // Nothing is too small to count: only chance decides.
+    let mut check = TrendCheck::new(0.0);
+    let mut random = Taus258::new(77);
+    for series in 0..3000 {
+        let runs = 10 + series % 50;
+        check.add(
+            metric("read.iops"),
+            (0..runs).map(|_| 100.0 + random.unit()).collect(),
+        );
+    }
+    let newest = check.newest_runs();
+    let alarms = check
+        .trends()
+        .iter()
+        .zip(&newest)
+        .filter(|(trend, newest)| {
+            newest.is_some_and(|runs| runs.is_worse) || check.recent_change(trend).is_some()
+        });
+    let (alarms, told) = (alarms.count(), TrendCheck::by_chance(newest.len()));
+    assert!((told - 30.0).abs() < 1e-9, "{told}");
+    // Some there must be, or the test has no power.
+    assert!((5..=30).contains(&alarms), "{alarms} of {told}");
 }
