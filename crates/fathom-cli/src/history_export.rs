@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, ErrorKind, IsTerminal as _, Write};
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use fathom_host::output_file::{OutputFile, Stop};
 use fathom_lab::{
     ExportCell, ExportKind, ExportTable, History, HistoryError, MetricsExport, OtavaExport,
@@ -14,6 +14,7 @@ use fathom_log::{TableColumn, TableFile, TableKind};
 use super::ExportFormat;
 use crate::failure::with_hint;
 use crate::history_keep::{reader, with_its_hint};
+use crate::kept_output::{Kept, at, keep, told};
 use crate::output::{self, StandardStream};
 
 /// Writes the selected runs to a file or to standard output.
@@ -30,27 +31,50 @@ pub(crate) fn export(
         ));
     }
     let history = reader()?;
-    let name = to.map_or_else(
-        || "standard output".into(),
-        |path| path.display().to_string(),
-    );
-    let failed = |error: io::Error| anyhow::Error::new(error).context(name.clone());
-    let mut output = match to {
-        None => Output::Stdout(io::stdout()),
-        Some(path) => {
-            let file = OutputFile::create(path, &Stop::never());
-            Output::File(file.with_context(|| name.clone())?)
+    let (name, outcome) = match to {
+        None => {
+            let to = BufWriter::new(io::stdout());
+            let outcome = written(&history, format, selection, to);
+            ("standard output".to_owned(), outcome)
         }
+        Some(path) => (
+            path.display().to_string(),
+            to_file(&history, format, selection, path),
+        ),
     };
-    let buffer = BufWriter::new(&mut output);
-    match written(&history, format, selection, buffer) {
-        Ok(()) => output.finish().map_err(failed),
+    match outcome {
+        Ok(()) => Ok(()),
         // Its reader has seen enough.
         Err(ExportError::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        Err(ExportError::Output(error)) => Err(failed(error)),
+        Err(ExportError::Output(error)) => {
+            let error = match to {
+                Some(path) => at(path, error),
+                None => anyhow::Error::new(error).context(name),
+            };
+            // A history may be gone tomorrow, and the command may be part of a nightly job.
+            let kept = to.and_then(|path| {
+                keep(path, EXPORT, &mut |file| {
+                    let again = written(&history, format, selection, BufWriter::new(file));
+                    again.map_err(|_| io::Error::other("told already"))
+                })
+            });
+            Err(told(&error, EXPORT, kept))
+        }
         Err(ExportError::History(error)) => Err(with_its_hint(error)),
         Err(ExportError::Refused(error)) => Err(error),
     }
+}
+
+fn to_file(
+    history: &History,
+    format: ExportFormat,
+    selection: &RunSelection,
+    path: &Path,
+) -> Result<(), ExportError> {
+    let file = OutputFile::create(path, &Stop::never());
+    let mut file = file.map_err(io::Error::other)?;
+    written(history, format, selection, BufWriter::new(&mut file))?;
+    Ok(file.finish()?)
 }
 
 fn written(
@@ -231,37 +255,6 @@ fn note(text: &str) {
     output::print(StandardStream::Error, &format!("fathom: note: {text}\n"));
 }
 
-/// Destination of an export.
-enum Output {
-    Stdout(io::Stdout),
-    File(OutputFile),
-}
-
-impl Output {
-    fn finish(self) -> io::Result<()> {
-        match self {
-            Self::Stdout(_) => Ok(()),
-            Self::File(file) => file.finish(),
-        }
-    }
-}
-
-impl Write for Output {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Stdout(stdout) => stdout.write(bytes),
-            Self::File(file) => file.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Stdout(stdout) => stdout.flush(),
-            Self::File(file) => file.flush(),
-        }
-    }
-}
-
 /// Failure of an export: of the history, or of the output.
 enum ExportError {
     History(HistoryError),
@@ -289,3 +282,8 @@ const GROUP_ROWS: usize = 4096;
 const SERIES_SHOWN: usize = 5;
 
 const UNDATED: &str = "do not tell when they began";
+
+const EXPORT: Kept = Kept {
+    words: "the export was",
+    extension: "",
+};

@@ -19,6 +19,7 @@ mod history_keep;
 #[cfg(feature = "history")]
 mod history_text;
 mod keep;
+mod kept_output;
 mod lab;
 mod lab_journal;
 mod lab_problems;

@@ -1,5 +1,6 @@
 //! `--metrics-file`: figures of a run for node_exporter's textfile collector.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -8,10 +9,17 @@ use fathom_job::Settings;
 use fathom_record::Record;
 use fathom_report::{MetricsFormat, RunMetrics};
 
+use crate::output::{self, StandardStream};
+
 /// File of a run's figures, replaced as a whole each time: the collector never sees a part of one.
-#[derive(Clone, Debug)]
+///
+/// Figures that cannot be written are not kept under another name: the collector would read them
+/// beside the earlier ones, as a second run of the same names, for ever. The report has them all.
+#[derive(Debug)]
 pub(crate) struct MetricsFile {
     path: PathBuf,
+    /// A failure was told.
+    has_failed: Cell<bool>,
 }
 
 impl MetricsFile {
@@ -21,16 +29,26 @@ impl MetricsFile {
             return Ok(None);
         };
         output_file::check(&path).with_context(|| format!("{OPTION}: {}", path.display()))?;
-        Ok(Some(Self { path }))
+        Ok(Some(Self {
+            path,
+            has_failed: Cell::new(false),
+        }))
     }
 
-    /// Writes the figures while the run goes on (`--status-interval`). A failure is not reported:
-    /// the last write tries again.
+    /// Writes the figures while the run goes on (`--status-interval`). The first failure is
+    /// told, and the run goes on: each later write tries again.
     pub(crate) fn show(&self, record: &Record) {
         let mut metrics = RunMetrics::of_record(record);
         metrics.is_running = true;
         // Not synced: that I/O would disturb the measurement.
-        let _later = self.write(&metrics, false, &Stop::never());
+        let Err(error) = self.write(&metrics, false, &Stop::never()) else {
+            return;
+        };
+        if !self.has_failed.replace(true) {
+            let path = self.path.display();
+            let text = format!("fathom: note: {OPTION}: {path}: {error:#}; the run goes on\n");
+            output::print(StandardStream::Error, &text);
+        }
     }
 
     /// Writes the figures of the run that ended.

@@ -15,6 +15,7 @@ use fathom_sys::thread;
 use crate::environment::Process;
 use crate::exit::ProgramEnd;
 use crate::failure::with_hint;
+use crate::kept_output::{Kept, write_or_keep};
 use crate::micro::{measured, usable_cpus};
 use crate::output::{self, Data, StandardStream};
 use crate::table_format::TableFormat;
@@ -188,8 +189,7 @@ fn print(
     let stops = move || interrupts.map_or(0, Interrupts::count);
     if let Some(path) = &arguments.svg {
         let stop = Stop::when(move || stops() > 0);
-        let drawn = output_file::write(path, table.svg().as_bytes(), &stop);
-        drawn.with_context(|| format!("--svg: {}", path.display()))?;
+        write_or_keep(path, table.svg().as_bytes(), DRAWING, &stop).context("--svg")?;
     }
     Ok(ProgramEnd::Ran {
         failed_jobs: 0,
@@ -243,3 +243,8 @@ const SECONDS: u32 = 5;
 const RUN_REPEATS: u32 = 5;
 /// Runs of each implementation in `task-list`; medians of 21 repeat to within a few percent.
 const REPEATS: u32 = 21;
+
+const DRAWING: Kept = Kept {
+    words: "the drawing was",
+    extension: "svg",
+};

@@ -197,8 +197,38 @@ fn parquet_is_written_as_a_whole_or_refused() {
     } else {
         assert!(run.expect(2).err.contains("without Parquet"));
     }
-    let missing = folder.fathom("history export --format csv --output no/runs.csv");
-    assert!(missing.expect(2).err.contains("no/runs.csv: "));
+    let unknown = folder.fathom("history export --format csv --plan 99 --output none.csv");
+    unknown.expect(0);
+    assert!(!folder.names().iter().any(|name| name.ends_with(".part")));
+}
+
+#[test]
+fn an_export_that_cannot_be_written_is_kept() {
+    let folder = filled();
+    let whole = export(&folder, "csv");
+    folder.write("taken.1.csv", "somebody's");
+    std::fs::create_dir(folder.path().join("taken.csv")).unwrap();
+    for (name, kept) in [
+        ("taken.csv", "taken.2.csv"),
+        ("no/runs.csv", "runs.1.csv"),
+        // The directory takes no file, or the file nothing.
+        ("/proc/b.csv", "b.1.csv"),
+        ("/dev/full", "full.1"),
+    ] {
+        let words = format!("history export --format csv --output {name}");
+        let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), &words);
+        command.env("TMPDIR", folder.path());
+        let err = Run::of(command).expect(2).err;
+        let start = format!("fathom: {name}: ");
+        assert!(err.starts_with(&start), "{err}");
+        assert_eq!(err.matches(name).count(), 1, "{err}");
+        assert!(err.contains("\nhint: the export was kept as "), "{err}");
+        assert!(err.ends_with(&format!("{kept}\n")), "{err}");
+        let text = std::fs::read_to_string(folder.path().join(kept)).unwrap();
+        assert_eq!(text, whole);
+    }
+    let taken = std::fs::read_to_string(folder.path().join("taken.1.csv")).unwrap();
+    assert_eq!(taken, "somebody's");
     assert!(!folder.names().iter().any(|name| name.ends_with(".part")));
 }
 
@@ -254,4 +284,18 @@ fn metrics_of_a_run_are_a_file_that_promtool_accepts() {
         checked.status.success() && said.is_empty(),
         "{said}\n{text}"
     );
+}
+
+#[test]
+fn metrics_that_cannot_be_written_are_told_once_while_the_run_goes_on() {
+    let folder = Folder::new();
+    std::os::unix::fs::symlink("/dev/full", folder.path().join("full.prom")).unwrap();
+    let words = "run --ioengine=null --size=1m --rw=read --bs=4k --name=j --time_based \
+                 --runtime=500ms --rate_iops=1000 --status-interval=100ms \
+                 --metrics-file=full.prom";
+    let run = folder.fathom(words).expect(2);
+    assert_eq!(run.err.matches("; the run goes on\n").count(), 1, "{run:?}");
+    assert!(run.out.contains("read: IOPS="), "{run:?}");
+    // Not beside it: a collector reads all files of its directory.
+    assert_eq!(folder.names(), ["full.prom"]);
 }

@@ -65,6 +65,23 @@ fn figures_are_written_one_by_one() {
     let run = folder.fathom("report run.json --html run.html --svg-dir run.json");
     let err = run.expect(2).err;
     assert!(err.contains("--svg-dir: run.json"), "{err}");
+    assert!(
+        err.contains("hint: the figures were kept as run.1.json\n"),
+        "{err}"
+    );
+    let kept = std::fs::read_dir(folder.path().join("run.1.json")).unwrap();
+    let drawn = std::fs::read_dir(&figures).unwrap();
+    assert_eq!(kept.count(), drawn.count());
+    // The figures are written even where the page is not, and both are told.
+    let run = folder.fathom("report run.json --html no/run.html --svg-dir others");
+    let err = run.expect(2).err;
+    assert!(err.contains("the page was kept as"), "{err}");
+    assert!(
+        folder
+            .path()
+            .join("others/heat-map-group-0-read.svg")
+            .exists()
+    );
 }
 
 #[test]
