@@ -6,6 +6,7 @@
 pub(crate) mod documents;
 pub(crate) mod exported;
 mod fio;
+mod fio_2;
 mod page_run;
 mod reported;
 
@@ -116,8 +117,9 @@ fn for_each_run(text: &str, take: &mut dyn FnMut(ReadRun)) -> Result<(), ImportE
             continue;
         }
         let parsed = serde_json::from_str::<Value>(&document.json);
-        let report = parsed.map_err(|source| ImportError::Json { line, source })?;
+        let mut report = parsed.map_err(|source| ImportError::Json { line, source })?;
         if fio::is_report(&report) {
+            fio_2::convert(&mut report);
             let identity = fio::identity(&report);
             let is_newer = identity.is_some() && last_fio == identity;
             last_fio = identity;

@@ -11,7 +11,7 @@ use fathom_record::{
 use fathom_stats::{BEYOND_MIN, Histogram, Latency, Summary};
 use serde_json::{Value, json};
 
-use super::ImportedRun;
+use super::{ImportedRun, fio_2};
 use crate::finished::FinishedRun;
 
 /// Returns whether a document is a report of fio, or of Fathom in fio's layout.
@@ -52,7 +52,7 @@ pub(super) fn imported(report: &Value) -> ImportedRun {
     };
     // fio's report does not say on which machine it ran.
     run.machine = json!({}).to_string();
-    let mut notes = Vec::new();
+    let mut notes = fio_2::notes(report);
     if !has_histograms(&record) {
         run.record = None;
         run.measures
@@ -268,4 +268,4 @@ const COUNT_MAX: u64 = 1 << 48;
 const PRIORITIES_MAX: usize = 64;
 
 /// Most jobs of a report; fio permits 4096.
-const JOBS_MAX: usize = 1 << 14;
+pub(super) const JOBS_MAX: usize = 1 << 14;

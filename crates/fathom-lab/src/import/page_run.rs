@@ -3,7 +3,7 @@
 use fathom_record::{Record, Warning};
 use serde_json::Value;
 
-use super::{INTERIM, ImportError, ReadRun, fio, for_each_run};
+use super::{INTERIM, ImportError, ReadRun, fio, fio_2, for_each_run};
 
 /// Run of a page.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +65,7 @@ fn of_report(report: &Value, is_newer: bool) -> Result<PageRun, ImportError> {
         "made from a report of {program}: it has neither the course of the run nor the machine, \
          and no checks of the run"
     )];
+    notes.extend(fio_2::notes(report));
     let percentiles = match fio::has_histograms(&record) {
         true => Vec::new(),
         false => {

@@ -1,4 +1,5 @@
 use fathom_record::Measure;
+use serde_json::json;
 
 use super::*;
 
@@ -157,4 +158,66 @@ fn priorities_have_metrics_of_their_own() {
     assert_eq!(value(&runs[0], "read", "clat_be_mean"), 300.0);
     close(value(&runs[0], "read", "clat_be_p50"), 300.0, 0.016);
     assert!(!has(&runs[0], "clat_idle_mean"));
+}
+
+#[test]
+fn reports_of_fio_2_have_their_latencies_in_ns() {
+    // Sizes in KiB under the name of bytes, latencies in µs.
+    let report = json!({
+        "fio version": "fio-2.2.10",
+        "timestamp": 1_444_144_664,
+        "jobs": [{
+            "jobname": "one",
+            "read": {
+                "io_bytes": 89_304, "bw": 2976, "iops": 744.13, "runtime": 30_003,
+                "total_ios": 22_326, "short_ios": 0, "drop_ios": 0,
+                "slat": { "min": 6, "max": 181, "mean": 24.62, "stddev": 2.07 },
+                "clat": {
+                    "min": 53, "max": 6329, "mean": 255.34, "stddev": 94.4,
+                    "percentile": { "50.000000": 243, "99.000000": 506, "0.00": 0 },
+                },
+                "lat": { "min": 0, "max": 0, "mean": 0.0, "stddev": 0.0 },
+            },
+        }],
+    });
+    let run = &import(&report.to_string()).unwrap()[0];
+    assert_eq!(run.begun_ms, Some(1_444_144_664_000));
+    close(value(run, "read", "bw"), 89_304.0 * 1024.0 / 30.003, 1e-9);
+    close(value(run, "read", "iops"), 744.13, 1e-4);
+    close(value(run, "read", "clat_mean"), 255_340.0, 1e-9);
+    close(value(run, "read", "clat_stddev"), 94_400.0, 1e-9);
+    close(value(run, "read", "clat_max"), 6_329_000.0, 1e-9);
+    close(value(run, "read", "clat_p99"), 506_000.0, 1e-9);
+    close(value(run, "read", "slat_mean"), 24_620.0, 1e-9);
+    assert!(!has(run, "lat_mean") && !has(run, "clat_p0"));
+    assert!(run.notes[0].starts_with("of fio 2"), "{:?}", run.notes);
+    assert_eq!(run.notes.len(), 2, "{:?}", run.notes);
+    let page = page_run(&report.to_string()).unwrap();
+    let clat = page.record.jobs[0].directions.read.clat.as_ref().unwrap();
+    assert_eq!(
+        (clat.summary.min(), clat.summary.max()),
+        (53_000, 6_329_000)
+    );
+}
+
+#[test]
+fn the_oldest_reports_have_no_number_of_ops_and_some_have_bytes() {
+    let latency = json!({ "min": 53, "max": 6330, "mean": 255.56, "stddev": 94.41 });
+    let report = |size: u64| {
+        json!({
+            "fio version": "fio-2.1.11",
+            "jobs": [{ "jobname": "one", "read": {
+                "io_bytes": size, "bw": 21, "iops": 5, "runtime": 2_127_550, "lat": latency,
+            }}],
+        })
+        .to_string()
+    };
+    // The rate tells in which unit the size is.
+    for size in [44_920, 44_920 << 10] {
+        let run = &import(&report(size)).unwrap()[0];
+        close(value(run, "read", "iops"), 5.0, 1e-3);
+        close(value(run, "read", "bw"), 44_920.0 * 1024.0 / 2127.55, 1e-9);
+        close(value(run, "read", "lat_mean"), 255_560.0, 1e-9);
+        assert!(run.notes[1].contains("no number of ops"), "{:?}", run.notes);
+    }
 }
