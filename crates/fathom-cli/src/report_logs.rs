@@ -5,8 +5,10 @@ use std::io::{self, ErrorKind, Read as _};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use fathom_log::{LogEnd, LogLineError, LogRow, LogSource};
-use fathom_report::{LogDescription, LogKind, LogReduction, LogSample, Page, log_page};
+use fathom_log::{HistogramSource, LogEnd, LogLineError, LogRow, LogSource};
+use fathom_report::{
+    LogDescription, LogHistogram, LogKind, LogReduction, LogSample, Page, log_page,
+};
 
 use crate::failure::with_hint;
 
@@ -24,7 +26,9 @@ fn is_log(word: &str) -> bool {
     let path = Path::new(word);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_named = ENDS.iter().any(|end| name.ends_with(end));
-    path.is_file() && (LogSource::open(path).is_ok() || is_named && !has_object(path))
+    let is_histogram = || HistogramSource::recognise(path).is_ok_and(|found| found.is_some());
+    let is_known = || LogSource::open(path).is_ok() || is_histogram();
+    path.is_file() && (is_known() || is_named && !has_object(path))
 }
 
 /// Returns whether a line near the start of a file begins an object of JSON; fio prints notes
@@ -105,6 +109,9 @@ fn read_one(name: &str, kind: Option<LogKind>, reduction: &mut LogReduction) -> 
     if !path.metadata()?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
+    if let Some(source) = HistogramSource::recognise(path)? {
+        return read_histograms(path, &source, kind, reduction);
+    }
     let source = LogSource::open(path)?;
     let shape = source.shape();
     let file = path.file_name().unwrap_or_default().to_string_lossy();
@@ -123,6 +130,48 @@ fn read_one(name: &str, kind: Option<LogKind>, reduction: &mut LogReduction) -> 
         Ok(())
     })?;
     reduction.end(notes(end));
+    Ok(())
+}
+
+fn read_histograms(
+    path: &Path,
+    source: &HistogramSource,
+    kind: Option<LogKind>,
+    reduction: &mut LogReduction,
+) -> io::Result<()> {
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    // fio writes histograms of clat alone.
+    let (kind, kind_source) = LogKind::found(kind, &file, Some(LogKind::Clat.word()));
+    reduction.begin(LogDescription {
+        name: file.into_owned(),
+        kind,
+        kind_source,
+        format: "histograms",
+        has_offsets: false,
+        has_priorities: false,
+        has_max: false,
+    });
+    let coarseness = source.coarseness();
+    let mut lines = 0_u64;
+    let end = source.read(&mut |row| {
+        lines += 1;
+        reduction.add_histogram(&LogHistogram {
+            time_ms: row.time_ms,
+            direction: row.direction,
+            bytes: row.bytes,
+            counts: &row.counts,
+            coarseness,
+        });
+        Ok(())
+    })?;
+    let error = LogHistogram::error(coarseness) * 100.0;
+    let mut all = vec![format!(
+        "its {lines} lines are histograms of the ops since the line before: each op counts as a \
+         line with the time and the block size of its histogram, and with the middle of its \
+         bucket, which is off by up to {error:.1} % of the latency"
+    )];
+    all.extend(notes(end));
+    reduction.end(all);
     Ok(())
 }
 
@@ -159,7 +208,8 @@ fn notes(end: LogEnd) -> Vec<String> {
 fn refused(path: &str, error: &io::Error) -> anyhow::Error {
     if let Some(LogLineError { line, why, .. }) = LogLineError::of(error) {
         let hint = if why.contains("histograms") {
-            "give the latency log instead; `--output-format=json+` has the histogram of a run"
+            "a histogram log has 1856 counts in a line, or half as many for each \
+             log_hist_coarseness"
         } else {
             "a log has lines as `12, 4711, 0, 4096, 0`: time in ms, value, direction, bytes, \
              priority"

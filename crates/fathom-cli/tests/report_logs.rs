@@ -135,7 +135,7 @@ fn what_is_no_log_is_refused_by_file_and_line() {
     folder.write("text.log", "hello\n");
     folder.write(
         "h_clat_hist.1.log",
-        format!("1, 0, 4096{}\n", ", 0".repeat(1856)),
+        format!("1, 0, 4096{}\n", ", 0".repeat(1855)),
     );
     folder.write("job.fio", "[global]\n");
     for (words, why) in [
@@ -149,7 +149,7 @@ fn what_is_no_log_is_refused_by_file_and_line() {
         ),
         (
             "h_clat_hist.1.log",
-            "h_clat_hist.1.log:1: no line of a log: it has 1859 columns",
+            "h_clat_hist.1.log:1: no line of a log: it has 1858 columns",
         ),
         ("good_lat.log job.fio", "job.fio: no log"),
         ("good_lat.log missing.log", "missing.log: No such file"),
@@ -161,6 +161,41 @@ fn what_is_no_log_is_refused_by_file_and_line() {
             run.err
         );
     }
+}
+
+#[test]
+fn histogram_logs_have_a_page() {
+    let folder = Folder::new();
+    let words = "run --name=j --ioengine=null --size=64m --rw=randrw --bs=4k --write_hist_log=h \
+                 --log_hist_msec=10 --time_based --runtime=300ms --output-format=json+ \
+                 --output=run.json";
+    folder.fathom(words).expect(0);
+    let text = page(&folder, "h_clat_hist.1.log");
+    has(
+        &text,
+        &[
+            "lines are histograms",
+            "clat by percentile",
+            "clat over time",
+            "number of lines",
+        ],
+    );
+    for (coarseness, error) in [(0, "off by up to 0.8 %"), (6, "off by up to 50.0 %")] {
+        let words = words.replace("write_hist_log=h", "write_hist_log=g");
+        let words = format!("{words} --log_hist_coarseness={coarseness}");
+        folder.fathom(&words).expect(0);
+        has(&page(&folder, "g_clat_hist.1.log"), &[error]);
+    }
+    // A log that its writer did not end.
+    let whole = folder.read("h_clat_hist.1.log");
+    folder.write("cut_clat_hist.1.log", &whole[..whole.len() - 100]);
+    has(
+        &page(&folder, "cut_clat_hist.1.log"),
+        &["breaks off amid a line"],
+    );
+    folder.write("bad_clat_hist.1.log", whole + "1, 2, 0, 4096, 0\n");
+    let run = report(&folder, "bad_clat_hist.1.log", 2);
+    assert!(run.err.contains("it has 5 columns"), "{run:?}");
 }
 
 #[test]

@@ -91,16 +91,8 @@ pub(super) fn numbers(line: &[u8]) -> Result<Numbers, LineError> {
         let Some(word) = found.words.get_mut(found.count) else {
             return Err(LineError::TooManyColumns(line.split(',').count()));
         };
-        let hex = column.strip_prefix("0x");
-        found.has_hex |= hex.is_some();
-        let number = match hex {
-            Some(hex) => u64::from_str_radix(hex, 16),
-            None => column.parse(),
-        };
-        *word = number.map_err(|error| match error.kind() {
-            std::num::IntErrorKind::PosOverflow => LineError::TooLarge,
-            _ => LineError::NotANumber(shortened(column)),
-        })?;
+        found.has_hex |= column.starts_with("0x");
+        *word = LineError::number(column)?;
         found.count += 1;
     }
     Ok(found)
@@ -122,12 +114,28 @@ pub(super) enum LineError {
     TooLong,
     TooFewColumns,
     TooManyColumns(usize),
+    /// As many columns, of a log of histograms whose first line has another number.
+    OtherCount(usize),
     /// The column's text.
     NotANumber(String),
     /// A number is outside its column's range.
     TooLarge,
     /// The maximum of a window is below its value.
     MaximumTooSmall,
+}
+
+impl LineError {
+    /// Parses the number of a column, decimal or hexadecimal.
+    pub(super) fn number(column: &str) -> Result<u64, Self> {
+        let number = match column.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(hex, 16),
+            None => column.parse(),
+        };
+        number.map_err(|error| match error.kind() {
+            std::num::IntErrorKind::PosOverflow => Self::TooLarge,
+            _ => Self::NotANumber(shortened(column)),
+        })
+    }
 }
 
 impl fmt::Display for LineError {
@@ -140,6 +148,9 @@ impl fmt::Display for LineError {
             // Nine and more: those of a histogram are counts.
             Self::TooManyColumns(count) if *count > WORDS => {
                 write!(f, "it has {count} columns: histograms have no rows")
+            }
+            Self::OtherCount(count) => {
+                write!(f, "it has {count} columns, the first line another number")
             }
             Self::TooManyColumns(_) => f.write_str("it has too many columns"),
             // Escaped: control characters would reach a terminal.

@@ -51,7 +51,9 @@ use fathom_record::Record;
 pub use caveats::caveats;
 pub use exposition::{BOUNDS, MetricsFormat, MetricsKind, MetricsPage, MetricsSamples};
 pub use header::{job_header, starting_line};
-pub use log_page::{KindSource, LogDescription, LogKind, LogReduction, LogSample, log_page};
+pub use log_page::{
+    KindSource, LogDescription, LogHistogram, LogKind, LogReduction, LogSample, log_page,
+};
 pub use page::{Drawing, Figure, Page, Picture, Shaded};
 pub use peak::{aligned, peak_line, peak_summary};
 pub use peak_table::{peak_matrix, peak_table};

@@ -9,6 +9,7 @@
 //! largest.
 
 mod columns;
+mod counted;
 mod distributions;
 mod heat;
 mod kind;
@@ -22,6 +23,7 @@ mod windows;
 
 use std::collections::BTreeSet;
 
+pub use counted::LogHistogram;
 pub use kind::{KindSource, LogKind};
 use reduction::{KindOfLogs, Log};
 pub use reduction::{LogDescription, LogReduction, LogSample};

@@ -1,9 +1,9 @@
 //! Pages of I/O logs.
 
-use std::fs;
+use std::{fs, io};
 
-use fathom_log::{LogLineError, LogSource};
-use fathom_report::{LogDescription, LogKind, LogReduction, LogSample, log_page};
+use fathom_log::{HistogramSource, LogLineError, LogSource};
+use fathom_report::{LogDescription, LogHistogram, LogKind, LogReduction, LogSample, log_page};
 
 use super::log::Folder;
 use crate::target::Verdict;
@@ -18,6 +18,12 @@ pub(crate) fn decode(input: &[u8]) -> Result<Verdict, String> {
         Some(at) => Verdict::Refused(format!("{}: {}", at.line, at.why)),
         None => Verdict::Refused(error.to_string()),
     };
+    if let Ok(Some(source)) = HistogramSource::recognise(&path) {
+        return match histograms(input, &source) {
+            Ok(verdict) => verdict,
+            Err(error) => Ok(refused(error)),
+        };
+    }
     let source = match LogSource::open(&path) {
         Ok(source) => source,
         Err(error) => return Ok(refused(error)),
@@ -53,6 +59,36 @@ pub(crate) fn decode(input: &[u8]) -> Result<Verdict, String> {
         Ok(_) => check(&reduction, lines),
         Err(error) => Ok(refused(error)),
     }
+}
+
+/// Makes the page of a histogram log, on which each op counts as a line.
+fn histograms(input: &[u8], source: &HistogramSource) -> io::Result<Result<Verdict, String>> {
+    let mut reduction = LogReduction::new();
+    let (kind, kind_source) = LogKind::found(None, "page.log", Some("clat"));
+    reduction.begin(LogDescription {
+        name: String::from_utf8_lossy(input).into_owned(),
+        kind,
+        kind_source,
+        format: "histograms",
+        has_offsets: false,
+        has_priorities: false,
+        has_max: false,
+    });
+    let mut ops = 0;
+    source.read(&mut |row| {
+        // A line of no direction counts as one.
+        let count = row.counts.iter().sum::<u64>();
+        ops += if row.direction < 3 { count } else { 1 };
+        reduction.add_histogram(&LogHistogram {
+            time_ms: row.time_ms,
+            direction: row.direction,
+            bytes: row.bytes,
+            counts: &row.counts,
+            coarseness: source.coarseness(),
+        });
+        Ok(())
+    })?;
+    Ok(check(&reduction, ops))
 }
 
 fn check(reduction: &LogReduction, lines: u64) -> Result<Verdict, String> {

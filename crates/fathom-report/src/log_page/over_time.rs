@@ -91,7 +91,7 @@ impl Overlay {
         }
         let starts = || columns.iter().map(|(start, _)| start);
         let span = starts().max().unwrap_or(0) - starts().min().unwrap_or(0);
-        let lines = logs.iter().map(|log| log.envelope.count).sum::<u64>();
+        let lines = logs.iter().map(|log| log.rows).sum::<u64>();
         // Averages leave most columns empty; a pause of ten times their distance is one.
         let usual = span / lines.max(1);
         Self {

@@ -4,6 +4,7 @@ use fathom_core::Direction;
 use fathom_stats::Histogram;
 
 use super::columns::TimeColumns;
+use super::counted::LogHistogram;
 use super::kind::{KindSource, LogKind};
 use super::oddities::TimeOrder;
 use super::offsets::Offsets;
@@ -81,6 +82,8 @@ pub(super) struct Log {
 pub(super) struct OfDirection {
     pub(super) histogram: Histogram,
     pub(super) envelope: Envelope,
+    /// Lines of the file: fewer than values, where a line counts ops.
+    pub(super) rows: u64,
     /// Lines with a length: single ops.
     pub(super) ops: u64,
     pub(super) bytes: u128,
@@ -150,11 +153,35 @@ impl LogReduction {
             log.unknown += 1;
             return;
         }
-        log.add(sample, direction);
-        let kind = &mut self.kinds[log.description.kind as usize];
-        match &mut kind.directions[direction] {
-            Some(course) => course.add(sample),
-            course => course.insert(Box::new(Course::new())).add(sample),
+        log.pass(sample.time_ms);
+        let of_direction = log.of(direction);
+        of_direction.rows += 1;
+        of_direction.add(sample, 1);
+        self.kinds[log.description.kind as usize]
+            .of(direction)
+            .add(sample, 1);
+    }
+
+    /// Adds a line of the histogram log begun last. Each op counts as a line whose value is the
+    /// middle of its bucket.
+    pub fn add_histogram(&mut self, line: &LogHistogram<'_>) {
+        let Some(log) = self.logs.last_mut() else {
+            return;
+        };
+        let direction = line.direction as usize;
+        if direction >= Direction::ALL.len() {
+            log.lines += 1;
+            log.unknown += 1;
+            return;
+        }
+        log.pass(line.time_ms);
+        log.of(direction).rows += 1;
+        for (sample, times) in line.samples() {
+            log.lines += times;
+            log.of(direction).add(&sample, times);
+            self.kinds[log.description.kind as usize]
+                .of(direction)
+                .add(&sample, times);
         }
     }
 
@@ -173,22 +200,27 @@ impl LogReduction {
 }
 
 impl Log {
+    /// Notes the time of a line.
     #[inline]
-    fn add(&mut self, sample: &LogSample, direction: usize) {
-        let time = sample.time_ms;
+    fn pass(&mut self, time: u64) {
         self.order.add(time);
         self.span_ms = match self.span_ms {
             Some((first, last)) => Some((first.min(time), last.max(time))),
             None => Some((time, time)),
         };
+    }
+
+    #[inline]
+    fn of(&mut self, direction: usize) -> &mut OfDirection {
         let has_offsets = self.description.has_offsets;
-        match &mut self.directions[direction] {
-            Some(of_direction) => of_direction.add(sample),
-            of_direction => {
-                let of_direction = of_direction.insert(Box::new(OfDirection::new(has_offsets)));
-                of_direction.add(sample);
-            }
-        }
+        self.directions[direction].get_or_insert_with(|| Box::new(OfDirection::new(has_offsets)))
+    }
+
+    /// Returns the number of lines of the file that are of a direction.
+    pub(super) fn rows(&self) -> u64 {
+        self.directions()
+            .map(|(_, of_direction)| of_direction.rows)
+            .sum()
     }
 
     /// Returns whether each line is the average of a window: none has the length of an op.
@@ -208,11 +240,19 @@ impl Log {
     }
 }
 
+impl KindOfLogs {
+    #[inline]
+    fn of(&mut self, direction: usize) -> &mut Course {
+        self.directions[direction].get_or_insert_with(|| Box::new(Course::new()))
+    }
+}
+
 impl OfDirection {
     fn new(has_offsets: bool) -> Self {
         Self {
             histogram: Histogram::new(),
             envelope: Envelope::default(),
+            rows: 0,
             ops: 0,
             bytes: 0,
             columns: TimeColumns::new(COLUMNS_MAX),
@@ -221,14 +261,14 @@ impl OfDirection {
     }
 
     #[inline]
-    fn add(&mut self, sample: &LogSample) {
-        self.histogram.record(sample.value);
-        self.envelope.add(sample.value, sample.max);
+    fn add(&mut self, sample: &LogSample, times: u64) {
+        self.histogram.record_n(sample.value, times);
+        self.envelope.add(sample.value, sample.max, times);
         self.columns
             .at(sample.time_ms)
-            .add(sample.value, sample.max);
-        self.bytes += u128::from(sample.bytes);
-        self.ops += u64::from(sample.bytes > 0);
+            .add(sample.value, sample.max, times);
+        self.bytes += u128::from(sample.bytes) * u128::from(times);
+        self.ops += u64::from(sample.bytes > 0) * times;
         if let Some(offsets) = &mut self.offsets
             && sample.bytes > 0
         {
@@ -247,32 +287,32 @@ impl Course {
     }
 
     #[inline]
-    fn add(&mut self, sample: &LogSample) {
+    fn add(&mut self, sample: &LogSample, times: u64) {
         self.end_ms = self.end_ms.max(sample.time_ms);
         let column = self.columns.at(sample.time_ms);
-        column.add(sample.value, sample.max, sample.bytes);
-        self.priorities.add(sample);
+        column.add(sample.value, sample.max, sample.bytes, times);
+        self.priorities.add(sample, times);
     }
 }
 
 impl Priorities {
     #[inline]
-    fn add(&mut self, sample: &LogSample) {
+    fn add(&mut self, sample: &LogSample, times: u64) {
         match self.each.get_mut(self.last) {
             Some((priority, histogram, envelope)) if *priority == sample.priority => {
-                histogram.record(sample.value);
-                envelope.add(sample.value, sample.max);
+                histogram.record_n(sample.value, times);
+                envelope.add(sample.value, sample.max, times);
             }
-            _ => self.other(sample),
+            _ => self.other(sample, times),
         }
     }
 
     /// Adds a line of another priority than that of the line before.
-    fn other(&mut self, sample: &LogSample) {
+    fn other(&mut self, sample: &LogSample, times: u64) {
         let known = |(priority, ..): &(u16, _, _)| *priority == sample.priority;
         let place = self.each.iter().position(known);
         if place.is_none() && self.each.len() == PRIORITIES_MAX {
-            self.more += 1;
+            self.more += times;
             return;
         }
         self.last = place.unwrap_or_else(|| {
@@ -281,8 +321,8 @@ impl Priorities {
             self.each.len() - 1
         });
         let (_, histogram, envelope) = &mut self.each[self.last];
-        histogram.record(sample.value);
-        envelope.add(sample.value, sample.max);
+        histogram.record_n(sample.value, times);
+        envelope.add(sample.value, sample.max, times);
     }
 }
 
@@ -295,10 +335,10 @@ const WINDOWS_MAX: usize = 240;
 const PRIORITIES_MAX: usize = 16;
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    pub(in super::super) fn description(name: &str, kind: LogKind) -> LogDescription {
+    pub(in crate::log_page) fn description(name: &str, kind: LogKind) -> LogDescription {
         LogDescription {
             name: name.into(),
             kind,
@@ -368,11 +408,12 @@ mod tests {
     fn priorities_are_told_apart() {
         let mut priorities = Priorities::default();
         for line in 0..100_u16 {
-            priorities.add(&LogSample {
+            let sample = LogSample {
                 priority: line % 20,
                 value: line.into(),
                 ..LogSample::default()
-            });
+            };
+            priorities.add(&sample, 1);
         }
         assert_eq!(priorities.each.len(), PRIORITIES_MAX);
         assert_eq!(priorities.more, 20);

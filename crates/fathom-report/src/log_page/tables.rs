@@ -77,8 +77,7 @@ fn sentences(log: &Log) -> Vec<String> {
             "{count} lines are neither reads nor writes nor trims; they are left out"
         ));
     }
-    let lines = log.lines - log.unknown;
-    all.extend(log.order.sentences(lines, log.span_length_ms()));
+    all.extend(log.order.sentences(log.rows(), log.span_length_ms()));
     all.extend(log.notes.iter().cloned());
     all
 }

@@ -14,17 +14,17 @@ pub(super) struct Envelope {
 }
 
 impl Envelope {
-    /// Adds a value; `most` is the largest of its window.
+    /// Adds a value `times` times; `most` is the largest of its window.
     #[inline]
-    pub(super) fn add(&mut self, value: u64, most: u64) {
+    pub(super) fn add(&mut self, value: u64, most: u64, times: u64) {
         self.least = if self.count == 0 {
             value
         } else {
             self.least.min(value)
         };
         self.most = self.most.max(most);
-        self.count += 1;
-        self.sum += u128::from(value);
+        self.count += times;
+        self.sum += u128::from(value) * u128::from(times);
     }
 
     pub(super) fn mean(&self) -> Option<f64> {
@@ -58,15 +58,15 @@ pub(super) struct Distribution {
 }
 
 impl Distribution {
-    /// Adds a value of an op of `bytes` bytes.
+    /// Adds a value of `times` ops of `bytes` bytes.
     #[inline]
-    pub(super) fn add(&mut self, value: u64, most: u64, bytes: u64) {
-        self.bytes = self.bytes.saturating_add(bytes);
-        self.envelope.add(value, most);
+    pub(super) fn add(&mut self, value: u64, most: u64, bytes: u64, times: u64) {
+        self.bytes = self.bytes.saturating_add(bytes.saturating_mul(times));
+        self.envelope.add(value, most, times);
         let index = Histogram::index_of(value);
         match self.groups.get_mut(index / GROUP) {
-            Some(Some(counts)) => counts[index % GROUP] += 1,
-            _ => self.take_group(index / GROUP)[index % GROUP] += 1,
+            Some(Some(counts)) => counts[index % GROUP] += times,
+            _ => self.take_group(index / GROUP)[index % GROUP] += times,
         }
     }
 
@@ -136,7 +136,7 @@ mod tests {
         let mut all = Histogram::new();
         for time in 0..100_u64 {
             let value = 1 << (time % 64);
-            columns.at(time).add(value, value, 4096);
+            columns.at(time).add(value, value, 4096, 1);
             all.record(value);
         }
         let (windows, start) = windows(&columns, 99);
@@ -158,7 +158,7 @@ mod tests {
         let mut one = Envelope::default();
         one.merge(Envelope::default());
         assert_eq!(one.mean(), None);
-        one.add(7, 9);
+        one.add(7, 9, 1);
         one.merge(Envelope::default());
         let mut other = Envelope::default();
         other.merge(one);
