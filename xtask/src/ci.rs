@@ -59,7 +59,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     )?;
     if long {
         step("live view", || live_view(&root))?;
-        step("without parquet", || without_parquet(&root))?;
+        step("fewer features", || fewer_features(&root))?;
         step("static", || static_build::run(&[]))?;
         step("bench", || {
             bench::run(&words(&["--pairs", "5", "--growth"]))
@@ -88,8 +88,9 @@ fn live_view(root: &Path) -> Result<()> {
     cargo(root, &test.concat(), &[])
 }
 
-/// Tests a build without the feature `parquet`, for those who want fewer crates.
-fn without_parquet(root: &Path) -> Result<()> {
+/// Tests a build without default features, for those who want fewer crates, and checks one that has
+/// a history, but no Parquet.
+fn fewer_features(root: &Path) -> Result<()> {
     let with = [
         "--package",
         "fathom-log",
@@ -105,6 +106,19 @@ fn without_parquet(root: &Path) -> Result<()> {
         &["--all-targets", "--", "-D", "warnings"],
     ];
     cargo(root, &clippy.concat(), &[])?;
+    let history = [
+        "clippy",
+        "--package",
+        "fathom-cli",
+        "--no-default-features",
+        "--features",
+        "history",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    cargo(root, &history, &[])?;
     let test = [
         &["test"],
         &with[..],

@@ -17,6 +17,7 @@ seed = 1
 between_runs_percent = 0.5
 "#;
 
+#[cfg(feature = "history")]
 const LAB: &str = r#"
 # '; drop table run
 [lab]
@@ -45,6 +46,7 @@ keys = { iodepth = "depth", numjobs = "jobs" }
 columns = [{ metric = "read.iops", variant = "old", column = "iops" }]
 "#;
 
+#[cfg(feature = "history")]
 fn with_lab() -> Folder {
     let folder = Folder::new();
     folder.write("m.toml", MACHINE);

@@ -140,7 +140,7 @@ fn row(line: &[u8], columns: usize) -> Result<HistogramRow, LineError> {
 /// Returns whether a line may be the beginning of one of a log.
 fn is_beginning(line: &[u8]) -> bool {
     let is_of_line = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b',' | b' ');
-    line.iter().all(is_of_line)
+    (line.len() as u64) < LINE_BYTES_MAX && line.iter().all(is_of_line)
 }
 
 /// Columns before the counts.
@@ -216,8 +216,9 @@ mod tests {
         let good = line(1, &[3], 6);
         let check = |rest: &str, rows: usize, want: Result<LogEnd, &str>| {
             let (found, end) = read("bad", &(good.clone() + rest)).expect("a histogram log");
-            assert_eq!(found.len(), rows, "{rest}");
-            assert_eq!(end, want.map_err(str::to_owned), "{rest}");
+            let start = &rest[..rest.len().min(40)];
+            assert_eq!(found.len(), rows, "{start}");
+            assert_eq!(end, want.map_err(str::to_owned), "{start}");
         };
         check(good.trim_end(), 2, Ok(LogEnd::NoLineEnd));
         let cut = LogEnd::Cut("it breaks off amid a line".into());

@@ -14,7 +14,7 @@ pub(crate) fn decode(input: &[u8]) -> Result<Verdict, String> {
     let folder = Folder::create()?;
     let path = folder.0.join("page.log");
     fs::write(&path, input).map_err(|error| format!("{}: {error}", path.display()))?;
-    let refused = |error: std::io::Error| match LogLineError::of(&error) {
+    let refused = |error: io::Error| match LogLineError::of(&error) {
         Some(at) => Verdict::Refused(format!("{}: {}", at.line, at.why)),
         None => Verdict::Refused(error.to_string()),
     };
