@@ -1,12 +1,46 @@
 //! Many hosts as one run: their ranks start together, and their clocks are compared.
 //!
+//! ```text
+//!            a report each second, and at each change
+//!  Member ─────────────────────────────────────────────► Conductor   beside rank 0
+//!  (one   ◄───────────────────────────────────────────── RemoteClock of each rank
+//!  a rank)   an order in answer, and when something begins
+//! ```
+//!
 //! Nothing here does I/O or reads a clock: messages and `now` go in, messages come out, and a
-//! transport, such as MPI, carries them.
+//! transport, such as MPI, carries them. No rank waits for a message: it asks its [`Member`] while
+//! it naps. Each message tells the whole state of its sender, as far as the receiver needs it;
+//! lost, doubled and late ones do no harm.
+//!
+//! * The common clock is that of rank 0. Waves are agreed in it; each rank is told a time on its
+//!   own clock, with the bound of the error ([`RemoteClock`]).
+//! * A run of one wave on one rank takes the same path as any other.
+//! * Decoders trust nobody: a message is at most 64 KiB, and each field is checked.
 #![forbid(unsafe_code)]
 
+mod checklist;
+mod conductor;
+mod encoding;
+mod error;
+mod member;
+mod messages;
 mod offset;
+mod rank;
+mod seat;
+mod text;
 
 // Public items, listed once.
+pub use checklist::Refusal;
+pub use conductor::{BadRankCount, Conductor, Event, Output, SILENCE_MAX, START_LEAD};
+pub use encoding::MESSAGE_BYTES_MAX;
+pub use error::{MessageError, MessageErrorKind};
+pub use member::{Gate, Member, REPORT_EVERY, Verdict};
+pub use messages::{
+    Checks, FILES_MAX, Message, Order, Progress, REFUSALS_MAX, Report, Stage, Start, StopReason,
+    TooManyFiles,
+};
 pub use offset::{
     ALIGNMENTS_MAX, Alignment, DRIFT_MAX_PPM, Offset, PingPong, RemoteClock, WANDER_PPM,
 };
+pub use rank::{FileKey, RANKS_MAX, Rank, Wave};
+pub use text::{TEXT_BYTES_MAX, Text};

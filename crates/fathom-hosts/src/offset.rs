@@ -123,7 +123,7 @@ impl RemoteClock {
     pub fn to_ours(&self, remote: Tick) -> (Tick, Nanos) {
         let mut offset = self.last().map_or(Offset::default(), |last| last.offset);
         let mut ours = tick(ns(remote) - i128::from(offset.offset_ns));
-        // Each step shrinks the error by the drift, 2 · 10⁻⁴: four turn an hour into less than 1 ns.
+        // Each step shrinks the error by the drift, 2 · 10⁻⁴: four turn an hour into under 1 ns.
         for _ in 0..4 {
             offset = self.offset_at(ours);
             ours = tick(ns(remote) - i128::from(offset.offset_ns));
