@@ -1,6 +1,7 @@
 //! The decoders under test, a file for each format.
 
 pub(crate) mod history;
+pub(crate) mod host_message;
 pub(crate) mod iolog;
 pub(crate) mod job;
 pub(crate) mod lab_file;

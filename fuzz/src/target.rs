@@ -10,8 +10,8 @@ use fathom_sys::peak_allocation;
 use fathom_sys::thread;
 
 use crate::decoders::{
-    history, iolog, job, lab_file, log, log_page, machine, nvme, nvme_host, nvme_host_controller,
-    nvme_target, page, planted, record, target_file, trace, verify,
+    history, host_message, iolog, job, lab_file, log, log_page, machine, nvme, nvme_host,
+    nvme_host_controller, nvme_target, page, planted, record, target_file, trace, verify,
 };
 use crate::watchdog::Watchdog;
 
@@ -48,6 +48,7 @@ pub(crate) const TARGETS: &[Target] = &[
     target("target-file", target_file::decode, target_file::words),
     target("verify-header", verify::decode, no_words),
     target("verify-state", verify::decode_state, no_words),
+    target("host-message", host_message::decode, no_words),
     target("nvme-pdu", nvme::decode, no_words),
     target(
         "nvme-host-controller",
