@@ -27,6 +27,7 @@ mod messages;
 mod offset;
 mod rank;
 mod seat;
+mod spread;
 mod text;
 
 // Public items, listed once.
@@ -43,4 +44,5 @@ pub use offset::{
     ALIGNMENTS_MAX, Alignment, DRIFT_MAX_PPM, Offset, PingPong, RemoteClock, WANDER_PPM,
 };
 pub use rank::{FileKey, RANKS_MAX, Rank, Wave};
+pub use spread::{Mark, Spread};
 pub use text::{TEXT_BYTES_MAX, Text};
