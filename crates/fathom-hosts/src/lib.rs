@@ -20,8 +20,10 @@
 
 mod checklist;
 mod conductor;
+mod decoding;
 mod encoding;
 mod error;
+mod events;
 mod member;
 mod messages;
 mod offset;
@@ -32,9 +34,10 @@ mod text;
 
 // Public items, listed once.
 pub use checklist::Refusal;
-pub use conductor::{BadRankCount, Conductor, Event, Output, SILENCE_MAX, START_LEAD};
+pub use conductor::{BadRankCount, Conductor, SILENCE_MAX, START_LEAD};
 pub use encoding::MESSAGE_BYTES_MAX;
 pub use error::{MessageError, MessageErrorKind};
+pub use events::{Event, Output};
 pub use member::{Gate, Member, REPORT_EVERY, Verdict};
 pub use messages::{
     Checks, FILES_MAX, Message, Order, Progress, REFUSALS_MAX, Report, Stage, Start, StopReason,

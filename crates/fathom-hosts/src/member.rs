@@ -29,6 +29,7 @@ pub struct Member {
     over: Option<Wave>,
     stop: Option<StopReason>,
     leave: Option<u8>,
+    conductor_lost: bool,
     heard_at: Tick,
     report_at: Tick,
     /// A report is to be sent now.
@@ -72,6 +73,7 @@ impl Member {
             over: None,
             stop: None,
             leave: None,
+            conductor_lost: false,
             heard_at: now,
             report_at: now + REPORT_EVERY,
             is_due: true,
@@ -140,6 +142,8 @@ impl Member {
             self.report_at = now + REPORT_EVERY;
         }
         if now - self.heard_at >= SILENCE_MAX {
+            // Beside the reason to stop: there may have been another one before.
+            self.conductor_lost = true;
             self.stopped(StopReason::ConductorLost);
         }
         self.give_up();
@@ -220,8 +224,7 @@ impl Member {
 
     /// Leaves by itself once it is through, if the conductor is lost.
     fn give_up(&mut self) {
-        let is_alone = self.stop == Some(StopReason::ConductorLost);
-        if is_alone && self.leave.is_none() && Place::of(&self.stage) == Place::Through {
+        if self.conductor_lost && self.leave.is_none() && Place::of(&self.stage) == Place::Through {
             self.leave = Some(EXIT_FAILED);
         }
     }

@@ -224,6 +224,19 @@ fn a_rank_that_loses_its_conductor_runs_to_the_end_and_leaves() {
     assert_eq!(member.may_leave(), Some(2));
 }
 
+/// Seed 94 of 8 simulated ranks: the reason to stop hid that the conductor was lost.
+#[test]
+fn a_rank_that_stops_leaves_when_its_conductor_is_lost_then() {
+    let mut member = Member::new(at(0));
+    member.handle_order(at(0), Order::Stop(StopReason::Requested));
+    member.enter(Stage::Through { code: 0 });
+    for second in 1..=11 {
+        assert_eq!(member.may_leave(), None);
+        member.handle_timeout(at(second * 1000));
+    }
+    assert_eq!(member.may_leave(), Some(2));
+}
+
 #[test]
 fn a_rank_that_was_stopped_itself_blames_nobody() {
     let mut member = Member::new(at(0));

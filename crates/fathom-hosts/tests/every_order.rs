@@ -3,8 +3,8 @@
 //! A state is the conductor, the ranks, and the orders on their way. From each, every step that can
 //! come next is taken: a rank goes on, a report arrives (or one from before, again), an order
 //! arrives, the transport takes a rank for gone, a rank asks to stop. A message that is not taken
-//! before another is a late one, one that is never taken a lost one; an order stays on its way after
-//! it has arrived, so it can come again. States that were seen are not followed again.
+//! before another is a late one, one that is never taken a lost one; an order stays on its way
+//! after it has arrived, so it can come again. States that were seen are not followed again.
 //!
 //! In each state: nobody runs while another runs a different wave, nobody lays out files before all
 //! have checked, all are told one time. And if all that is on its way were lost there, the next
@@ -115,6 +115,14 @@ impl World {
             let checked = |one: &One| !matches!(one.member.stage(), Stage::Checking);
             assert!(self.ranks.iter().all(checked), "a file before all checks");
             assert!(setup.refuses.is_none(), "a file of a refused plan");
+        }
+        if matches!((&stage, member.stage()), (Stage::Ready(_), Stage::LaidOut)) {
+            let laid_out = |one: &One| !matches!(one.member.stage(), Stage::Checked(_));
+            let mut awaited = self.ranks.iter().filter(|one| !one.gone);
+            assert!(
+                awaited.all(laid_out),
+                "a rank looks for files that are not there"
+            );
         }
         self.enter(rank, stage);
         true
