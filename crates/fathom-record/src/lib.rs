@@ -4,6 +4,7 @@
 //! fields are added, never reused, so that older records stay readable.
 #![forbid(unsafe_code)]
 
+mod addition;
 mod block_lives;
 mod context;
 mod device_trace;

@@ -2,7 +2,6 @@
 
 use fathom_core::IoPriority;
 use fathom_record::{DirectionRecord, Display, PriorityRecord};
-use fathom_stats::Latency;
 
 use crate::number::percent;
 use crate::text_latency::{percentile_table, summary_line};
@@ -57,46 +56,10 @@ pub(crate) fn spelled(priority: u16) -> String {
     format!("{class}/{level}/{hint}")
 }
 
-/// Adds a job's priorities to its group's. The ops of a job without priorities of its own have that
-/// of its thread. Call before merging the latencies, from which those ops are taken.
-pub(crate) fn merge(group: (&mut DirectionRecord, u16), job: (&DirectionRecord, u16), lat: bool) {
-    let (group, group_priority) = group;
-    let (job, job_priority) = job;
-    let have_any = !(group.priorities.is_empty() && job.priorities.is_empty());
-    if !have_any && group_priority == job_priority {
-        return;
-    }
-    if group.priorities.is_empty() {
-        group.priorities = all_ops(group, group_priority, lat);
-    }
-    let of_job = match job.priorities.is_empty() {
-        true => all_ops(job, job_priority, lat),
-        false => job.priorities.clone(),
-    };
-    for entry in of_job {
-        let own = group.priorities.iter_mut();
-        match own.into_iter().find(|own| own.priority == entry.priority) {
-            Some(own) => own.latency.merge(&entry.latency),
-            None => group.priorities.push(entry),
-        }
-    }
-}
-
-/// Returns all ops of a direction as one entry of this priority.
-fn all_ops(direction: &DirectionRecord, priority: u16, lat: bool) -> Vec<PriorityRecord> {
-    let kept: Option<&Latency> = match lat {
-        true => direction.lat.as_ref(),
-        false => direction.clat.as_ref(),
-    };
-    let record = |latency: &Latency| PriorityRecord {
-        priority,
-        latency: latency.clone(),
-    };
-    kept.map(record).into_iter().collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use fathom_stats::Latency;
+
     use super::*;
 
     fn latency(values: &[u64]) -> Latency {
@@ -157,38 +120,5 @@ mod tests {
         display.clat_percentiles = false;
         assert!(!summary_lines(&direction, &display).is_empty());
         assert_eq!(percentile_tables(&direction, &display), "");
-    }
-
-    #[track_caller]
-    fn check_merge(left: (&[(u16, &[u64])], u16), right: (&[(u16, &[u64])], u16), want: &str) {
-        let mut group = direction(left.0);
-        group.clat = Some(latency(&[5, 5]));
-        let mut job = direction(right.0);
-        job.clat = Some(latency(&[7]));
-        merge((&mut group, left.1), (&job, right.1), false);
-        let spell = |entry: &PriorityRecord| {
-            let count = entry.latency.summary.count();
-            format!("{:x}:{count}", entry.priority)
-        };
-        let got: Vec<String> = group.priorities.iter().map(spell).collect();
-        assert_eq!(got.join(" "), want);
-    }
-
-    #[test]
-    fn a_group_has_the_priorities_of_all_its_jobs() {
-        check_merge((&[], 0), (&[], 0), "");
-        check_merge((&[], 0x4000), (&[], 0x4000), "");
-        check_merge((&[], 0x4000), (&[], 0x2003), "4000:2 2003:1");
-        check_merge(
-            (&[(0, &[1]), (0x2000, &[1, 2, 3])], 0),
-            (&[], 0),
-            "0:2 2000:3",
-        );
-        check_merge((&[], 0), (&[(0, &[1]), (0x2000, &[1])], 0), "0:3 2000:1");
-        check_merge(
-            (&[(0, &[1]), (1, &[1])], 0),
-            (&[(0, &[1]), (2, &[1])], 0),
-            "0:2 1:1 2:1",
-        );
     }
 }

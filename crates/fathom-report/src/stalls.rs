@@ -41,12 +41,6 @@ pub(crate) fn stall_objects(job: &JobRecord) -> Vec<Object> {
     job.stalls.iter().map(object).collect()
 }
 
-/// Adds the stalls of a job to those of its group, in order of time.
-pub(crate) fn merge(group: &mut Vec<StallRecord>, job: &[StallRecord]) {
-    group.extend_from_slice(job);
-    group.sort_by_key(|stall| (stall.at_ns, stall.number));
-}
-
 /// Line of the report.
 struct Line<'a> {
     job: &'a JobRecord,

@@ -6,8 +6,7 @@
 use fathom_core::Direction;
 use fathom_record::{DirectionRecord, JobRecord, PerDirectionRecord, Unified};
 
-use crate::group::{ReportedJob, merge_direction};
-use crate::priorities;
+use crate::group::ReportedJob;
 
 /// Merges the directions of a job, if `unified_rw_reporting` requests it.
 pub(crate) fn unify(entry: &mut ReportedJob<'_>) {
@@ -27,10 +26,7 @@ pub(crate) fn unify(entry: &mut ReportedJob<'_>) {
 fn mixed(job: &JobRecord) -> DirectionRecord {
     let mut all = job.directions.read.clone();
     for other in [&job.directions.write, &job.directions.trim] {
-        // Before the latencies are merged: priorities are derived from them.
-        let lat = job.display.lat_percentiles;
-        priorities::merge((&mut all, job.priority), (other, job.priority), lat);
-        merge_direction(&mut all, other);
+        all.add(job.priority, (other, job.priority), &job.display);
     }
     all
 }
