@@ -149,6 +149,7 @@ impl Counters {
     fn record(self, name: &str, wall_ms: u64) -> DiskRecord {
         DiskRecord {
             name: name.to_owned(),
+            host: None,
             parts: Vec::new(),
             read_ios: self.read_ios,
             write_ios: self.write_ios,

@@ -8,6 +8,8 @@ mod addition;
 mod block_lives;
 mod context;
 mod device_trace;
+mod host;
+mod host_sum;
 mod lifecycle;
 mod measures;
 mod metric;
@@ -28,6 +30,8 @@ pub use fathom_stats::Improves;
 pub use block_lives::BlockLivesRecord;
 pub use context::{Machine, StorageRecord, Validity, Warning};
 pub use device_trace::{DeviceTraceRecord, TracedJob};
+pub use host::{HostClock, HostRecord, HostResult};
+pub use host_sum::{HostSum, HostSumError};
 pub use lifecycle::{LatencyTargetRecord, SteadyStateRecord, Unified};
 pub use measures::{GROUPS_MAX, Measure, measures};
 pub use metric::{

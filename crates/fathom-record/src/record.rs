@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::device_trace::DeviceTraceRecord;
 use crate::{
-    BlockLivesRecord, LatencyTargetRecord, Machine, ProcessorsRecord, SchedulingRecord, SeekRecord,
-    StallRecord, SteadyStateRecord, TimelineRecord, Unified, Validity, Warning,
+    BlockLivesRecord, HostRecord, LatencyTargetRecord, Machine, ProcessorsRecord, SchedulingRecord,
+    SeekRecord, StallRecord, SteadyStateRecord, TimelineRecord, Unified, Validity, Warning,
 };
 
 /// Result of a run, from which every report is rendered.
@@ -33,6 +33,9 @@ pub struct Record {
     /// Expected time until the jobs end, s; only in interim reports, if known.
     #[serde(default)]
     pub eta_s: Option<u64>,
+    /// Ranks that ran the plan: this one, or all whose sum this is; empty for a run alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostRecord>,
     /// `[global]` options as typed.
     pub global_options: Vec<(String, String)>,
     /// Jobs in order of creation, clones included.
@@ -108,13 +111,16 @@ pub struct Idleness {
 }
 
 /// Current version of the layout of [`Record`].
-pub const RECORD_VERSION: u32 = 2;
+pub const RECORD_VERSION: u32 = 3;
 
 /// Result of one job: a section or one of its clones.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct JobRecord {
     /// Name of the section; clones share it.
     pub name: String,
+    /// Index of its host in [`Record::hosts`]; `None` in a run alone and in a sum of hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<u32>,
     /// Text of `description`, if set.
     pub description: Option<String>,
     /// Reporting group, from 0.
@@ -399,8 +405,11 @@ pub struct CpuRecord {
 /// Statistics of a block device over the run, from its `stat` file in sysfs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct DiskRecord {
-    /// Name: `vda`, `nvme0n1`…
+    /// Name: `vda`, `nvme0n1`…; in a sum of hosts after that of its host, `host/vda`.
     pub name: String,
+    /// Index of its host in [`Record::hosts`]; `None` in a run alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<u32>,
     /// Names of the disks under a stacked device (`md0`, `dm-0`), which have entries of their own.
     #[serde(default)]
     pub parts: Vec<String>,

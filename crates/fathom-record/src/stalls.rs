@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 /// Time in which ops of a job took far longer than is usual for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StallRecord {
+    /// Index of its host in [`Record::hosts`](crate::Record::hosts); `None` in a run alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<u32>,
     /// Number of the job ([`JobRecord::number`](crate::JobRecord::number)).
     pub number: u32,
     /// Due time of the slowest op, or its start if it had none, from the job's start of measuring.

@@ -23,6 +23,23 @@ pub struct TimelineRecord {
     pub windows: Windows,
 }
 
+impl TimelineRecord {
+    /// Adds the windows of another host's timeline that counts from the same time. Of different
+    /// latencies, the windows keep none.
+    pub(crate) fn add(&mut self, mut other: Self) {
+        if other.start_ns < self.start_ns {
+            std::mem::swap(self, &mut other);
+        }
+        if self.latency != other.latency {
+            self.latency = None;
+            drop_latencies(&mut self.windows);
+            drop_latencies(&mut other.windows);
+        }
+        self.windows
+            .merge(&other.windows, other.start_ns - self.start_ns);
+    }
+}
+
 impl Record {
     /// Returns the windows of the jobs of a name, or of all jobs if it is empty, and their latency.
     /// `direction` is `read`, `write`, `trim` or `all`.
@@ -67,13 +84,18 @@ impl Record {
         if timelines.iter().all(is_same) {
             return Some((windows, latency));
         }
-        for window in &mut windows.windows {
-            *window = Window {
-                ios: window.ios,
-                bytes: window.bytes,
-                ..Window::default()
-            };
-        }
+        drop_latencies(&mut windows);
         Some((windows, None))
+    }
+}
+
+/// Leaves the windows their ops alone.
+fn drop_latencies(windows: &mut Windows) {
+    for window in &mut windows.windows {
+        *window = Window {
+            ios: window.ios,
+            bytes: window.bytes,
+            ..Window::default()
+        };
     }
 }

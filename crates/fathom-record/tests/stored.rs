@@ -1,8 +1,9 @@
 //! Records are written and read back; old ones stay readable.
 
 use fathom_record::{
-    DirectionRecord, JobRecord, Machine, PEAK_VERSION, PeakPoint, PeakRecord, RECORD_VERSION,
-    Record, RecordError, StorageRecord, TimelineRecord, Tolerated, Validity, Warning,
+    DirectionRecord, HostClock, HostRecord, JobRecord, Machine, PEAK_VERSION, PeakPoint,
+    PeakRecord, RECORD_VERSION, Record, RecordError, StorageRecord, TimelineRecord, Tolerated,
+    Validity, Warning,
 };
 use fathom_stats::{Latency, Window, Windows};
 
@@ -14,6 +15,7 @@ fn record() -> Record {
         time: "Sat Nov 21 21:47:16 2026".to_owned(),
         elapsed_ms: 2001,
         global_options: vec![("bs".to_owned(), "4k".to_owned())],
+        hosts: vec![host()],
         jobs: vec![job()],
         timelines: vec![timeline("read", 0), timeline("write", 50_000_000)],
         machine: Some(Machine {
@@ -36,6 +38,26 @@ fn record() -> Record {
         ..Warning::default()
     });
     record
+}
+
+fn host() -> HostRecord {
+    HostRecord {
+        name: "b".to_owned(),
+        rank: 1,
+        ranks: 2,
+        program: "fathom 0.1.0".to_owned(),
+        clock: HostClock {
+            compared: "kernel".to_owned(),
+            is_synchronised: true,
+            offset_ns: 1_000_000_000,
+            bound_ns: Some(250_000),
+            drift_ppb: None,
+        },
+        agreed_ns: Some(10_000_000_000),
+        start_ns: 10_000_000_000,
+        end_ns: 12_000_000_000,
+        ..HostRecord::default()
+    }
 }
 
 fn timeline(direction: &str, start_ns: u64) -> TimelineRecord {
@@ -133,6 +155,15 @@ fn version_2_stays_readable() {
 }
 
 #[test]
+fn version_3_stays_readable() {
+    // As above, of the first version with hosts.
+    let read = Record::from_json(include_str!("data/record-3.json")).unwrap();
+    let host = &read.hosts[0];
+    assert_eq!((host.name.as_str(), host.rank, host.ranks), ("b", 1, 2));
+    assert_eq!(host.span(), Some((9_000_000_000, 11_000_000_000)));
+}
+
+#[test]
 fn windows_of_a_direction_and_of_all() {
     let mut record = record();
     let (reads, latency) = record.windows("a", "read").unwrap();
@@ -159,11 +190,11 @@ fn windows_of_a_direction_and_of_all() {
 
 #[test]
 fn a_later_version_is_refused_by_its_number() {
-    let error = Record::from_json(r#"{"version":3,"jobs":"of another kind"}"#).unwrap_err();
-    assert!(matches!(error, RecordError::Version { found: 3, .. }));
+    let error = Record::from_json(r#"{"version":4,"jobs":"of another kind"}"#).unwrap_err();
+    assert!(matches!(error, RecordError::Version { found: 4, .. }));
     assert_eq!(
         error.to_string(),
-        "a record of a run of version 3: this program reads versions 1 to 2"
+        "a record of a run of version 4: this program reads versions 1 to 3"
     );
 }
 

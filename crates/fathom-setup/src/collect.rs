@@ -163,6 +163,7 @@ fn verify(setup: &JobSetup, mismatches: &Mismatches) -> Option<VerifyRecord> {
 /// Returns the stalls of the job of this number.
 fn stalls(number: u32, results: &Results) -> Vec<StallRecord> {
     let each = results.stalls.iter().map(|stall| StallRecord {
+        host: None,
         number,
         at_ns: (stall.due - results.started).get(),
         duration_ns: stall.length.get(),
