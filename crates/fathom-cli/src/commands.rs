@@ -15,6 +15,7 @@ use crate::lab::{self, LabArguments};
 use crate::lint;
 use crate::log::{self, LogArguments};
 use crate::manual::{self, ManArguments};
+use crate::merge::{self, MergeArguments};
 use crate::micro::{self, MicroArguments};
 use crate::output::{self, StandardStream};
 use crate::peak;
@@ -86,6 +87,10 @@ enum FathomCommand {
     ///
     /// Exit codes: 0 done; 1 done, and a judged metric is worse; 2 not done.
     Compare(CompareArguments),
+    /// Add up the records that the ranks of a run have written
+    ///
+    /// Exit codes: 0 done; 1 done, and ranks are missing or a job failed; 2 not done.
+    Merge(MergeArguments),
     /// Show a run as a page of HTML: tables, percentiles, its course over time
     Report(ReportArguments),
     /// List, query, import and export the runs that are kept on this machine
@@ -162,6 +167,7 @@ fn execute(command: FathomCommand, words: &[OsString]) -> ProgramEnd {
         FathomCommand::Trace(arguments) => trace::run(&arguments),
         FathomCommand::Log(arguments) => log::run(&arguments),
         FathomCommand::Compare(arguments) => compare::run(&arguments),
+        FathomCommand::Merge(arguments) => merge::run(&arguments),
         FathomCommand::Report(arguments) => report_page::run(&arguments),
         FathomCommand::History(arguments) => history::run(&arguments),
         FathomCommand::Target(arguments) => target::run(&arguments),

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use fathom_core::EngineInfo;
 use fathom_engine::Registry;
 use fathom_host::output_file::is_same_file;
-use fathom_job::{Environment, JOB_FILE_BYTES_MAX, Rank};
+use fathom_job::{Environment, JOB_FILE_BYTES_MAX};
 use fathom_sys::system;
 
 use crate::engines;
@@ -66,8 +66,8 @@ impl Environment for Process {
         *self.memory_mib.get_or_init(|| system::memory_bytes() >> 20)
     }
 
-    fn rank(&self) -> Rank {
-        Rank::alone(system::kernel().host)
+    fn host_name(&self) -> String {
+        system::kernel().host
     }
 }
 

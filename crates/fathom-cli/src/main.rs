@@ -30,6 +30,7 @@ mod live;
 mod log;
 mod manual;
 mod manual_jobs;
+mod merge;
 mod metrics_file;
 mod micro;
 mod output;

@@ -161,6 +161,7 @@ impl Report {
                     &warning_text(self.dialect, &job, warning),
                 );
             }
+            RunEvent::AwaitingStart(left) => awaiting_start(*left),
             RunEvent::Starting(jobs) => {
                 let jobs = u32::try_from(*jobs).unwrap_or(u32::MAX);
                 self.text(&fathom_report::starting_line(jobs, 0));
@@ -357,6 +358,13 @@ fn warning_text(dialect: Dialect, whose: &str, warning: &Warning) -> String {
         hint => format!("hint: {hint}\n"),
     };
     format!("{}: {whose}{}\n{hint}", dialect.program(), warning.message)
+}
+
+/// Prints the message about a run that waits for its start.
+fn awaiting_start(left: Nanos) {
+    let seconds = left.as_millis().div_ceil(1_000);
+    let text = format!("fathom: waiting {seconds} s for the agreed start\n");
+    output::print(StandardStream::Error, &text);
 }
 
 /// Formats the message about jobs that delay the end of the run.

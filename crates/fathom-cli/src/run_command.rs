@@ -9,7 +9,7 @@ use fathom_job::{
     Diagnostics, Dialect, Invocation, Plan, RefusedInvocation, Settings, option_lines, parse,
 };
 use fathom_record::{Record, Warning};
-use fathom_setup::{RunEvent, Session};
+use fathom_setup::{RunError, RunEvent, Session};
 use fathom_sys::signals::Interrupts;
 use fathom_virtual::LogFiles;
 
@@ -18,7 +18,7 @@ use crate::environment::Process;
 use crate::exit::ProgramEnd;
 use crate::external_requests::{ReportRequests, Trigger};
 use crate::failure::NoReport;
-use crate::keep::Keeper;
+use crate::keep::{self, Keeper};
 use crate::latency_profile;
 use crate::log;
 use crate::metrics_file::MetricsFile;
@@ -205,20 +205,17 @@ fn run_and_report(
         Ok(ran) => ran,
         // Interrupted before the jobs began: there is nothing to report.
         Err(error) if interrupts.count() > 0 => {
-            report.terminating(interrupts.last());
-            report.fail(&error);
-            return Ok(ProgramEnd::Ran {
-                failed_jobs: 0,
-                tolerated_errors: 0,
-                interrupted: true,
-            });
+            return Ok(never_began(report, &error, interrupts.last()));
         }
         Err(error) => return Err(NoReport::Refused(error)),
     };
-    record.warnings.splice(0..0, report.take_warnings());
-    if interrupts.count() > 0 && dialect == Dialect::Fathom {
-        record.warnings.push(interrupted(interrupts.last()));
-    }
+    let signal = (interrupts.count() > 0).then(|| interrupts.last());
+    add_warnings(
+        &mut record,
+        settings,
+        report,
+        signal.filter(|_| dialect == Dialect::Fathom),
+    );
     report.print_record(&record);
     simulate::write(&logs, &stop).map_err(NoReport::NotReported)?;
     let model = machine.as_ref().map(|machine| &machine.model);
@@ -230,6 +227,30 @@ fn run_and_report(
     }
     kept.map_err(NoReport::NotReported)?;
     Ok(ended(&record, interrupts.count() > 0))
+}
+
+/// Reports a run that was interrupted before its jobs began.
+fn never_began(report: &mut Report, error: &RunError, signal: i32) -> ProgramEnd {
+    report.terminating(signal);
+    report.fail(error);
+    ProgramEnd::Ran {
+        failed_jobs: 0,
+        tolerated_errors: 0,
+        interrupted: true,
+    }
+}
+
+/// Adds the warnings that the driver does not know.
+fn add_warnings(
+    record: &mut Record,
+    settings: &Settings,
+    report: &mut Report,
+    signal: Option<i32>,
+) {
+    record.warnings.splice(0..0, report.take_warnings());
+    record.warnings.extend(signal.map(interrupted));
+    let on_tested = keep::on_tested_device(settings, record);
+    record.warnings.extend(on_tested);
 }
 
 /// Returns the warning that explains a run shorter than requested and an exit code other than 0.
@@ -244,7 +265,7 @@ fn interrupted(signal: i32) -> Warning {
     }
 }
 
-fn ended(record: &Record, interrupted: bool) -> ProgramEnd {
+pub(crate) fn ended(record: &Record, interrupted: bool) -> ProgramEnd {
     let tolerated = record.jobs.iter().filter_map(|job| job.tolerated);
     let tolerated: u64 = tolerated.map(|tolerated| tolerated.total).sum();
     let failed_jobs = record.jobs.iter().filter(|job| job.error != 0).count();

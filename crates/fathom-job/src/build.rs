@@ -3,18 +3,19 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::Environment;
 use crate::check::JobCheck;
 use crate::diagnostics::{Diagnostic, Diagnostics, Severity};
 use crate::findings::Findings;
 use crate::layer::{Accepted, OptionLayer, WrittenOption};
 use crate::plan::{Job, Options, Plan, Settings, Typed};
 use crate::problem::Problem;
+use crate::rank_keywords::RankKeywords;
 use crate::refuse;
 use crate::reporter::Reporter;
 use crate::source::Spot;
 use crate::table::{self, Row};
 use crate::vocabulary::Vocabulary;
-use crate::{Environment, Rank};
 
 /// Builds a [`Plan`] from options in the order they are read.
 ///
@@ -29,7 +30,7 @@ use crate::{Environment, Rank};
 pub(crate) struct Builder<'a> {
     pub(crate) environment: &'a dyn Environment,
     /// Rank whose keywords values may contain; `None` where they are text, as in fio.
-    pub(crate) rank: Option<Rank>,
+    pub(crate) rank: Option<RankKeywords>,
     /// Options and engines that jobs can name.
     pub(crate) vocabulary: Vocabulary<'a>,
     pub(crate) reporter: Reporter,
@@ -100,7 +101,8 @@ impl<'a> Builder<'a> {
 
     /// Warns of a keyword of ranks where it is text, as in fio.
     pub(crate) fn check_rank_text(&mut self, value: &Spot) {
-        let Some(keyword) = Rank::keyword_in(value.text()).filter(|_| self.rank.is_none()) else {
+        let Some(keyword) = RankKeywords::first_in(value.text()).filter(|_| self.rank.is_none())
+        else {
             return;
         };
         let start = value.text().find(keyword).unwrap_or(0);

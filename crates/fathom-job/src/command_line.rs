@@ -14,6 +14,8 @@ use crate::getopt::{CommandLine, Word};
 use crate::help;
 use crate::layer::{OptionLayer, WrittenOption};
 use crate::problem::Problem;
+use crate::rank;
+use crate::rank_keywords::RankKeywords;
 use crate::reading;
 use crate::showcmd;
 use crate::source::Spot;
@@ -76,8 +78,8 @@ fn read(
         instead: None,
     };
     if dialect == Dialect::Fathom {
-        let rank = environment.rank();
-        reader.builder.plan.rank = rank.number;
+        let rank = RankKeywords::of_command_line(args, environment);
+        reader.builder.plan.rank = rank.rank().rank;
         reader.builder.rank = Some(rank);
     }
     reader.layer = reader.builder.inherit();
@@ -301,6 +303,8 @@ impl Reader<'_> {
             | Action::Live
             | Action::Serve
             | Action::ServeAnyHost
+            | Action::Rank
+            | Action::StartAt
                 if self.dialect == Dialect::Fio =>
             {
                 let name = switch.name;
@@ -319,6 +323,14 @@ impl Reader<'_> {
             Action::Live => settings.live = true,
             Action::Serve => settings.serve = Some(switch_values::address(given)?),
             Action::ServeAnyHost => settings.serve_any_host = true,
+            Action::Rank => {
+                let rank = rank::rank(given, self.builder.environment)?;
+                if let Some(keywords) = &self.builder.rank {
+                    keywords.check(rank, given)?;
+                }
+                settings.rank = Some(rank);
+            }
+            Action::StartAt => settings.start_at = Some(rank::start_at(given)?),
             Action::Refused(instead) => return Err(refused(switch, spot, instead)),
             Action::Ignored => {}
         }
@@ -350,6 +362,7 @@ impl Reader<'_> {
         self.seeks_of_a_model();
         self.trace_of_a_kernel();
         self.views_of_a_run();
+        self.start_of_a_model();
         let settings = &self.builder.settings;
         let idle = settings.parse_only || settings.merge_only || self.show_command;
         if !self.builder.has_jobs() && !idle && !self.builder.reporter.diagnostics.has_errors() {
@@ -405,6 +418,18 @@ impl Reader<'_> {
                 "trace-of-machine",
                 "`--trace` reads the kernel's events, of which `--machine` has none".to_owned(),
                 "remove one of them",
+            );
+        }
+    }
+
+    /// Refuses `--start-at` with `--machine`: virtual time begins when it likes.
+    fn start_of_a_model(&mut self) {
+        let settings = &self.builder.settings;
+        if settings.start_at.is_some() && settings.machine.is_some() {
+            self.builder.reporter.error_without_place(
+                "start-of-machine",
+                "`--start-at` waits for a clock, which `--machine` has none of".to_owned(),
+                "remove `--start-at`: modelled ranks all start at 0",
             );
         }
     }

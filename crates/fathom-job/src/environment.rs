@@ -4,8 +4,6 @@ use std::io;
 
 use fathom_core::EngineInfo;
 
-use crate::Rank;
-
 /// Files, environment variables and machine facts that job files may refer to.
 ///
 /// The parser itself does no I/O: everything from outside comes through this trait, so that tests
@@ -46,8 +44,8 @@ pub trait Environment {
     /// Returns the machine's memory in MiB.
     fn memory_mib(&self) -> u64;
 
-    /// Returns the place of this process among the ranks of a run. The default is a run alone.
-    fn rank(&self) -> Rank {
-        Rank::alone("localhost".into())
+    /// Returns the name of this host.
+    fn host_name(&self) -> String {
+        "localhost".into()
     }
 }

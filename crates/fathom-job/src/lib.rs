@@ -37,6 +37,7 @@ mod plan;
 mod problem;
 mod process;
 mod rank;
+mod rank_keywords;
 mod readback_options;
 mod reading;
 mod reference;
@@ -77,7 +78,7 @@ pub use plan::{
 };
 pub use problem::FioLevel;
 pub use process::{MemoryPolicy, Nodes, ProcessOptions};
-pub use rank::Rank;
+pub use rank::{Rank, StartTime};
 pub use readback_options::ReadbackOptions;
 pub use reference::{OptionReference, Reference, SwitchReference};
 pub use replay::ReplayOptions;

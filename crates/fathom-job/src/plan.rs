@@ -8,6 +8,7 @@ use std::sync::Arc;
 use fathom_checksum::{Checksum, HeaderLayout};
 use fathom_core::{EngineInfo, EngineValues, IoPriority, Nanos, OutputFormat, PerDirection};
 
+use crate::rank::{Rank, StartTime};
 use crate::source::Origin;
 
 /// The jobs of one invocation, in order.
@@ -144,7 +145,7 @@ pub struct Settings {
     pub trace: bool,
     /// `--save-distribution`: machine file to write with the latencies of this run.
     pub save_distribution: Option<String>,
-    /// `--record`: file to write with the record of this run.
+    /// `--record`: file to write with the record of this run; with a rank, the folder.
     pub record: Option<String>,
     /// `--metrics-file`: file to write with the figures of this run, for node_exporter.
     pub metrics_file: Option<String>,
@@ -158,6 +159,10 @@ pub struct Settings {
     pub serve: Option<SocketAddr>,
     /// `--serve-any-host`: that address may be one that other machines reach.
     pub serve_any_host: bool,
+    /// `--rank`: place among the hosts that run the plan.
+    pub rank: Option<Rank>,
+    /// `--start-at`: agreed start of the jobs.
+    pub start_at: Option<StartTime>,
 }
 
 impl Settings {

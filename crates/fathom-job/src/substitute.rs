@@ -1,8 +1,9 @@
 //! Substitution in values: `${VARIABLE}`, `$ncpus`, `$pagesize` and `$mb_memory` in job files, as in
 //! fio, and the keywords of ranks in job files and on the command line.
 
+use crate::Environment;
 use crate::arithmetic::calculate;
-use crate::{Environment, Rank};
+use crate::rank_keywords::RankKeywords;
 
 /// A value after substitution.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub(crate) fn substitute(
     text: &str,
     numeric: bool,
     environment: &dyn Environment,
-    rank: Option<&Rank>,
+    rank: Option<&RankKeywords>,
 ) -> Option<Substituted> {
     if !text.contains('$') {
         return None;
@@ -33,7 +34,7 @@ pub(crate) fn substitute(
         Some(text) => (text, true),
         None => (variables, false),
     };
-    let of_rank = rank.and_then(|rank| replace_keywords(&replaced, &rank.keywords()));
+    let of_rank = rank.and_then(|rank| replace_keywords(&replaced, rank.values()));
     if !any && !keyword && of_rank.is_none() {
         return None;
     }
@@ -49,11 +50,11 @@ pub(crate) fn substitute(
 }
 
 /// Substitutes the keywords of a rank in a value of the command line; `None` if there are none.
-pub(crate) fn substitute_rank(text: &str, numeric: bool, rank: &Rank) -> Option<String> {
+pub(crate) fn substitute_rank(text: &str, numeric: bool, rank: &RankKeywords) -> Option<String> {
     if !text.contains('$') {
         return None;
     }
-    let replaced = replace_keywords(text, &rank.keywords());
+    let replaced = replace_keywords(text, rank.values());
     replaced.map(|replaced| calculated(replaced, numeric))
 }
 
@@ -110,6 +111,7 @@ fn replace_keywords(text: &str, keywords: &[(&'static str, String)]) -> Option<S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Rank;
     use crate::testing::World;
 
     #[track_caller]
@@ -136,12 +138,8 @@ mod tests {
 
     #[test]
     fn keywords_of_ranks_are_replaced_but_not_for_fio() {
-        let rank = Rank {
-            number: 3,
-            count: 16,
-            on_host: 1,
-            host: "node-7".into(),
-        };
+        let rank = Rank { rank: 3, ranks: 16 };
+        let rank = RankKeywords::new(rank, 1, "node-7".into());
         let world = World::default().with_variable("DIR", "/mnt");
         let got = |text: &str, numeric| {
             substitute(text, numeric, &world, Some(&rank)).map(|value| value.text)

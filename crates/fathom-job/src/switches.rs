@@ -68,6 +68,8 @@ pub(crate) enum Action {
     Live,
     Serve,
     ServeAnyHost,
+    Rank,
+    StartAt,
     /// Not supported; with the alternative.
     Refused(&'static str),
     /// Accepted and ignored, as in fio.
@@ -138,17 +140,22 @@ pub(crate) const SWITCHES: &[Switch] = &[
     switch("summary", NO_LETTER, Optional("when"), Summary, SUMMARY),
     switch("trace", NO_LETTER, None, Trace, "Split latencies by the kernel's block events (root)"),
     switch("save-distribution", NO_LETTER, Required("file"), SaveDistribution, SAVED),
-    switch("record", NO_LETTER, Required("file"), SaveRecord, "Write the record as JSON"),
+    switch("record", NO_LETTER, Required("file"), SaveRecord, RECORD),
     switch("metrics-file", NO_LETTER, Required("file"), MetricsFile, METRICS),
     switch("history", NO_LETTER, None, History, "Keep the run in the history of this machine"),
     switch("tag", NO_LETTER, Required("key=value"), Tag, "Label the run in the history"),
     switch("live", NO_LETTER, None, Live, "Show the run in the terminal while it goes on"),
     switch("serve", NO_LETTER, Required("address"), Serve, SERVE),
     switch("serve-any-host", NO_LETTER, None, ServeAnyHost, ANY_HOST),
+    switch("rank", NO_LETTER, Required("n/m"), Rank, RANK),
+    switch("start-at", NO_LETTER, Required("time"), StartAt, START),
     switch("server-internal", 'N', Required("arg"), Refused(WINDOWS), "Internal; Windows only"),
 ];
 
 const SERVE: &str = "Show the run on a local web page: [IP:]port; 0: any";
+const RECORD: &str = "Write the record as JSON; with --rank: into this folder";
+const RANK: &str = "Place among the hosts of a run, from 0: n/m; auto: as the launcher tells";
+const START: &str = "Start the jobs at a time in UTC: [YYYY-MM-DDT]HH:MM:SSZ";
 const ANY_HOST: &str = "Let --serve use an address that other machines reach";
 const SUMMARY: &str = "Print a line per job; always, never or auto";
 const SAVED: &str = "Save measured latencies as a machine file";

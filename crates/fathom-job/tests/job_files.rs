@@ -4,7 +4,7 @@ mod world;
 
 use fathom_core::Nanos;
 use fathom_engine::options::{FIXEDBUFS, HIPRI};
-use fathom_job::{BlockSize, Dialect, Job, Rank, Size, parse};
+use fathom_job::{BlockSize, Dialect, Job, Size, parse};
 use world::{World, file, jobs};
 
 #[track_caller]
@@ -17,14 +17,9 @@ fn values_may_name_the_rank_but_not_as_plain_fio() {
     let job = "[a]\nsize=10g\noffset=($rank*10g)\nrate_iops=(100000/$ranks)\n\
                filename=/mnt/f.$rank\nzonemode=strided\nzonerange=1m\nzonesize=1m\n\
                zoneskip=(($ranks-1)*1m)\n";
-    let rank = Rank {
-        number: 3,
-        count: 16,
-        on_host: 0,
-        host: "node-7".into(),
-    };
-    let world = World::default().with_file("a.fio", job).with_rank(rank);
-    let plan = world.plan_of_fathom("a.fio --name=b --filename=$hostname.$hostrank --size=1m");
+    let world = World::default().with_file("a.fio", job);
+    let line = "a.fio --name=b --filename=$hostname.$hostrank --size=1m --rank 3/16";
+    let plan = world.plan_of_fathom(line);
     assert_eq!(plan.rank, 3);
     let [line, file] = &plan.jobs[..] else {
         panic!("{plan:?}")

@@ -23,9 +23,9 @@ pub struct HostRecord {
     /// Agreed start on that clock, ns since 1970-01-01 UTC; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreed_ns: Option<u64>,
-    /// Start of the first jobs on that clock, ns since 1970; 0 if none ran.
+    /// Start of the first jobs on that clock, ns since 1970.
     pub start_ns: u64,
-    /// End of the last job.
+    /// End of the last job; 0 if none ran.
     pub end_ns: u64,
     /// Machine; in a sum alone, because a record of one host has it beside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,7 +50,7 @@ impl HostRecord {
     pub fn span(&self) -> Option<(u64, u64)> {
         let offset = self.clock.offset_ns;
         let common = |own: u64| own.saturating_add_signed(offset.saturating_neg());
-        (self.start_ns > 0).then(|| (common(self.start_ns), common(self.end_ns)))
+        (self.end_ns > 0).then(|| (common(self.start_ns), common(self.end_ns)))
     }
 }
 
@@ -93,6 +93,9 @@ pub struct HostResult {
     pub p99_ns: Option<u64>,
     /// Largest.
     pub max_ns: u64,
+    /// `slow` or `fast`, if the host is off the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<String>,
 }
 
 impl HostResult {
@@ -170,6 +173,7 @@ fn add_results(results: &mut Vec<HostResult>, job: &JobRecord) {
             p50_ns: histogram.map(|histogram| histogram.percentile(50.0)),
             p99_ns: histogram.map(|histogram| histogram.percentile(99.0)),
             max_ns: summary.map_or(0, |summary| summary.max()),
+            mark: None,
         });
     }
 }

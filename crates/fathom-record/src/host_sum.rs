@@ -15,7 +15,7 @@ use crate::{HostRecord, JobRecord, Record, TimelineRecord, Warning};
 pub struct HostSum {
     sum: Option<Record>,
     /// Start of the first timelines on the common clock.
-    origin_ns: u64,
+    origin_ns: Option<u64>,
 }
 
 impl HostSum {
@@ -41,7 +41,7 @@ impl HostSum {
         if let Some(sum) = &self.sum {
             belongs(sum, &record, host)?;
         }
-        let own = host.span().map_or(0, |(start_ns, _)| start_ns);
+        let own = host.span().map(|(start_ns, _)| start_ns);
         let index = self.sum.as_ref().map_or(0, |sum| sum.hosts.len());
         let index = u32::try_from(index).unwrap_or(u32::MAX);
         mark(&mut record, index);
@@ -200,19 +200,18 @@ fn mark(record: &mut Record, index: u32) {
 fn add_timelines(
     sum: &mut Vec<TimelineRecord>,
     added: Vec<TimelineRecord>,
-    (origin_ns, own_ns): (&mut u64, u64),
+    (origin_ns, own_ns): (&mut Option<u64>, Option<u64>),
 ) {
-    if own_ns == 0 {
+    let Some(own_ns) = own_ns else {
         return;
+    };
+    let first_ns = origin_ns.unwrap_or(own_ns);
+    let earlier_ns = first_ns.saturating_sub(own_ns);
+    for timeline in sum.iter_mut() {
+        timeline.start_ns = timeline.start_ns.saturating_add(earlier_ns);
     }
-    if *origin_ns == 0 {
-        *origin_ns = own_ns;
-    }
-    let earlier_ns = origin_ns.saturating_sub(own_ns);
-    sum.iter_mut()
-        .for_each(|timeline| timeline.start_ns = timeline.start_ns.saturating_add(earlier_ns));
-    *origin_ns -= earlier_ns;
-    let later_ns = own_ns - *origin_ns;
+    *origin_ns = Some(first_ns - earlier_ns);
+    let later_ns = own_ns - (first_ns - earlier_ns);
     for mut timeline in added {
         timeline.start_ns = timeline.start_ns.saturating_add(later_ns);
         let same = sum.iter_mut().find(|known| {

@@ -1,11 +1,12 @@
 //! Stored documents: JSON whose field `version` is the version of its layout.
 
 use std::fmt;
+use std::io::Read;
 
-use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
-use crate::{RECORD_VERSION, Record};
+use crate::{HostRecord, RECORD_VERSION, Record};
 
 impl Record {
     /// Serialises the record as JSON on one line.
@@ -36,6 +37,19 @@ impl Record {
         (1..=RECORD_VERSION)
             .contains(&record.version)
             .then_some(record)
+    }
+
+    /// Returns the rank of a record, from its beginning alone; `None` if it has none there.
+    ///
+    /// Reads until the hosts, which come before everything long. Other faults of the document are
+    /// left to those who read all of it.
+    #[must_use]
+    pub fn rank_in(document: impl Read) -> Option<u32> {
+        let mut rank = None;
+        let mut reader = serde_json::Deserializer::from_reader(document);
+        // An error is the way to stop.
+        let _stopped = RankSeed(&mut rank).deserialize(&mut reader);
+        rank
     }
 
     /// Reads a record of this version of the layout or an earlier one.
@@ -132,6 +146,37 @@ struct RecordKeys {
     jobs: Option<IgnoredAny>,
     #[serde(rename = "fio version")]
     fio: Option<IgnoredAny>,
+}
+
+/// Reader of the keys of a record until its hosts.
+struct RankSeed<'a>(&'a mut Option<u32>);
+
+impl<'de> DeserializeSeed<'de> for RankSeed<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, document: D) -> Result<(), D::Error> {
+        document.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for RankSeed<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(DOCUMENT)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut keys: A) -> Result<(), A::Error> {
+        while let Some(key) = keys.next_key::<String>()? {
+            if key == "hosts" {
+                let hosts: Vec<HostRecord> = keys.next_value()?;
+                *self.0 = hosts.first().map(|host| host.rank);
+                return Err(A::Error::custom("the rest is not needed"));
+            }
+            let IgnoredAny = keys.next_value()?;
+        }
+        Ok(())
+    }
 }
 
 /// Key that reports of fio have, and records do not.

@@ -1,5 +1,7 @@
 //! Caveats of a report, printed below fio's part of it.
 
+use std::collections::BTreeMap;
+
 use fathom_record::Record;
 
 /// Formats failed validity checks and warnings as a block of sentences; empty if there are none.
@@ -13,11 +15,50 @@ pub fn caveats(record: &Record) -> String {
     for warning in &record.warnings {
         out += &caveat(&warning.job, &warning.message, &warning.hint);
     }
+    out += &of_hosts(record);
     if out.is_empty() {
         return out;
     }
     format!("\nWhat to know about these numbers:\n{out}")
 }
+
+/// Formats what single hosts of a sum have to tell; the same sentence once, with the hosts.
+fn of_hosts(record: &Record) -> String {
+    let mut told: BTreeMap<(&str, &str, &str), (usize, Vec<&str>)> = BTreeMap::new();
+    for host in &record.hosts {
+        let failed = host.validity.iter().filter(|validity| !validity.ok);
+        let failed = failed.map(|found| (found.job.as_str(), found.sentence.as_str(), ""));
+        let warnings = host.warnings.iter();
+        let warnings =
+            warnings.map(|one| (one.job.as_str(), one.message.as_str(), one.hint.as_str()));
+        for what in failed.chain(warnings) {
+            let place = told.len();
+            let (_, hosts) = told.entry(what).or_insert((place, Vec::new()));
+            hosts.push(&host.name);
+        }
+    }
+    let mut told: Vec<_> = told.into_iter().collect();
+    told.sort_by_key(|(_, (place, _))| *place);
+    let total = told.len();
+    told.truncate(OF_HOSTS_MAX);
+    let lines = told.iter().map(|((job, sentence, hint), (_, hosts))| {
+        let on = match hosts.as_slice() {
+            [host] => (*host).to_owned(),
+            hosts if hosts.len() == record.hosts.len() => "all hosts".to_owned(),
+            [host, others @ ..] => format!("{host} and {} more hosts", others.len()),
+            [] => String::new(),
+        };
+        caveat(job, &format!("{on}: {sentence}"), hint)
+    });
+    let mut out: String = lines.collect();
+    if total > OF_HOSTS_MAX {
+        out += &format!("  {} more in JSON, by host\n", total - OF_HOSTS_MAX);
+    }
+    out
+}
+
+/// Sentences of single hosts in a report.
+const OF_HOSTS_MAX: usize = 20;
 
 fn caveat(job: &str, sentence: &str, hint: &str) -> String {
     let whose = if job.is_empty() {

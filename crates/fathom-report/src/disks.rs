@@ -113,6 +113,7 @@ fn parts(disk: &DiskRecord, all: &[DiskRecord]) -> Option<DiskRecord> {
     };
     let used = parts.iter().map(|part| part.util_percent);
     Some(DiskRecord {
+        host: disk.host,
         name: String::new(),
         parts: Vec::new(),
         read_ios: mean(|part| part.read_ios),

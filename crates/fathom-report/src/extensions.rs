@@ -10,6 +10,7 @@ use fathom_record::{
 use crate::device_trace;
 use crate::document::latency;
 use crate::group::ReportedJob;
+use crate::hosts;
 use crate::json::{Object, Value};
 use crate::late::late_ops;
 use crate::rate::of_direction;
@@ -36,6 +37,12 @@ pub(crate) fn run(record: &Record, plus: bool) -> Object {
     }
     if !record.timelines.is_empty() {
         out.set("timelines", timelines::objects(record, plus));
+    }
+    if !record.hosts.is_empty() {
+        out.set("hosts", hosts::objects(record));
+        if let Some(found) = hosts::together_object(record) {
+            out.set("together", found);
+        }
     }
     let validity: Vec<Object> = record.validity.iter().map(validity).collect();
     out.set("validity", validity);
@@ -150,7 +157,7 @@ fn seeks(found: &SeekRecord) -> Object {
 /// Label of results that come from models.
 pub(crate) const MODELLED: &str = "modelled, virtual time";
 
-fn machine(machine: &Machine) -> Object {
+pub(crate) fn machine(machine: &Machine) -> Object {
     let mut out = Object::new();
     out.set("kernel", machine.kernel.as_str());
     out.set("cpu", machine.cpu.as_str());
@@ -184,7 +191,7 @@ fn storage(storage: &StorageRecord) -> Object {
     out
 }
 
-fn processors(found: &ProcessorsRecord) -> Object {
+pub(crate) fn processors(found: &ProcessorsRecord) -> Object {
     let mut out = Object::new();
     out.set("cpus", found.cpus);
     out.set("wall_us", found.wall_us);
@@ -218,7 +225,7 @@ fn scheduling(found: &SchedulingRecord) -> Object {
     out
 }
 
-fn validity(validity: &Validity) -> Object {
+pub(crate) fn validity(validity: &Validity) -> Object {
     let figures = validity.figures.iter();
     let figures: Object = figures
         .map(|(name, value)| (name.as_str(), *value))
@@ -232,7 +239,7 @@ fn validity(validity: &Validity) -> Object {
     out
 }
 
-fn warning(warning: &Warning) -> Object {
+pub(crate) fn warning(warning: &Warning) -> Object {
     let mut out = Object::new();
     out.set("code", warning.code.as_str());
     out.set("job", warning.job.as_str());

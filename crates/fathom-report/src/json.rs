@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 /// JSON value; objects keep the order of their keys.
 pub(crate) enum Value {
     Integer(u64),
+    Signed(i64),
     Float(f64),
     Bool(bool),
     Text(String),
@@ -68,6 +69,12 @@ impl From<u64> for Value {
     }
 }
 
+impl From<i64> for Value {
+    fn from(value: i64) -> Self {
+        Self::Signed(value)
+    }
+}
+
 impl From<u32> for Value {
     fn from(value: u32) -> Self {
         Self::Integer(u64::from(value))
@@ -107,6 +114,7 @@ impl<V: Into<Self>> From<Vec<V>> for Value {
 fn print(out: &mut String, value: &Value, level: usize) {
     match value {
         Value::Integer(value) => out.push_str(&value.to_string()),
+        Value::Signed(value) => out.push_str(&value.to_string()),
         // JSON has neither infinity nor NaN, and neither means anything in a report.
         Value::Float(value) if !value.is_finite() => out.push_str("0.000000"),
         Value::Float(value) => out.push_str(&format!("{value:.6}")),

@@ -15,6 +15,7 @@ mod exposition;
 mod extensions;
 mod group;
 mod header;
+mod hosts;
 mod json;
 mod late;
 mod log_page;

@@ -45,6 +45,8 @@ pub(crate) fn stall_objects(job: &JobRecord) -> Vec<Object> {
 struct Line<'a> {
     job: &'a JobRecord,
     stall: &'a StallRecord,
+    /// Name of its host, in a sum of several.
+    host: Option<&'a str>,
     /// Numbers of the other jobs that stalled at the time.
     others: Vec<u32>,
     /// Late ops of all jobs.
@@ -60,6 +62,10 @@ impl Line<'_> {
     }
 
     fn overlaps(&self, other: &Self) -> bool {
+        // Other hosts have other devices, and other processors in any case.
+        if self.stall.host != other.stall.host {
+            return false;
+        }
         let (own, other) = (self.span(), other.span());
         own.0 < other.1 && other.0 < own.1
     }
@@ -82,10 +88,12 @@ impl Line<'_> {
             count => format!(" and {count} other jobs"),
         };
         format!(
-            "stall: {} ms at {} s in job {}{others} ({}): {}\n",
+            "stall: {} ms at {} s in job {}{}{others} ({}): {}\n",
             millis(stall.duration_ns),
             seconds(stall.at_ns),
             job.name,
+            self.host
+                .map_or_else(String::new, |host| format!(" on {host}")),
             stall.direction,
             self.reason()
         )
@@ -119,6 +127,7 @@ fn by_length(record: &Record) -> Vec<Line<'_>> {
         long.map(move |stall| Line {
             job,
             stall,
+            host: host_of(record, stall),
             others: Vec::new(),
             ops: stall.ops,
         })
@@ -126,6 +135,12 @@ fn by_length(record: &Record) -> Vec<Line<'_>> {
     let mut all: Vec<_> = all.collect();
     all.sort_by_key(|line| std::cmp::Reverse(line.stall.duration_ns));
     all
+}
+
+fn host_of<'a>(record: &'a Record, stall: &StallRecord) -> Option<&'a str> {
+    let index = usize::try_from(stall.host?).ok()?;
+    let host = record.hosts.get(index)?;
+    (record.hosts.len() > 1).then_some(host.name.as_str())
 }
 
 /// Returns whole milliseconds, rounded.

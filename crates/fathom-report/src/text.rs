@@ -11,6 +11,7 @@ use crate::distribution::{BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_sha
 use crate::document::{error_of, shown_errors};
 use crate::extensions::MODELLED;
 use crate::group::{ReportedJob, reported_jobs};
+use crate::hosts;
 use crate::late::late_ops;
 use crate::number::percent;
 use crate::priorities;
@@ -22,7 +23,7 @@ use crate::steady::{latency_line, steady_line};
 use crate::text_latency::{percentile_table, summary_line};
 use crate::unified;
 
-/// Renders jobs, groups, disk statistics, stalls and then the caveats.
+/// Renders jobs, groups, disk statistics, stalls, hosts and then the caveats.
 pub(crate) fn text(record: &Record) -> String {
     let entries = reported_jobs(record);
     let mut out = String::from("\n");
@@ -39,7 +40,7 @@ pub(crate) fn text(record: &Record) -> String {
     for (group_id, rates) in &groups {
         out += &group_status(*group_id, rates);
     }
-    if show_disks(record) {
+    if show_disks(record) && record.hosts.len() < hosts::MANY {
         out += "\nDisk stats (read/write):\n";
         let line = |disk| disks::line(disk, &record.disks);
         out.extend(record.disks.iter().map(line));
@@ -51,6 +52,7 @@ pub(crate) fn text(record: &Record) -> String {
         .map_or_else(String::new, device_trace::text);
     out += &record.idleness.as_ref().map_or_else(String::new, idleness);
     out += &stall_lines(record);
+    out += &hosts::text(record);
     out += &caveats(record);
     out
 }

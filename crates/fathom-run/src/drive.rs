@@ -27,11 +27,12 @@ use fathom_setup::JobState;
 use fathom_setup::outcome::{JobFailure, JobOutcome};
 use fathom_setup::replay::ReplayPlan;
 use fathom_setup::translate::EarlyEnd;
-use fathom_sys::clock::{Clock, sleep_until};
+use fathom_sys::clock::{Clock, sleep_until, spin_until};
 use fathom_sys::thread;
 use fathom_workload::{Checker, Control, JobLog, RecordingSink, Worker, WorkerConfig, turn};
 
 use crate::affinity::{self, ThreadSettings};
+use crate::agreed_start::AgreedStart;
 use crate::hooks::Hooks;
 use crate::interim::InterimResults;
 use crate::live::{LiveLatencies, SeenCounts, SharedCounts};
@@ -89,6 +90,8 @@ pub(crate) struct RunState {
     pub(crate) unheard: Arc<AtomicUsize>,
     /// Each job can have a processor to itself and may spin until its ops are due.
     pub(crate) wakes_early: bool,
+    /// Agreed start of the first wave.
+    pub(crate) agreed: Option<AgreedStart>,
 }
 
 impl RunState {
@@ -100,6 +103,7 @@ impl RunState {
             live: None,
             unheard: Arc::default(),
             wakes_early: false,
+            agreed: None,
         }
     }
 }
@@ -262,7 +266,8 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     let beside = Beside::open(handles, scheduled);
     let mut watched = ThreadWatch::new(context.watches_processors, clock.now());
     (handles.ready)();
-    handles.barrier.pass();
+    // Some 0.2 ms at most, and nothing without an agreed start.
+    spin_until(&clock, handles.barrier.pass());
     if context.hooks.has_prerun() {
         let origin = handles.shared.origin.get().copied().unwrap_or_default();
         let start = origin + delay;

@@ -28,6 +28,7 @@ use fathom_setup::{JobSnapshot, RunEvent, Session, Snapshot};
 use fathom_sys::clock::sleep_until;
 use fathom_workload::Control;
 
+use crate::agreed_start::AgreedStart;
 use crate::bandwidth::BandwidthLog;
 use crate::drive::{JobHandles, JobSpec, RunState, run_job};
 use crate::interim::{Interim, SoFar};
@@ -286,12 +287,34 @@ impl<'a> Watcher<'a> {
             ready += usize::from(self.hear(session, handles));
             self.look_around(session);
         }
-        let now = self.shared.clock.now();
+        let start = self.await_start(session);
         for index in awaited {
-            self.started[index] = Some(now);
+            self.started[index] = Some(start);
         }
-        let _first = self.shared.origin.get_or_init(|| now);
-        barrier.open();
+        let _first = self.shared.origin.get_or_init(|| start);
+        barrier.open(start);
+    }
+
+    /// Waits for the agreed start, if there is one and this is the first wave, and returns the time
+    /// to start. Ends earlier by what waking the threads takes: they spin the rest, if there are
+    /// processors enough.
+    fn await_start(&mut self, session: &mut Session<'_>) -> Tick {
+        let agreed = self.shared.agreed;
+        let agreed = agreed.filter(|_| self.shared.origin.get().is_none());
+        let early = match self.shared.wakes_early {
+            true => WAKE_EARLY,
+            false => Nanos::ZERO,
+        };
+        loop {
+            self.look_around(session);
+            let now = self.shared.clock.now();
+            let left = agreed.map_or(Nanos::ZERO, AgreedStart::left);
+            if left <= early || self.stopping {
+                return if self.stopping { now } else { now + left };
+            }
+            self.tell_progress(session);
+            sleep_until(&self.shared.clock, now + (left - early).min(LOOK_EVERY));
+        }
     }
 
     /// Waits for a message until the next deadline; returns true if a thread became ready.
@@ -438,5 +461,7 @@ const STACK_BYTES: usize = 256 * 1024;
 const DRAIN_WAIT: Nanos = Nanos::from_secs(1);
 /// Maximum interval between checks for a stop request.
 const LOOK_EVERY: Nanos = Nanos::from_millis(50);
+/// Time that waking the threads of a wave takes, on an idle host.
+const WAKE_EARLY: Nanos = Nanos::from_micros(200);
 /// Maximum number of unread chunks of `--debug` output: of 8 KiB each, 8 MiB in all.
 const UNHEARD_MAX: usize = 1024;

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod affinity;
+mod agreed_start;
 mod bandwidth;
 mod calibration;
 mod cgroup;

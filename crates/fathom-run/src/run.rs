@@ -36,6 +36,7 @@ use fathom_sys::system;
 use fathom_sys::thread;
 
 use crate::affinity::ThreadSettings;
+use crate::agreed_start::{self, AgreedStart, Span};
 use crate::bandwidth::{BandwidthLog, OpenBandwidthLog};
 use crate::calibration::own_costs;
 use crate::cgroup;
@@ -108,6 +109,7 @@ fn run_stoppable(
 ) -> Result<Record, RunError> {
     let (gtod, clock) = Gtod::start(plan, clock(plan)?)?;
     let begun = clock.now();
+    let agreed = settings.start_at.map(AgreedStart::of).transpose()?;
     let mut preflight = preflight(plan, settings, Host::Local(&RunFiles::new(engines, clock)));
     let alone = session.jobs_fail_alone;
     let failing = check_all(plan, settings, &mut preflight, engines, clock, alone)?;
@@ -123,12 +125,9 @@ fn run_stoppable(
     let noted = prepare::lay_out(setups, &failing, clock, session)?;
     prepare::pre_read(setups, session.stops);
     let runs_jobs = !plan.jobs.iter().any(|job| job.options.create_only);
-    let (states, unkept) = match runs_jobs {
-        true => SavedStates::begin(&mut preflight.setups, aux_path(settings)),
-        false => Default::default(),
-    };
-    (unkept.iter()).for_each(|warning| (session.tell)(RunEvent::Warning(warning)));
+    let (states, unkept) = begin_states(runs_jobs, &mut preflight, settings, session);
     let setups = &preflight.setups;
+    agreed_start::approach(agreed, session, &clock);
     let groups = cgroup::Made::by(plan);
     let own_costs = runs_jobs.then(|| own_costs(setups, &clock));
     let baseline = Baseline::capture(setups, clock.now());
@@ -143,6 +142,7 @@ fn run_stoppable(
         begun,
         baseline: &baseline,
         stop: &stop,
+        agreed,
     };
     let mut executed = match runs_jobs {
         true => execution.run(opened, session)?,
@@ -154,6 +154,8 @@ fn run_stoppable(
     let evidence = baseline.finish(setups, clock.now());
     let kept = prepare::clear(setups);
     groups.clear();
+    let host = agreed_start::host(settings, agreed, executed.span, &clock);
+    warnings.extend(agreed_start::late(host.as_ref()));
     warnings.extend(noted.into_iter().chain(unkept).chain(kept));
     warnings.extend(gtod.warning().into_iter().chain(time_of_day_set(&clock)));
     warnings.extend(finished.warnings);
@@ -167,6 +169,7 @@ fn run_stoppable(
         begun,
     };
     Ok(Record {
+        hosts: host.into_iter().collect(),
         idleness,
         device_trace,
         log_failed: finished.failed,
@@ -184,6 +187,7 @@ struct Execution<'a> {
     begun: Tick,
     baseline: &'a Baseline,
     stop: &'a Stop,
+    agreed: Option<AgreedStart>,
 }
 
 /// Outcomes of jobs, and their logs, which may still be written.
@@ -193,6 +197,7 @@ struct Executed {
     broken: Option<Warning>,
     outcomes: Vec<Option<JobOutcome>>,
     trace: Option<DeviceTrace>,
+    span: Option<Span>,
 }
 
 impl Execution<'_> {
@@ -228,6 +233,7 @@ impl Execution<'_> {
         let shared = RunState {
             live: (shows && session.progress.is_some()).then(live),
             wakes_early: thread::allowed_cpus().is_ok_and(|cpus| setups.len() <= cpus.len()),
+            agreed: self.agreed,
             ..RunState::new(clock)
         };
         let (outcomes, broken) = run_all(
@@ -238,6 +244,10 @@ impl Execution<'_> {
             broken,
             outcomes,
             trace,
+            span: shared.origin.get().map(|&start| Span {
+                start,
+                end: clock.now(),
+            }),
         })
     }
 }
@@ -250,6 +260,7 @@ impl Executed {
             broken: None,
             outcomes: setups.iter().map(|_| None).collect(),
             trace: None,
+            span: None,
         }
     }
 
@@ -287,6 +298,23 @@ fn load_states(preflight: &mut Preflight, settings: &Settings) -> Result<(), Run
         true => Ok(()),
         false => Err(RunError { problems }),
     }
+}
+
+/// Begins the verify states of the jobs that are to run, and tells which cannot be kept.
+fn begin_states(
+    runs_jobs: bool,
+    preflight: &mut Preflight,
+    settings: &Settings,
+    session: &mut Session<'_>,
+) -> (SavedStates, Option<Warning>) {
+    let (states, unkept) = match runs_jobs {
+        true => SavedStates::begin(&mut preflight.setups, aux_path(settings)),
+        false => Default::default(),
+    };
+    if let Some(warning) = &unkept {
+        (session.tell)(RunEvent::Warning(warning));
+    }
+    (states, unkept)
 }
 
 /// Returns the folder of verify states and saved blocks; empty: the current one.

@@ -5,24 +5,30 @@
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Barrier that starts closed and, once opened, stays open.
+use fathom_core::Tick;
+
+/// Barrier that starts closed and, once opened, stays open. It is opened with the time at which
+/// the jobs start, which may be a little ahead.
 #[derive(Debug, Default)]
 pub(crate) struct StartBarrier {
-    open: Mutex<bool>,
+    open: Mutex<Option<Tick>>,
     changed: Condvar,
 }
 
 impl StartBarrier {
     /// Opens the barrier and wakes every waiting job.
-    pub(crate) fn open(&self) {
-        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    pub(crate) fn open(&self, start: Tick) {
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = Some(start);
         self.changed.notify_all();
     }
 
-    /// Blocks until the barrier is open.
-    pub(crate) fn pass(&self) {
+    /// Blocks until the barrier is open, and returns the time to start.
+    pub(crate) fn pass(&self) -> Tick {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        while !*open {
+        loop {
+            if let Some(start) = *open {
+                return start;
+            }
             open = self
                 .changed
                 .wait(open)
@@ -37,14 +43,14 @@ mod tests {
 
     #[test]
     fn opening_releases_all_waiters_for_good() {
-        let barrier = StartBarrier::default();
+        let (barrier, start) = (StartBarrier::default(), Tick::new(7));
         std::thread::scope(|scope| {
             let waiting: Vec<_> = (0..4).map(|_| scope.spawn(|| barrier.pass())).collect();
-            barrier.open();
+            barrier.open(start);
             for thread in waiting {
-                thread.join().unwrap();
+                assert_eq!(thread.join().unwrap(), start);
             }
         });
-        barrier.pass();
+        assert_eq!(barrier.pass(), start);
     }
 }

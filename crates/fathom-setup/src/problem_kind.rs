@@ -23,6 +23,8 @@ macro_rules! problem_kinds {
 
 problem_kinds! {
     // Options of the plan.
+    /// The agreed start is past, or too far ahead.
+    StartTime = "start_time",
     /// The plan has no job.
     NoJobs = "no_jobs",
     /// Options of a job exclude each other.

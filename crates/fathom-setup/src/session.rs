@@ -38,6 +38,8 @@ pub enum RunEvent<'a> {
     Planned(&'a [JobRecord]),
     /// Warning that precedes the results.
     Warning(&'a Warning),
+    /// The run waits for its agreed start, so long.
+    AwaitingStart(Nanos),
     /// The plan passed the checks; this many jobs will run.
     Starting(usize),
     /// Files of a job are about to be laid out.

@@ -266,6 +266,41 @@ pub fn read(id: u32) -> io::Result<u64> {
     Ok(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
 }
 
+/// Word of the kernel on its wall clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockWord {
+    /// A time service keeps the clock.
+    pub is_synchronised: bool,
+    /// Largest error that the service admits.
+    pub bound: Nanos,
+}
+
+/// Asks the kernel how far its wall clock is to be trusted (`adjtimex(2)`); changes nothing.
+///
+/// # Errors
+/// That of the system call: a sandbox may forbid it.
+pub fn kernel_word() -> io::Result<ClockWord> {
+    // SAFETY: `timex` is a plain C struct of integers, for which zeros are a value: no mode is set,
+    // so that the call only reads.
+    let mut word: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: the struct lives through the call.
+    let state = unsafe { libc::adjtimex(&raw mut word) };
+    if state < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let bound_us = u64::try_from(word.maxerror).unwrap_or(u64::MAX / 1_000);
+    Ok(ClockWord {
+        is_synchronised: state != libc::TIME_ERROR && word.status & libc::STA_UNSYNC == 0,
+        bound: Nanos::new(bound_us.saturating_mul(1_000)),
+    })
+}
+
+/// Returns nanoseconds since 1970 on the kernel's wall clock.
+#[must_use]
+pub fn wall_ns() -> u64 {
+    timeofday_ns()
+}
+
 /// Returns milliseconds since 1970, for timestamps in reports; not for measuring.
 #[must_use]
 pub fn wall_ms() -> u64 {

@@ -14,7 +14,7 @@ use fathom_core::{Nanos, Tick};
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_job::{Job, Plan, Settings};
 use fathom_log::MemoryLogs;
-use fathom_record::{CpuRecord, ModelledMachine, RECORD_VERSION, Record};
+use fathom_record::{CpuRecord, HostClock, HostRecord, ModelledMachine, RECORD_VERSION, Record};
 use fathom_setup::collect;
 use fathom_setup::debug_output;
 use fathom_setup::lifecycle::Lifecycle;
@@ -163,7 +163,27 @@ fn finish<S: ModelledStorage>(
     files.extend(recordings.end());
     let mut record = run.record(results, ended);
     record.timelines = timelines::recorded(setups);
+    record.hosts = modelled_host(settings, ended).into_iter().collect();
     Ok((record, files, storages))
+}
+
+/// Returns the entry of this rank, if the run is one of several. All begin at 0 of virtual time.
+fn modelled_host(settings: &Settings, ended: Tick) -> Option<HostRecord> {
+    let rank = settings.rank?;
+    Some(HostRecord {
+        name: format!("rank-{}", rank.rank),
+        rank: rank.rank,
+        ranks: rank.ranks,
+        program: format!("fathom {}", env!("CARGO_PKG_VERSION")),
+        clock: HostClock {
+            compared: "none".to_owned(),
+            is_synchronised: true,
+            bound_ns: Some(0),
+            ..HostClock::default()
+        },
+        end_ns: ended.get(),
+        ..HostRecord::default()
+    })
 }
 
 /// Parts of a record other than the results of the jobs.

@@ -7,7 +7,7 @@ use std::io;
 
 use fathom_core::EngineInfo;
 use fathom_engine::Registry;
-use fathom_job::{Diagnostics, Dialect, Environment, Invocation, Job, Options, Plan, Rank, parse};
+use fathom_job::{Diagnostics, Dialect, Environment, Invocation, Job, Options, Plan, parse};
 
 /// Files and variables set by the test; 4 CPUs, 8 GiB of memory.
 pub(crate) struct World {
@@ -15,7 +15,6 @@ pub(crate) struct World {
     files: HashMap<String, Vec<u8>>,
     variables: HashMap<String, String>,
     lenient: bool,
-    rank: Rank,
 }
 
 impl Default for World {
@@ -25,7 +24,6 @@ impl Default for World {
             files: HashMap::new(),
             variables: HashMap::new(),
             lenient: false,
-            rank: Rank::alone("localhost".into()),
         }
     }
 }
@@ -38,11 +36,6 @@ impl World {
 
     pub(crate) fn with_variable(mut self, name: &str, value: &str) -> Self {
         self.variables.insert(name.to_owned(), value.to_owned());
-        self
-    }
-
-    pub(crate) fn with_rank(mut self, rank: Rank) -> Self {
-        self.rank = rank;
         self
     }
 
@@ -175,8 +168,8 @@ impl Environment for World {
         8192
     }
 
-    fn rank(&self) -> Rank {
-        self.rank.clone()
+    fn host_name(&self) -> String {
+        "node-7".into()
     }
 }
 

@@ -1,0 +1,183 @@
+//! `fathom merge`: the records of ranks, added up into one report.
+
+use std::fs::{self, File};
+use std::io::{BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::{Args, ValueHint};
+use fathom_core::OutputFormat;
+use fathom_host::output_file::Stop;
+use fathom_job::{Dialect, Settings};
+use fathom_record::{HostSum, Record, RecordError};
+use fathom_sys::signals::Interrupts;
+
+use crate::exit::ProgramEnd;
+use crate::failure::with_hint;
+use crate::output::{self, Data};
+use crate::report::Report;
+use crate::run_command;
+
+/// Arguments of `fathom merge`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct MergeArguments {
+    /// Folders of records (rank-0000.json…), and records
+    #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    paths: Vec<PathBuf>,
+    /// Formats: normal, terse, json, json+; separated by commas [default: normal]
+    #[arg(long, value_name = "FORMATS", value_delimiter = ',', value_parser = format)]
+    output_format: Vec<OutputFormat>,
+    /// Write the report to a file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    output: Option<String>,
+    /// Write the sum as a record
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    record: Option<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fathom run --rank=0/2 --start-at=17:30:00Z --record=out/ job.fio   (and --rank=1/2 elsewhere)
+  fathom merge out/
+  fathom merge --output-format=json out/rank-0000.json out/rank-0001.json";
+
+/// Adds the records up and prints the report.
+pub(crate) fn run(arguments: &MergeArguments) -> ProgramEnd {
+    match merged(arguments) {
+        Ok(end) => end,
+        Err(error) => output::not_written(&error, "fathom: merge"),
+    }
+}
+
+fn merged(arguments: &MergeArguments) -> Result<ProgramEnd> {
+    let interrupts = Interrupts::install().context("signals")?;
+    let stop = Stop::when(move || interrupts.count() > 0);
+    let settings = Settings {
+        formats: arguments.output_format.clone(),
+        output: arguments.output.clone(),
+        ..Settings::default()
+    };
+    let data = Data::new(settings.output.as_deref());
+    let mut report = Report::new(Dialect::Fathom, &settings, data);
+    report.check()?;
+    report.stop_when(&stop);
+    let file = arguments.record.as_deref();
+    let mut file = file.map(|path| Data::file("--record", path));
+    if let Some(file) = &mut file {
+        file.check()?;
+        file.stop_when(&stop);
+    }
+    let sum = sum(&in_order_of_rank(files(&arguments.paths)?)?, &stop)?;
+    report.print_record(&sum);
+    report.finish()?;
+    if let Some(mut file) = file {
+        let json = sum.to_json()?;
+        file.add(&format!("{json}\n"))
+            .and_then(|()| file.finish())?;
+    }
+    let is_missing = sum.warnings.iter().any(|one| one.code == "ranks_missing");
+    Ok(match run_command::ended(&sum, false) {
+        ProgramEnd::Ran {
+            failed_jobs: 0,
+            tolerated_errors: 0,
+            ..
+        } if is_missing => ProgramEnd::Judged,
+        end => end,
+    })
+}
+
+/// Returns the files that the user names; of a folder, the records of ranks in it.
+fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let shown = || path.display().to_string();
+        let entries = fs::read_dir(path).with_context(shown)?;
+        let entries = entries.map(|entry| entry.map(|entry| entry.path()));
+        let mut found: Vec<PathBuf> = entries.collect::<Result<_, _>>().with_context(shown)?;
+        found.retain(|file| is_record_of_rank(file));
+        if found.is_empty() {
+            let hint = "`fathom run --rank=N/M --record=FOLDER` writes one a rank";
+            let why = format!("{}: no record of a rank (rank-0000.json…)", shown());
+            return Err(with_hint(why, Some(hint)));
+        }
+        files.append(&mut found);
+    }
+    Ok(files)
+}
+
+fn is_record_of_rank(file: &Path) -> bool {
+    let name = file.file_name().and_then(|name| name.to_str());
+    let middle = name.and_then(|name| name.strip_prefix("rank-")?.strip_suffix(".json"));
+    middle.is_some_and(|middle| middle.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Sorts the records by their ranks, so that names and order do not matter. Those without a rank
+/// come last, where they are refused.
+fn in_order_of_rank(files: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
+    let ranked = files.into_iter().map(|path| {
+        let shown = || path.display().to_string();
+        let file = File::open(&path).with_context(shown)?;
+        if !file.metadata().with_context(shown)?.is_file() {
+            bail!("{}: not a regular file", shown());
+        }
+        let head = BufReader::new(file.take(RECORD_BYTES_MAX));
+        Ok((Record::rank_in(head).unwrap_or(u32::MAX), path))
+    });
+    let mut ranked: Vec<(u32, PathBuf)> = ranked.collect::<Result<_>>()?;
+    ranked.sort();
+    Ok(ranked.into_iter().map(|(_, path)| path).collect())
+}
+
+/// Reads, adds and drops one record after the other.
+fn sum(files: &[PathBuf], stop: &Stop) -> Result<Record> {
+    let mut sum = HostSum::new();
+    for (number, path) in files.iter().enumerate() {
+        if stop.is_asked() {
+            bail!("interrupted after {number} of {} records", files.len());
+        }
+        let record = read(path).with_context(|| path.display().to_string())?;
+        sum.add(record).map_err(|error| {
+            let before = number.checked_sub(1).and_then(|before| files.get(before));
+            let before = before.map_or_else(String::new, |before| {
+                format!(" (the one before is {})", before.display())
+            });
+            anyhow!("{}: {error}{before}", path.display())
+        })?;
+    }
+    sum.finish().context("no record")
+}
+
+fn read(path: &Path) -> Result<Record> {
+    let file = File::open(path)?;
+    let length = usize::try_from(file.metadata()?.len().min(RECORD_BYTES_MAX)).unwrap_or(0);
+    let mut text = String::with_capacity(length + 1);
+    let read = file.take(RECORD_BYTES_MAX + 1).read_to_string(&mut text);
+    read.context("not a record of a run")?;
+    if text.len() as u64 > RECORD_BYTES_MAX {
+        bail!("more than {} MiB", RECORD_BYTES_MAX >> 20);
+    }
+    if let Some(record) = Record::if_known(&text) {
+        return Ok(record);
+    }
+    Record::from_json(&text).map_err(|error| match &error {
+        RecordError::Json { source, .. } if source.is_eof() && !text.trim().is_empty() => {
+            anyhow!("a record that is cut short, after {} bytes", text.len())
+        }
+        _ => error.into(),
+    })
+}
+
+fn format(name: &str) -> Result<OutputFormat, String> {
+    OutputFormat::parse(name.trim()).ok_or_else(|| {
+        let names = OutputFormat::NAMES.map(|(name, _)| name);
+        format!("use {}", names.join(", "))
+    })
+}
+
+/// Largest record of a rank; one of 100 jobs has some 3 MiB.
+const RECORD_BYTES_MAX: u64 = 64 << 20;

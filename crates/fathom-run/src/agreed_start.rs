@@ -1,0 +1,111 @@
+//! Start at a moment that all hosts of a run have agreed on (`--start-at`), and what the record
+//! says of this host.
+//!
+//! The wait is in two parts. The first ends [`LEAD`] ahead of the moment, before the state of the
+//! host is captured, so that it does not count as part of the run; the second is the watcher's, with
+//! all jobs of the first wave ready.
+
+use fathom_core::{Nanos, Tick};
+use fathom_job::{Settings, StartTime};
+use fathom_record::{HostClock, HostRecord, Warning};
+use fathom_setup::{ProblemKind, RunError, RunEvent, RunProblem, Session};
+use fathom_sys::clock::{self, Clock, kernel_word, wall_ns};
+use fathom_sys::system;
+
+/// Agreed start, on the wall clock of this host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AgreedStart(u64);
+
+impl AgreedStart {
+    /// Fixes the moment, as seen now.
+    pub(crate) fn of(time: StartTime) -> Result<Self, RunError> {
+        let moment = time.resolve(wall_ns());
+        moment.map(Self).map_err(|why| {
+            let problem = RunProblem::new(ProblemKind::StartTime, format!("--start-at: {why}"));
+            RunError {
+                problems: vec![problem.hint("name a time on which all hosts can be ready, in UTC")],
+            }
+        })
+    }
+
+    /// Returns the time left, by the wall clock: a time service may set it meanwhile.
+    pub(crate) fn left(self) -> Nanos {
+        Nanos::new(self.0.saturating_sub(wall_ns()))
+    }
+}
+
+/// Waits until shortly before the moment, if there is one, or for a request to stop.
+pub(crate) fn approach(agreed: Option<AgreedStart>, session: &mut Session<'_>, run_clock: &Clock) {
+    let Some(agreed) = agreed else {
+        return;
+    };
+    if agreed.left() > LEAD {
+        (session.tell)(RunEvent::AwaitingStart(agreed.left()));
+    }
+    while agreed.left() > LEAD && (session.stops)() == 0 {
+        let nap = (agreed.left() - LEAD).min(NAP);
+        clock::sleep_until(run_clock, run_clock.now() + nap);
+    }
+}
+
+/// First start and last end of the jobs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) start: Tick,
+    pub(crate) end: Tick,
+}
+
+/// Returns the entry of this host, if the run is one of several.
+pub(crate) fn host(
+    settings: &Settings,
+    agreed: Option<AgreedStart>,
+    span: Option<Span>,
+    run_clock: &Clock,
+) -> Option<HostRecord> {
+    let rank = settings.rank?;
+    let wall_of = |tick: Tick| wall_ns().saturating_sub((run_clock.now() - tick).get());
+    let word = kernel_word().ok();
+    Some(HostRecord {
+        name: system::kernel().host,
+        rank: rank.rank,
+        ranks: rank.ranks,
+        program: format!("fathom {}", env!("CARGO_PKG_VERSION")),
+        clock: HostClock {
+            compared: "kernel".to_owned(),
+            is_synchronised: word.is_some_and(|word| word.is_synchronised),
+            bound_ns: word
+                .filter(|word| word.is_synchronised)
+                .map(|word| word.bound.get()),
+            ..HostClock::default()
+        },
+        agreed_ns: agreed.map(|agreed| agreed.0),
+        start_ns: span.map_or(0, |span| wall_of(span.start)),
+        end_ns: span.map_or(0, |span| wall_of(span.end)),
+        ..HostRecord::default()
+    })
+}
+
+/// Returns the warning about jobs that began after the agreed moment.
+pub(crate) fn late(host: Option<&HostRecord>) -> Option<Warning> {
+    let host = host.filter(|host| host.end_ns > 0)?;
+    let late_ns = host.start_ns.saturating_sub(host.agreed_ns?);
+    (late_ns >= LATE_NS).then(|| Warning {
+        code: "started_late".to_owned(),
+        message: format!(
+            "the jobs began {} ms after the agreed start: they were not ready before",
+            late_ns / 1_000_000
+        ),
+        hint: "agree on a later `--start-at`; layout comes before it".to_owned(),
+        ..Warning::default()
+    })
+}
+
+/// Time ahead of the moment at which engines start and files are opened; guess: large random maps
+/// take the longest, some 0.3 s per TiB.
+const LEAD: Nanos = Nanos::from_secs(2);
+
+/// Interval at which a request to stop is looked for.
+const NAP: Nanos = Nanos::from_millis(50);
+
+/// Start later than this is told: no scheduler delays a ready thread as long on an idle host.
+const LATE_NS: u64 = 20_000_000;
