@@ -10,7 +10,7 @@ use fathom_sys::peak_allocation;
 use fathom_sys::thread;
 
 use crate::decoders::{
-    history, host_message, iolog, job, lab_file, log, log_page, machine, nvme, nvme_host,
+    history, host_message, iolog, job, lab_file, log, log_page, machine, merge, nvme, nvme_host,
     nvme_host_controller, nvme_target, page, planted, record, target_file, trace, verify,
 };
 use crate::watchdog::Watchdog;
@@ -34,6 +34,7 @@ pub(crate) const TARGETS: &[Target] = &[
     target("job-file", job::decode_file, job::words),
     target("command-line", job::decode_line, job::words),
     target("record", record::decode, record::words),
+    target("merge", merge::decode, record::words),
     target("page", page::decode, record::words),
     target("saved-runs", history::decode_runs, history::words),
     target("history", history::decode_history, no_words),

@@ -168,7 +168,8 @@ fn read(path: &Path) -> Result<Record> {
         RecordError::Json { source, .. } if source.is_eof() && !text.trim().is_empty() => {
             anyhow!("a record that is cut short, after {} bytes", text.len())
         }
-        _ => error.into(),
+        // Its display has the source.
+        _ => anyhow!("{error}"),
     })
 }
 

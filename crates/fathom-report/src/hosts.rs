@@ -328,7 +328,7 @@ mod tests {
             },
             agreed_ns: Some(1_000_000_000),
             start_ns: 1_000_000_000 + u64::from(rank) * 20_000,
-            end_ns: 3_000_000_000 - u64::from(rank) * 200_000_000,
+            end_ns: 3_000_000_000 - u64::from(rank) * 2_000_000,
             results: vec![HostResult {
                 job: "a".to_owned(),
                 direction: "read".to_owned(),
@@ -363,8 +363,8 @@ mod tests {
             "\nHosts: 2 of 3\n\
              job    rw  rank  host   IOPS  MiB/s  mean us  p50 us  p99 us  max us\n  \
              a  read     0    n0  10.0k   39.1     85.2    80.0       -    1500\n  \
-             a  read     1    n1  5.00k   19.5     85.2    80.0       -    1500  slow\n\
-             first done after 1.800 s, last done after 2.000 s; all ran together for 90.0 % of \
+             a  read     1    n1   5000   19.5     85.2    80.0       -    1500  slow\n\
+             first done after 1.998 s, last done after 2.000 s; all ran together for 99.9 % of \
              that\n\
              started at the agreed moment, by each host's clock: +0.000 ms (rank 0, n0) to \
              +0.020 ms (rank 1, n1)\n\

@@ -24,6 +24,7 @@ const RUNS: &[&str] = &[
      --runtime=4",
     "--machine=m.toml --seeks --name=t --rw=randread --size=1m --direct=1",
     "--machine=m.toml --name=t --rw=randread --size=1m --time_based --runtime=6",
+    "--rank=1/2 --name=t --ioengine=null --rw=read --size=64k",
 ];
 
 /// Machine file of the run that is simulated.
