@@ -83,7 +83,8 @@ pub struct HostResult {
     pub bytes: u64,
     /// Runtime: the longest of the clones'.
     pub runtime_ms: u64,
-    /// Latency of the figures below: `resp` if the ops had due times, else `clat`, else `lat`; `None` if none was kept.
+    /// Latency of the figures below: `resp` if the ops had due times, else `clat`, else `lat`;
+    /// `None` if none was kept.
     pub latency: Option<String>,
     /// Mean.
     pub mean_ns: f64,

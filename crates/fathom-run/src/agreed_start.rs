@@ -2,8 +2,8 @@
 //! says of this host.
 //!
 //! The wait is in two parts. The first ends [`LEAD`] ahead of the moment, before the state of the
-//! host is captured, so that it does not count as part of the run; the second is the watcher's, with
-//! all jobs of the first wave ready.
+//! host is captured, so that it does not count as part of the run; the second is the watcher's,
+//! with all jobs of the first wave ready.
 
 use fathom_core::{Nanos, Tick};
 use fathom_job::{Settings, StartTime};
