@@ -122,7 +122,7 @@ fn keep_in(
                 if write(&mut file).is_ok() {
                     return Some(kept);
                 }
-                // A part of an output is of no use; if it cannot be removed there is nothing to try.
+                // A part of an output is of no use; if it cannot be removed, nothing else helps.
                 let _left = fs::remove_file(&kept);
                 return None;
             }

@@ -1,5 +1,6 @@
 //! `fathom merge`: the records of ranks, added up into one report.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -8,8 +9,10 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueHint};
 use fathom_core::OutputFormat;
 use fathom_host::output_file::Stop;
+use fathom_hosts::{Mark, Spread};
 use fathom_job::{Dialect, Settings};
-use fathom_record::{HostSum, Record, RecordError};
+use fathom_record::{HostResult, HostSum, Record, RecordError};
+use fathom_stats::Improves;
 use fathom_sys::signals::Interrupts;
 
 use crate::exit::ProgramEnd;
@@ -149,7 +152,47 @@ fn sum(files: &[PathBuf], stop: &Stop) -> Result<Record> {
             anyhow!("{}: {error}{before}", path.display())
         })?;
     }
-    sum.finish().context("no record")
+    let mut sum = sum.finish().context("no record")?;
+    mark(&mut sum);
+    Ok(sum)
+}
+
+/// Marks the results of hosts that are slower or faster than the others of a section and direction:
+/// by IOPS, or where these are even, as under a rate, by mean latency.
+fn mark(sum: &mut Record) {
+    type Figure = fn(&HostResult) -> f64;
+    let figures: [(Figure, Improves); 2] = [
+        (HostResult::iops, Improves::Upwards),
+        (|result| result.mean_ns, Improves::Downwards),
+    ];
+    let section = |result: &HostResult| (result.job.clone(), result.direction.clone());
+    let mut values: HashMap<_, [Vec<f64>; 2]> = HashMap::new();
+    for result in sum.hosts.iter().flat_map(|host| &host.results) {
+        let of_section = values.entry(section(result)).or_default();
+        for (values, (figure, _)) in of_section.iter_mut().zip(figures) {
+            values.push(figure(result));
+        }
+    }
+    let spread = |values: [Vec<f64>; 2]| {
+        let pairs = values.into_iter().zip(figures);
+        let spreads = pairs.map(|(values, (_, improves))| Spread::of(&values, improves));
+        spreads.collect::<Vec<_>>()
+    };
+    let spreads: HashMap<_, _> = values
+        .into_iter()
+        .map(|(section, values)| (section, spread(values)))
+        .collect();
+    for result in sum.hosts.iter_mut().flat_map(|host| &mut host.results) {
+        let of_section = spreads.get(&section(result)).into_iter().flatten();
+        let marks = of_section.zip(figures);
+        let mut marks =
+            marks.filter_map(|(spread, (figure, _))| spread.as_ref()?.mark(figure(result)));
+        let word = marks.next().map(|mark| match mark {
+            Mark::Slow => "slow",
+            Mark::Fast => "fast",
+        });
+        result.mark = word.map(str::to_owned);
+    }
 }
 
 fn read(path: &Path) -> Result<Record> {

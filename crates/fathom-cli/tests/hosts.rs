@@ -3,9 +3,10 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::fs;
 
-use common::Folder;
+use common::{Folder, Run};
 use serde_json::Value;
 
 /// Machine of ranks in virtual time, which give the same record wherever they run.
@@ -28,25 +29,34 @@ fn ranks(ranks: &[u32]) -> Folder {
 #[test]
 fn sums_are_those_of_all_ranks() {
     let folder = ranks(&[0, 1, 2, 3]);
-    let plan = format!("run --output-format=json+ {PLAN}");
-    let one = folder.fathom(&plan).expect(0).json();
+    let of_rank = |rank: u32| {
+        let plan = format!("run --rank={rank}/4 --record=again --output-format=json+ {PLAN}");
+        folder.fathom(&plan).expect(0).json()
+    };
+    let all = [0, 1, 2, 3].map(of_rank);
+    assert_ne!(all[0]["jobs"], all[1]["jobs"], "seeds differ by rank");
     let sum = folder
         .fathom("merge --output-format=json+ out")
         .expect(0)
         .json();
     let number = |value: &Value| value.as_u64().unwrap();
     for direction in ["read", "write"] {
-        let (one, sum) = (&one["jobs"][0][direction], &sum["jobs"][0][direction]);
-        assert!(number(&one["total_ios"]) > 100, "{one}");
+        let parts = all.each_ref().map(|one| &one["jobs"][0][direction]);
+        let sum = &sum["jobs"][0][direction];
         for key in ["total_ios", "io_bytes"] {
-            assert_eq!(number(&sum[key]), 4 * number(&one[key]), "{key}");
+            let want: u64 = parts.iter().map(|one| number(&one[key])).sum();
+            assert!(want > 100, "{key}");
+            assert_eq!(number(&sum[key]), want, "{key}");
         }
-        let bins = |of: &Value| of["clat_ns"]["bins"].as_object().unwrap().clone();
-        let (one, sum) = (bins(one), bins(sum));
-        assert_eq!(one.len(), sum.len());
-        for (bin, count) in &one {
-            assert_eq!(number(&sum[bin]), 4 * number(count), "{bin}");
+        let mut want = BTreeMap::new();
+        for part in parts {
+            for (bin, count) in part["clat_ns"]["bins"].as_object().unwrap() {
+                *want.entry(bin.clone()).or_insert(0) += number(count);
+            }
         }
+        let bins = sum["clat_ns"]["bins"].as_object().unwrap();
+        let bins = bins.iter().map(|(bin, count)| (bin.clone(), number(count)));
+        assert_eq!(bins.collect::<BTreeMap<_, _>>(), want);
     }
     let hosts = sum["fathom"]["hosts"].as_array().unwrap();
     let names: Vec<&str> = hosts
@@ -76,6 +86,27 @@ fn names_and_order_do_not_matter() {
         .out;
     assert_eq!(again, want);
     assert_eq!(folder.read("sum.json"), record);
+}
+
+#[test]
+fn a_rank_that_is_off_is_marked() {
+    let folder = Folder::new();
+    folder.write("m.toml", MACHINE);
+    for rank in 0..4 {
+        // 1000 IOPS, of rank 3 half as many.
+        let words = "--rate_iops=(1000/($rank/3+1)) --time_based --runtime=1";
+        let line = format!("run --rank={rank}/4 --record=out {PLAN}").replace("randrw", "read");
+        let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), &line);
+        command.args(words.split(' '));
+        Run::of(command).expect(0);
+    }
+    let sum = folder
+        .fathom("merge --output-format=json out")
+        .expect(0)
+        .json();
+    let hosts = sum["fathom"]["hosts"].as_array().unwrap();
+    let marks = hosts.iter().map(|host| host["results"][0]["mark"].as_str());
+    assert_eq!(marks.collect::<Vec<_>>(), [None, None, None, Some("slow")]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub(crate) struct WrittenOption {
     pub(crate) value: Option<Spot>,
     /// The value after substitution of variables and keywords, if that changed it.
     pub(crate) replaced: Option<String>,
-    /// The value with the keywords of ranks as written, if there are any: all ranks report one plan.
+    /// The value with the keywords of ranks as written, if there are any: all report one plan.
     pub(crate) of_any_rank: Option<String>,
     /// The full name, if an abbreviation was written.
     pub(crate) full_name: Option<String>,

@@ -54,7 +54,7 @@ impl RankKeywords {
         &self.values
     }
 
-    /// Refuses a rank that was not found in advance, since values may have been expanded without it.
+    /// Refuses a rank that was not found in advance: values may have been expanded without it.
     pub(crate) fn check(&self, rank: Rank, text: &str) -> Result<(), Problem> {
         if self.rank == rank {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Substitution in values: `${VARIABLE}`, `$ncpus`, `$pagesize` and `$mb_memory` in job files, as in
-//! fio, and the keywords of ranks in job files and on the command line.
+//! Substitution in values: `${VARIABLE}`, `$ncpus`, `$pagesize` and `$mb_memory` in job files, as
+//! in fio, and the keywords of ranks in job files and on the command line.
 
 use crate::Environment;
 use crate::arithmetic::calculate;

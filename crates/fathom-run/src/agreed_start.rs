@@ -100,12 +100,12 @@ pub(crate) fn late(host: Option<&HostRecord>) -> Option<Warning> {
     })
 }
 
-/// Time ahead of the moment at which engines start and files are opened; guess: large random maps
-/// take the longest, some 0.3 s per TiB.
+/// Time ahead of the moment at which engines start and files are opened. A guess: large maps of
+/// random offsets take the longest.
 const LEAD: Nanos = Nanos::from_secs(2);
 
 /// Interval at which a request to stop is looked for.
 const NAP: Nanos = Nanos::from_millis(50);
 
-/// Start later than this is told: no scheduler delays a ready thread as long on an idle host.
+/// Start later than this is told. A guess, well above the wait of a ready thread on an idle host.
 const LATE_NS: u64 = 20_000_000;

@@ -1,8 +1,8 @@
 //! Kolmogorov–Smirnov test of two samples.
 
 /// Describes the distance between two samples if its probability under one distribution is at most
-/// 1e−6: cases whose seeds differ draw new samples each time, some ten of them a pass, and a pass must
-/// not fail by chance.
+/// 1e−6: cases whose seeds differ draw new samples each time, some ten of them a pass, and a pass
+/// must not fail by chance.
 pub(crate) fn apart(mut fio: Vec<u64>, mut ours: Vec<u64>) -> Option<String> {
     if fio.is_empty() || ours.is_empty() {
         return (fio.len() != ours.len()).then(|| "nothing to compare with".to_owned());
