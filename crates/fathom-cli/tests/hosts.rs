@@ -110,6 +110,43 @@ fn a_rank_that_is_off_is_marked() {
 }
 
 #[test]
+fn ranks_of_the_hard_example_write_and_read_each_byte_once() {
+    let folder = Folder::new();
+    let job = include_str!("../../../examples/hosts/ior-hard.fio").replace("470080000", "940160");
+    let job = job.replace("rw=write", "rw=write\nwrite_iolog=write.$rank");
+    folder.write(
+        "j.fio",
+        job.replace("rw=read", "rw=read\nwrite_iolog=read.$rank"),
+    );
+    for rank in 0..3 {
+        folder
+            .fathom(&format!("run --rank={rank}/3 --record=out j.fio"))
+            .expect(0);
+    }
+    for op in ["write", "read"] {
+        let logs = (0..3).map(|rank| folder.read(&format!("{op}.{rank}")));
+        let mut offsets: Vec<u64> = logs
+            .flat_map(|log| {
+                let ops = log.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+                let ops = ops.filter(|words| words.contains(&op));
+                let offset = |words: Vec<&str>| words[words.len() - 2].parse().unwrap();
+                ops.map(offset).collect::<Vec<u64>>()
+            })
+            .collect();
+        offsets.sort_unstable();
+        let want: Vec<u64> = (0..60).map(|segment| segment * 47_008).collect();
+        assert_eq!(offsets, want, "{op}");
+    }
+    let data = folder.path().join("ior-hard");
+    assert_eq!(fs::metadata(data).unwrap().len(), 60 * 47_008);
+    let sum = folder
+        .fathom("merge --output-format=json out")
+        .expect(0)
+        .json();
+    assert_eq!(sum["jobs"][0]["write"]["total_ios"], 60);
+}
+
+#[test]
 fn missing_ranks_are_a_failed_check() {
     let folder = ranks(&[0, 3]);
     let run = folder.fathom("merge out").expect(1);
