@@ -161,6 +161,8 @@ const UNTRIED: &[(&str, &str)] = &[
     ("live", "not in fio; refused under its name"),
     ("serve", "not in fio; refused under its name"),
     ("serve-any-host", "not in fio; refused under its name"),
+    ("rank", "not in fio; refused under its name"),
+    ("start-at", "not in fio; refused under its name"),
 ];
 
 #[cfg(test)]
