@@ -25,7 +25,9 @@ pub(crate) fn decode(input: &[u8]) -> Result<Verdict, String> {
         }
     }
     let Some(sum) = sum.finish() else {
-        return Ok(Verdict::Refused(refused.unwrap_or_default()));
+        return Ok(Verdict::Refused(
+            refused.unwrap_or_else(|| "no record".to_owned()),
+        ));
     };
     for format in [
         OutputFormat::Normal,
