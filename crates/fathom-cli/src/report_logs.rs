@@ -140,17 +140,7 @@ fn read_histograms(
     reduction: &mut LogReduction,
 ) -> io::Result<()> {
     let file = path.file_name().unwrap_or_default().to_string_lossy();
-    // fio writes histograms of clat alone.
-    let (kind, kind_source) = LogKind::found(kind, &file, Some(LogKind::Clat.word()));
-    reduction.begin(LogDescription {
-        name: file.into_owned(),
-        kind,
-        kind_source,
-        format: "histograms",
-        has_offsets: false,
-        has_priorities: false,
-        has_max: false,
-    });
+    reduction.begin(LogDescription::of_histograms(file.into_owned(), kind));
     let coarseness = source.coarseness();
     let mut lines = 0_u64;
     let end = source.read(&mut |row| {

@@ -12,8 +12,8 @@ use crate::kept_output::{Kept, at, keep_folder, told, write_or_keep};
 
 /// Writes a page, and each of its figures into a directory if one is named.
 ///
-/// What cannot be written under its name is kept under another one, which the error tells. Figures
-/// are written even if the page is not.
+/// An output that cannot be written under its name is kept under another, which the error tells.
+/// Figures are written even if the page is not.
 pub(crate) fn write(page: &Page, html: &Path, svg_dir: Option<&Path>) -> Result<()> {
     let interrupts = Interrupts::install().context("signals")?;
     let stop = Stop::when(move || interrupts.count() > 0);

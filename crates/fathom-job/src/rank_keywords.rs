@@ -8,7 +8,8 @@ use crate::rank::{self, Rank};
 #[derive(Clone, Debug)]
 pub(crate) struct RankKeywords {
     rank: Rank,
-    values: [(&'static str, String); 4],
+    /// Values of [`KEYWORDS`].
+    values: [String; 4],
 }
 
 impl RankKeywords {
@@ -36,12 +37,11 @@ impl RankKeywords {
     pub(crate) fn new(rank: Rank, on_host: u32, host: String) -> Self {
         Self {
             rank,
-            // A keyword that begins with another precedes it.
             values: [
-                ("$hostrank", on_host.to_string()),
-                ("$hostname", host),
-                ("$ranks", rank.ranks.to_string()),
-                ("$rank", rank.rank.to_string()),
+                on_host.to_string(),
+                host,
+                rank.ranks.to_string(),
+                rank.rank.to_string(),
             ],
         }
     }
@@ -50,8 +50,11 @@ impl RankKeywords {
         self.rank
     }
 
-    pub(crate) fn values(&self) -> &[(&'static str, String)] {
-        &self.values
+    /// Returns the keywords with their values, in the order in which to replace them.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        KEYWORDS
+            .into_iter()
+            .zip(self.values.iter().map(String::as_str))
     }
 
     /// Refuses a rank that was not found in advance: values may have been expanded without it.
@@ -66,7 +69,9 @@ impl RankKeywords {
 
     /// Returns the first keyword of ranks in a text.
     pub(crate) fn first_in(text: &str) -> Option<&'static str> {
-        let names = ["$hostrank", "$hostname", "$ranks", "$rank"];
-        names.into_iter().find(|name| text.contains(name))
+        KEYWORDS.into_iter().find(|name| text.contains(name))
     }
 }
+
+/// A keyword that begins with another precedes it.
+const KEYWORDS: [&str; 4] = ["$hostrank", "$hostname", "$ranks", "$rank"];

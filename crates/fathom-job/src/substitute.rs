@@ -29,12 +29,12 @@ pub(crate) fn substitute(
     }
     let mut unset = Vec::new();
     let (variables, any) = replace_variables(text, environment, &mut unset);
-    let of_machine = replace_keywords(&variables, &machine_keywords(environment));
+    let of_machine = replace_keywords(&variables, machine_keywords(environment));
     let (replaced, keyword) = match of_machine {
         Some(text) => (text, true),
         None => (variables, false),
     };
-    let of_rank = rank.and_then(|rank| replace_keywords(&replaced, rank.values()));
+    let of_rank = rank.and_then(|rank| replace_keywords(&replaced, rank.pairs()));
     if !any && !keyword && of_rank.is_none() {
         return None;
     }
@@ -54,7 +54,7 @@ pub(crate) fn substitute_rank(text: &str, numeric: bool, rank: &RankKeywords) ->
     if !text.contains('$') {
         return None;
     }
-    let replaced = replace_keywords(text, rank.values());
+    let replaced = replace_keywords(text, rank.pairs());
     replaced.map(|replaced| calculated(replaced, numeric))
 }
 
@@ -88,8 +88,8 @@ fn replace_variables(
     (replaced, any)
 }
 
-fn machine_keywords(environment: &dyn Environment) -> Vec<(&'static str, String)> {
-    vec![
+fn machine_keywords(environment: &dyn Environment) -> [(&'static str, String); 3] {
+    [
         ("$ncpus", environment.cpus().to_string()),
         ("$pagesize", environment.page_size().to_string()),
         ("$mb_memory", environment.memory_mib().to_string()),
@@ -97,12 +97,15 @@ fn machine_keywords(environment: &dyn Environment) -> Vec<(&'static str, String)
 }
 
 /// Returns the text with each keyword replaced; `None` if there are none.
-fn replace_keywords(text: &str, keywords: &[(&'static str, String)]) -> Option<String> {
+fn replace_keywords<V: AsRef<str>>(
+    text: &str,
+    keywords: impl IntoIterator<Item = (&'static str, V)>,
+) -> Option<String> {
     let mut replaced: Option<String> = None;
     for (keyword, value) in keywords {
         let now = replaced.as_deref().unwrap_or(text);
         if now.contains(keyword) {
-            replaced = Some(now.replace(keyword, value));
+            replaced = Some(now.replace(keyword, value.as_ref()));
         }
     }
     replaced

@@ -64,16 +64,8 @@ pub(crate) fn decode(input: &[u8]) -> Result<Verdict, String> {
 /// Makes the page of a histogram log, on which each op counts as a line.
 fn histograms(input: &[u8], source: &HistogramSource) -> io::Result<Result<Verdict, String>> {
     let mut reduction = LogReduction::new();
-    let (kind, kind_source) = LogKind::found(None, "page.log", Some("clat"));
-    reduction.begin(LogDescription {
-        name: String::from_utf8_lossy(input).into_owned(),
-        kind,
-        kind_source,
-        format: "histograms",
-        has_offsets: false,
-        has_priorities: false,
-        has_max: false,
-    });
+    let name = String::from_utf8_lossy(input).into_owned();
+    reduction.begin(LogDescription::of_histograms(name, None));
     let mut ops = 0;
     source.read(&mut |row| {
         // A line of no direction counts as one.

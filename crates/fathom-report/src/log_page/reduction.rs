@@ -43,6 +43,24 @@ pub struct LogDescription {
     pub has_max: bool,
 }
 
+impl LogDescription {
+    /// Returns the description of a histogram log, on whose page each op counts as a line. Unless
+    /// the caller or the name tells another kind it is clat: fio writes histograms of that alone.
+    #[must_use]
+    pub fn of_histograms(name: String, given: Option<LogKind>) -> Self {
+        let (kind, kind_source) = LogKind::found(given, &name, Some(LogKind::Clat.word()));
+        Self {
+            name,
+            kind,
+            kind_source,
+            format: "histograms",
+            has_offsets: false,
+            has_priorities: false,
+            has_max: false,
+        }
+    }
+}
+
 /// Line of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogSample {
