@@ -128,7 +128,7 @@ impl Checked {
         ));
         if self.tested > 0 {
             text.push_str(&format!(
-                "by chance alone, up to {} of {} would be (p ≤ {PROVED} for each)\n",
+                "expected by chance alone: at most {} of {} (p ≤ {PROVED} each)\n",
                 self.by_chance(),
                 self.tested
             ));

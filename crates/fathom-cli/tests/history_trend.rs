@@ -132,7 +132,7 @@ fn a_check_of_several_metrics_finds_the_one_that_changed() {
     }
     let run = folder.fathom(&command).expect(1);
     let told = "8 metrics of runs checked: 1 changed for the worse among the newest 10 runs\n\
-                by chance alone, up to 0.08 of 8 would be (p ≤ 0.01 for each)\n";
+                expected by chance alone: at most 0.08 of 8 (p ≤ 0.01 each)\n";
     assert!(run.out.starts_with("write.bw_mib_s: plan 1"), "{run:?}");
     assert!(run.out.ends_with(told), "{run:?}");
 }

@@ -187,14 +187,14 @@ fn what_has_no_sum_is_refused_by_name() {
         .expect(0);
     fs::create_dir(folder.path().join("none")).unwrap();
     for (name, want) in [
-        ("out/rank-0001.json", "rank 1 is there twice"),
+        ("out/rank-0001.json", "rank 1 appears twice"),
         ("cut.json", "cut.json: a record that is cut short"),
         (
             "later.json",
             "of version 4: this program reads versions 1 to 3",
         ),
         ("other.json", "other.json: not a record of a run"),
-        ("alone.json", "a run alone, which has no rank"),
+        ("alone.json", "a run on one host, without a rank"),
         ("real", "modelled and measured runs have no sum"),
         (
             "odd",
@@ -219,16 +219,16 @@ fn places_and_starts_that_cannot_be_are_refused() {
     let job = "--name=a --ioengine=null --size=4k";
     let refused =
         |words: &str, want: &str| check_refused(&folder, &format!("run {words} {job}"), want);
-    refused("--rank=4/4", "rank 4 of 4: ranks count from 0");
     refused(
-        "--start-at=2020-01-01T00:00Z",
-        "--start-at: the moment is past",
+        "--rank=4/4",
+        "there is no rank 4 of 4: ranks are numbered from 0",
     );
+    refused("--start-at=2020-01-01T00:00Z", "--start-at: that was ");
     refused(
         "--start-at=2500-01-01T00:00Z",
-        "--start-at: the moment is a day ahead, or more",
+        "--start-at: that is a day ahead, or more",
     );
-    refused("--start-at=17:30", "`17:30` is no time in UTC");
+    refused("--start-at=17:30", "`17:30` is not a time in UTC");
     refused(
         "--machine=m.toml --start-at=17:30Z",
         "`--start-at` waits for a clock",

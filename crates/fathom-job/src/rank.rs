@@ -50,10 +50,10 @@ impl StartTime {
         };
         if moment <= now_ns {
             let ago_s = (now_ns - moment) / 1_000_000_000;
-            return Err(format!("the moment is past, by {ago_s} s"));
+            return Err(format!("that was {ago_s} s ago"));
         }
         if moment - now_ns >= DAY_NS {
-            return Err("the moment is a day ahead, or more".to_owned());
+            return Err("that is a day ahead, or more".to_owned());
         }
         Ok(moment)
     }
@@ -78,7 +78,7 @@ pub(crate) fn rank(text: &str, environment: &dyn Environment) -> Result<Rank, Pr
         let Rank { rank, ranks } = rank;
         let why = match rank < ranks {
             true => format!("{ranks} ranks are more than {RANKS_MAX}"),
-            false => format!("rank {rank} of {ranks}: ranks count from 0"),
+            false => format!("there is no rank {rank} of {ranks}: ranks are numbered from 0"),
         };
         return Err(Problem::new("bad-rank", whole, why));
     }
@@ -86,7 +86,7 @@ pub(crate) fn rank(text: &str, environment: &dyn Environment) -> Result<Rank, Pr
 }
 
 fn bad_rank(text: &str) -> Problem {
-    let why = format!("`{text}` is no rank");
+    let why = format!("`{text}` is not a rank");
     let problem = Problem::new("bad-rank", 0..text.len(), why);
     problem.fix("write the rank, from 0, and the number of ranks: `3/16`; or `auto`, `auto/16`")
 }
@@ -104,11 +104,11 @@ fn from_launcher(
         let Some(own) = variable(of_rank) else {
             continue;
         };
-        let why = || wrong(format!("`{of_rank}` is `{own}`, which is no number"));
+        let why = || wrong(format!("`{of_rank}` is `{own}`, which is not a number"));
         let rank = number(&own).ok_or_else(why)?;
         let told = of_ranks.and_then(|name| Some((name, variable(name)?)));
         let told = told.map(|(name, told)| {
-            let why = || wrong(format!("`{name}` is `{told}`, which is no number"));
+            let why = || wrong(format!("`{name}` is `{told}`, which is not a number"));
             number(&told).ok_or_else(why)
         });
         return match (ranks, told.transpose()?) {
@@ -123,7 +123,7 @@ fn from_launcher(
         };
     }
     let names: Vec<&str> = LAUNCHERS.iter().map(|(name, _)| *name).collect();
-    let why = format!("no launcher has set {}", names.join(", "));
+    let why = format!("the launcher has set none of {}", names.join(", "));
     Err(wrong(why).fix("write the rank and the number of ranks: `--rank=3/16`"))
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn on_host(environment: &dyn Environment) -> u32 {
 /// Reads `HH:MM[:SS[.FRACTION]]Z`, behind `YYYY-MM-DDT` for a full time.
 pub(crate) fn start_at(text: &str) -> Result<StartTime, Problem> {
     let bad = || {
-        let why = format!("`{text}` is no time in UTC");
+        let why = format!("`{text}` is not a time in UTC");
         let problem = Problem::new("bad-start-time", 0..text.len(), why);
         problem.fix("write `17:30:00Z`, or `2026-11-24T17:30:00Z`; Z stands for UTC")
     };
@@ -198,7 +198,7 @@ fn day_ns(date: &str) -> Option<u64> {
     u64::from(years + months + day - 1).checked_mul(DAY_NS)
 }
 
-/// Reads digits alone: `+1` is no rank.
+/// Reads digits alone: `+1` is not a rank.
 fn number(text: &str) -> Option<u32> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| digits)
@@ -261,23 +261,35 @@ mod tests {
     #[test]
     fn what_is_no_rank_is_refused() {
         for text in ["3", "/", "3/", "/3", "-1/3", "+1/3", "a/3", "1/2/3"] {
-            check_rank(text, &[], Err(&format!("`{text}` is no rank")));
+            check_rank(text, &[], Err(&format!("`{text}` is not a rank")));
         }
-        check_rank("16/16", &[], Err("rank 16 of 16: ranks count from 0"));
-        check_rank("0/0", &[], Err("rank 0 of 0: ranks count from 0"));
+        check_rank(
+            "16/16",
+            &[],
+            Err("there is no rank 16 of 16: ranks are numbered from 0"),
+        );
+        check_rank(
+            "0/0",
+            &[],
+            Err("there is no rank 0 of 0: ranks are numbered from 0"),
+        );
         check_rank("0/65537", &[], Err("65537 ranks are more than 65536"));
         check_rank(
             "auto",
             &[],
             Err(
-                "no launcher has set OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID, \
+                "the launcher has set none of OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID, \
                  JOB_COMPLETION_INDEX",
             ),
         );
         let index = [("JOB_COMPLETION_INDEX", "8")];
         let untold = "`JOB_COMPLETION_INDEX` tells the rank, but nothing the number of ranks";
         check_rank("auto", &index, Err(untold));
-        check_rank("auto/8", &index, Err("rank 8 of 8: ranks count from 0"));
+        check_rank(
+            "auto/8",
+            &index,
+            Err("there is no rank 8 of 8: ranks are numbered from 0"),
+        );
         let slurm = [("SLURM_PROCID", "2"), ("SLURM_NTASKS", "4")];
         check_rank(
             "auto/5",
@@ -285,7 +297,11 @@ mod tests {
             Err("the launcher has started 4 ranks, not 5"),
         );
         let odd = [("PMI_RANK", "x"), ("PMI_SIZE", "2")];
-        check_rank("auto", &odd, Err("`PMI_RANK` is `x`, which is no number"));
+        check_rank(
+            "auto",
+            &odd,
+            Err("`PMI_RANK` is `x`, which is not a number"),
+        );
     }
 
     #[test]
@@ -332,10 +348,10 @@ mod tests {
         let of_day = |hours: u64| StartTime::TimeOfDay(hours * hour);
         assert_eq!(of_day(13).resolve(noon), Ok(noon + hour));
         assert_eq!(of_day(1).resolve(noon + 11 * hour), Ok(noon + 13 * hour));
-        let past = Err("the moment is past, by 3600 s".to_owned());
+        let past = Err("that was 3600 s ago".to_owned());
         assert_eq!(of_day(11).resolve(noon), past);
         assert_eq!(of_day(23).resolve(noon - 12 * hour), past);
-        let ahead = Err("the moment is a day ahead, or more".to_owned());
+        let ahead = Err("that is a day ahead, or more".to_owned());
         assert_eq!(StartTime::Moment(noon + DAY_NS).resolve(noon), ahead);
         assert_eq!(
             StartTime::Moment(noon + DAY_NS - 1).resolve(noon),

@@ -245,7 +245,8 @@ fn missing(hosts: &[HostRecord]) -> Option<Warning> {
     Some(Warning {
         code: "ranks_missing".to_owned(),
         message: format!(
-            "{missing} of {ranks} ranks are missing ({}): the sums are those of the others",
+            "{missing} of {ranks} ranks {} missing ({}): the sums cover the rest",
+            if missing == 1 { "is" } else { "are" },
             named.join(", ")
         ),
         ..Warning::default()
@@ -260,8 +261,8 @@ fn never_together(hosts: &[HostRecord]) -> Option<Warning> {
     (ended_ns <= began_ns).then(|| Warning {
         code: "ranks_not_together".to_owned(),
         message: format!(
-            "the ranks did not all run at one time: rank {} ({}) had ended before rank {} ({}) \
-             began; rates of the sums never were those of the storage",
+            "at no moment did all ranks run: rank {} ({}) had ended before rank {} ({}) began, so \
+             the storage never saw the summed rates",
             early.rank, early.name, late.rank, late.name
         ),
         hint: "start all ranks with one `--start-at`".to_owned(),
@@ -294,13 +295,13 @@ pub enum HostSumError {
 impl fmt::Display for HostSumError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Alone => write!(f, "a record of a run alone, which has no rank"),
+            Self::Alone => write!(f, "the record of a run on one host, without a rank"),
             Self::Sum => write!(f, "the sum of several ranks already"),
             Self::BadRank(rank, ranks) => write!(f, "rank {rank} of {ranks} ranks"),
             Self::Ranks(own, first) => {
                 write!(f, "a rank of {own}, but the ones before are of {first}")
             }
-            Self::Twice(rank) => write!(f, "rank {rank} is there twice"),
+            Self::Twice(rank) => write!(f, "rank {rank} appears twice"),
             Self::Order(own, last) => write!(f, "rank {own} after rank {last}"),
             Self::ModelledAndMeasured => write!(f, "modelled and measured runs have no sum"),
             Self::OtherPlan(rank, what) => {

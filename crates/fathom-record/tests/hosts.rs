@@ -158,9 +158,9 @@ fn check_refused(change: impl Fn(&mut Record), want: &str) {
 fn what_does_not_belong_is_refused() {
     check_refused(
         |r| r.hosts.clear(),
-        "a record of a run alone, which has no rank",
+        "the record of a run on one host, without a rank",
     );
-    check_refused(|r| r.hosts[0].rank = 0, "rank 0 is there twice");
+    check_refused(|r| r.hosts[0].rank = 0, "rank 0 appears twice");
     check_refused(|r| r.hosts[0].rank = 3, "rank 3 of 3 ranks");
     check_refused(
         |r| r.hosts[0].ranks = 4,
@@ -202,7 +202,7 @@ fn missing_ranks_are_told_of() {
     assert_eq!(warning.code, "ranks_missing");
     assert_eq!(
         warning.message,
-        "7 of 9 ranks are missing (0, 2-4, 6-8): the sums are those of the others"
+        "7 of 9 ranks are missing (0, 2-4, 6-8): the sums cover the rest"
     );
 }
 

@@ -23,7 +23,9 @@ impl AgreedStart {
         moment.map(Self).map_err(|why| {
             let problem = RunProblem::new(ProblemKind::StartTime, format!("--start-at: {why}"));
             RunError {
-                problems: vec![problem.hint("name a time on which all hosts can be ready, in UTC")],
+                problems: vec![
+                    problem.hint("choose a time, in UTC, by which all hosts can be ready"),
+                ],
             }
         })
     }
