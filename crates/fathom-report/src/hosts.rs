@@ -165,17 +165,17 @@ fn starts(hosts: &[HostRecord]) -> String {
         return String::new();
     };
     let told = |(host, off): &(&HostRecord, i128)| {
-        let us = off / 1_000;
+        let (us, sign) = (off.unsigned_abs() / 1_000, if *off < 0 { '-' } else { '+' });
         format!(
-            "{:+}.{:03} ms (rank {}, {})",
+            "{sign}{}.{:03} ms (rank {}, {})",
             us / 1_000,
-            (us % 1_000).abs(),
+            us % 1_000,
             host.rank,
             host.name
         )
     };
     format!(
-        "started at the agreed moment, by each host's clock: {} to {}\n",
+        "starts against the agreed moment, by each host's clock: {} to {}\n",
         told(first),
         told(last)
     )
@@ -357,16 +357,18 @@ mod tests {
     fn each_host_has_a_row() {
         let mut slow = host(1, 3, 10_000);
         slow.results[0].mark = Some("slow".to_owned());
+        let mut early = host(0, 3, 20_000);
+        early.start_ns -= 500_000;
         assert_eq!(of(vec![]), "");
         assert_eq!(
-            of(vec![host(0, 3, 20_000), slow]),
+            of(vec![early, slow]),
             "\nHosts: 2 of 3\n\
              job    rw  rank  host   IOPS  MiB/s  mean us  p50 us  p99 us  max us\n  \
              a  read     0    n0  10.0k   39.1     85.2    80.0       -    1500\n  \
              a  read     1    n1   5000   19.5     85.2    80.0       -    1500  slow\n\
              first done after 1.998 s, last done after 2.000 s; all ran together for 99.9 % of \
              that\n\
-             started at the agreed moment, by each host's clock: +0.000 ms (rank 0, n0) to \
+             starts against the agreed moment, by each host's clock: -0.500 ms (rank 0, n0) to \
              +0.020 ms (rank 1, n1)\n\
              clocks: within 0.250 ms of UTC, as their kernels say; not synchronised: n1\n"
         );

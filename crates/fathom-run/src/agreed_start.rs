@@ -9,7 +9,7 @@ use fathom_core::{Nanos, Tick};
 use fathom_job::{Settings, StartTime};
 use fathom_record::{HostClock, HostRecord, Warning};
 use fathom_setup::{ProblemKind, RunError, RunEvent, RunProblem, Session};
-use fathom_sys::clock::{self, Clock, kernel_word, wall_ns};
+use fathom_sys::clock::{self, Clock, clock_status, wall_ns};
 use fathom_sys::system;
 
 /// Agreed start, on the wall clock of this host.
@@ -66,7 +66,7 @@ pub(crate) fn host(
 ) -> Option<HostRecord> {
     let rank = settings.rank?;
     let wall_of = |tick: Tick| wall_ns().saturating_sub((run_clock.now() - tick).get());
-    let word = kernel_word().ok();
+    let status = clock_status().ok();
     Some(HostRecord {
         name: system::kernel().host,
         rank: rank.rank,
@@ -74,10 +74,10 @@ pub(crate) fn host(
         program: format!("fathom {}", env!("CARGO_PKG_VERSION")),
         clock: HostClock {
             compared: "kernel".to_owned(),
-            is_synchronised: word.is_some_and(|word| word.is_synchronised),
-            bound_ns: word
-                .filter(|word| word.is_synchronised)
-                .map(|word| word.bound.get()),
+            is_synchronised: status.is_some_and(|status| status.is_synchronised),
+            bound_ns: status
+                .filter(|status| status.is_synchronised)
+                .map(|status| status.bound.get()),
             ..HostClock::default()
         },
         agreed_ns: agreed.map(|agreed| agreed.0),
@@ -94,10 +94,10 @@ pub(crate) fn late(host: Option<&HostRecord>) -> Option<Warning> {
     (late_ns >= LATE_NS).then(|| Warning {
         code: "started_late".to_owned(),
         message: format!(
-            "the jobs began {} ms after the agreed start: they were not ready before",
+            "the jobs began {} ms after the agreed start, because they were not ready in time",
             late_ns / 1_000_000
         ),
-        hint: "agree on a later `--start-at`; layout comes before it".to_owned(),
+        hint: "choose a later `--start-at`: files are laid out before it".to_owned(),
         ..Warning::default()
     })
 }

@@ -266,31 +266,31 @@ pub fn read(id: u32) -> io::Result<u64> {
     Ok(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
 }
 
-/// Word of the kernel on its wall clock.
+/// State of the wall clock, as the kernel knows it from the time service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClockWord {
+pub struct ClockStatus {
     /// A time service keeps the clock.
     pub is_synchronised: bool,
-    /// Largest error that the service admits.
+    /// Largest error, as the service estimates it.
     pub bound: Nanos,
 }
 
-/// Asks the kernel how far its wall clock is to be trusted (`adjtimex(2)`); changes nothing.
+/// Returns the state of the wall clock (`adjtimex(2)`); changes nothing.
 ///
 /// # Errors
-/// That of the system call: a sandbox may forbid it.
-pub fn kernel_word() -> io::Result<ClockWord> {
+/// The error of the system call, which a sandbox may forbid.
+pub fn clock_status() -> io::Result<ClockStatus> {
     // SAFETY: `timex` is a plain C struct of integers, for which zeros are a value: no mode is set,
     // so that the call only reads.
-    let mut word: libc::timex = unsafe { std::mem::zeroed() };
+    let mut raw: libc::timex = unsafe { std::mem::zeroed() };
     // SAFETY: the struct lives through the call.
-    let state = unsafe { libc::adjtimex(&raw mut word) };
+    let state = unsafe { libc::adjtimex(&raw mut raw) };
     if state < 0 {
         return Err(io::Error::last_os_error());
     }
-    let bound_us = u64::try_from(word.maxerror).unwrap_or(u64::MAX / 1_000);
-    Ok(ClockWord {
-        is_synchronised: state != libc::TIME_ERROR && word.status & libc::STA_UNSYNC == 0,
+    let bound_us = u64::try_from(raw.maxerror).unwrap_or(u64::MAX / 1_000);
+    Ok(ClockStatus {
+        is_synchronised: state != libc::TIME_ERROR && raw.status & libc::STA_UNSYNC == 0,
         bound: Nanos::new(bound_us.saturating_mul(1_000)),
     })
 }
