@@ -107,12 +107,17 @@ impl History {
             return Err(HistoryError::new(path, HistoryProblem::Missing));
         }
         check_header(path)?;
+        let is_on_read_only = place::is_on_read_only(path);
+        // A log without a frame adds nothing, but SQLite would retry for seconds to make an index
+        // for it, which it cannot do there.
+        if is_on_read_only && !place::has_logged(path) {
+            return Self::open_immutable(path);
+        }
         match Self::open_with(path, path, OpenFlags::empty()) {
             // Readers, too, have a file beside the database, through which they tell of themselves.
-            // On a read-only file system SQLite finds it, and fails at its lock.
+            // It cannot be created there; one that is there serves, if its log is sound.
             Err(error)
-                if matches!(error.problem(), HistoryProblem::ReadOnly)
-                    || place::is_on_read_only(path) =>
+                if is_on_read_only || matches!(error.problem(), HistoryProblem::ReadOnly) =>
             {
                 Self::open_immutable(path)
             }
@@ -122,7 +127,7 @@ impl History {
 
     /// Opens a history in a read-only directory, as a file that nobody changes.
     fn open_immutable(path: &Path) -> Result<Self, HistoryError> {
-        if fs::metadata(place::write_ahead_log(path)).is_ok_and(|log| log.len() > 0) {
+        if place::has_logged(path) {
             return Err(HistoryError::new(path, HistoryProblem::LogUnreadable));
         }
         let uri = place::immutable_uri(path);

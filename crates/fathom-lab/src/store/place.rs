@@ -1,7 +1,7 @@
 //! Place of the history in the file system.
 
 use std::ffi::OsString;
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -44,11 +44,12 @@ pub(super) fn is_on_read_only(path: &Path) -> bool {
     opened.is_err_and(|error| error.kind() == io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Returns the name of the write-ahead log beside a database.
-pub(super) fn write_ahead_log(path: &Path) -> PathBuf {
+/// Returns whether the write-ahead log beside a database has a frame behind its header.
+pub(super) fn has_logged(path: &Path) -> bool {
+    const HEADER_BYTES: u64 = 32;
     let mut name = path.as_os_str().to_owned();
     name.push("-wal");
-    name.into()
+    fs::metadata(name).is_ok_and(|log| log.len() > HEADER_BYTES)
 }
 
 /// Returns the name under which SQLite opens a file as one that does not change: it needs no lock
