@@ -44,6 +44,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         || step("release", || programs::build().map(drop)),
         || {
             step("doc", || doc(&root))?;
+            step("live view", || live_view(&root))?;
             step("fuzz", || fuzz(long))
         },
     )?;
@@ -58,7 +59,6 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         },
     )?;
     if long {
-        step("live view", || live_view(&root))?;
         step("fewer features", || fewer_features(&root))?;
         step("static", || static_build::run(&[]))?;
         step("bench", || {
