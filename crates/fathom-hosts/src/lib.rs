@@ -24,6 +24,7 @@ mod decoding;
 mod encoding;
 mod error;
 mod events;
+mod link;
 mod member;
 mod messages;
 mod offset;
@@ -38,6 +39,7 @@ pub use conductor::{BadRankCount, Conductor, SILENCE_MAX, START_LEAD};
 pub use encoding::MESSAGE_BYTES_MAX;
 pub use error::{MessageError, MessageErrorKind};
 pub use events::{Event, Output};
+pub use link::{Link, LinkError};
 pub use member::{Gate, Member, REPORT_EVERY, Verdict};
 pub use messages::{
     Checks, FILES_MAX, Message, Order, Progress, REFUSALS_MAX, Report, Stage, Start, StopReason,
