@@ -23,7 +23,8 @@ use crate::{Rank, Wave};
 /// 1. All ranks report their checks. All sound: each lays out its files, and a file that several
 ///    name is the lowest rank's. Not sound: nobody makes or starts anything.
 /// 2. When nobody runs, and all ranks wait at a gate or are through, the smallest wave that is
-///    waited for starts, [`START_LEAD`] ahead on the common clock, which is rank 0's.
+///    waited for starts, [`START_LEAD`] ahead on the common clock, which is rank 0's. When it has
+///    ended on all ranks, they prepare their next ones.
 /// 3. When all are through or lost, the caller gathers the records and calls
 ///    [`leave`](Self::leave).
 ///
@@ -42,7 +43,11 @@ pub struct Conductor {
     sound: Option<bool>,
     files_ready: bool,
     stop: Option<StopReason>,
-    /// Last wave that a rank was through with, under `--stop-together`.
+    /// Start of the first wave, on the common clock.
+    origin: Option<Tick>,
+    /// A rank ran a wave at the last step.
+    runs: bool,
+    /// Last wave that all end now: a rank was through with it, under `--stop-together`, or asked.
     over: Option<Wave>,
     told_through: bool,
     /// Exit code, once ranks may leave.
@@ -87,6 +92,8 @@ impl Conductor {
             sound: None,
             files_ready: false,
             stop: None,
+            origin: None,
+            runs: false,
             over: None,
             told_through: false,
             leave: None,
@@ -96,11 +103,25 @@ impl Conductor {
         })
     }
 
+    /// Starts nothing on a rank before [`set_clock`](Self::set_clock) has told its clock. Without
+    /// this all clocks are taken to be rank 0's. Call it before the first report.
+    #[must_use]
+    pub fn awaiting_clocks(mut self) -> Self {
+        for seat in self.seats.iter_mut().skip(1) {
+            seat.clock_known = false;
+        }
+        self
+    }
+
     /// Sets the clock of a rank, by which it is told when to start. A rank that does not exist is
     /// ignored.
-    pub fn set_clock(&mut self, rank: Rank, clock: RemoteClock) {
-        if let Some(seat) = self.seats.get_mut(rank.index()) {
-            seat.clock = clock;
+    pub fn set_clock(&mut self, now: Tick, rank: Rank, clock: RemoteClock) {
+        if rank.index() < self.seats.len() {
+            self.change(rank, |seat| {
+                seat.clock = clock;
+                seat.clock_known = true;
+            });
+            self.advance(now);
         }
     }
 
@@ -128,6 +149,8 @@ impl Conductor {
         if let Some(reason) = report.wants_stop {
             self.stop_all(reason, from);
         }
+        let wants_end = report.wants_end;
+        self.end_wave(wants_end.filter(|&wave| self.has_started(from, wave)));
         let seat = &self.seats[from.index()];
         if place.key() > seat.place.key() {
             self.enters(from, place, report.stage);
@@ -207,6 +230,41 @@ impl Conductor {
         self.code
     }
 
+    /// Returns whether a wave was started for a rank.
+    #[must_use]
+    pub fn has_started(&self, rank: Rank, wave: Wave) -> bool {
+        let seat = self.seats.get(rank.index());
+        seat.is_some_and(|seat| seat.is_granted(wave))
+    }
+
+    /// Returns whether a rank waits at a gate for its clock to be known.
+    #[must_use]
+    pub fn awaits_clock(&self, rank: Rank) -> bool {
+        let seat = self.seats.get(rank.index());
+        seat.is_some_and(|seat| !seat.clock_known && matches!(seat.place, Place::Ready(_)))
+    }
+
+    /// Returns whether a rank is lost, or has left.
+    #[must_use]
+    pub fn is_gone(&self, rank: Rank) -> bool {
+        let seat = self.seats.get(rank.index());
+        seat.is_none_or(|seat| matches!(seat.standing(), Standing::Lost | Standing::Left))
+    }
+
+    /// Returns whether the rank has not told the result of its checks yet.
+    #[must_use]
+    pub fn is_checking(&self, rank: Rank) -> bool {
+        let seat = self.seats.get(rank.index());
+        seat.is_some_and(|seat| seat.standing() == Standing::Checking)
+    }
+
+    /// Returns the clock of a rank; `None` before it is known.
+    #[must_use]
+    pub fn clock_of(&self, rank: Rank) -> Option<&RemoteClock> {
+        let seat = self.seats.get(rank.index())?;
+        seat.clock_known.then_some(&seat.clock)
+    }
+
     /// Returns whether all ranks have left or are lost.
     #[must_use]
     pub fn is_over(&self) -> bool {
@@ -228,9 +286,15 @@ impl Conductor {
             }
             _ => {}
         }
-        let ended = self.seats[rank.index()].ended();
-        if self.stop_together && ended > self.over {
-            self.over = ended;
+        if self.stop_together {
+            self.end_wave(self.seats[rank.index()].ended());
+        }
+    }
+
+    /// Ends a wave on all ranks, if one is given.
+    fn end_wave(&mut self, wave: Option<Wave>) {
+        if wave > self.over {
+            self.over = wave;
             self.send_to_all();
         }
     }
@@ -278,7 +342,7 @@ impl Conductor {
 
     /// Does all that has become possible.
     fn advance(&mut self, now: Tick) {
-        use Standing::{Busy, Checking, LayingOut, Waiting};
+        use Standing::{Busy, Checking, LayingOut, Running, Waiting};
         if self.sound.is_none() && self.stop.is_none() && self.tally.count(&[Checking]) == 0 {
             self.decide();
         }
@@ -288,11 +352,17 @@ impl Conductor {
             self.checklist.forget_files();
             self.send_to_all();
         }
+        let ran = std::mem::replace(&mut self.runs, self.tally.count(&[Running]) > 0);
+        if ran && !self.runs {
+            self.send_to_all();
+        }
         let may_start = self.files_ready && self.stop.is_none();
-        if may_start && behind + self.tally.count(&[Busy]) == 0 {
+        if may_start && behind + self.tally.count(&[Busy, Running]) == 0 {
             self.start_wave(now);
         }
-        let under_way = self.tally.count(&[Checking, LayingOut, Busy, Waiting]);
+        let under_way = self
+            .tally
+            .count(&[Checking, LayingOut, Busy, Running, Waiting]);
         if under_way == 0 && !self.told_through {
             self.told_through = true;
             self.tell(Event::AllThrough);
@@ -322,7 +392,9 @@ impl Conductor {
         let Some(wave) = self.seats.iter().filter_map(waits).min() else {
             return;
         };
+        self.runs = true;
         let at = now + START_LEAD;
+        let origin = *self.origin.get_or_insert(at);
         let (mut ranks, mut bound) = (0, Nanos::ZERO);
         for index in 0..self.seats.len() {
             if waits(&self.seats[index]) != Some(wave) {
@@ -330,7 +402,7 @@ impl Conductor {
             }
             let to = rank_at(index);
             self.change(to, |seat| seat.granted = Some((wave, at)));
-            if let Some(start) = self.seats[index].start() {
+            if let Some(start) = self.seats[index].start(origin) {
                 (ranks, bound) = (ranks + 1, start.bound.max(bound));
                 let order = Order::Start(start);
                 self.out.push_back(Output::Send { to, order });
@@ -362,14 +434,18 @@ impl Conductor {
             (Place::LaidOut, None) if self.files_ready => Order::FilesReady,
             // A lost rank that returns would start late, or again.
             (Place::Ready(wave), _) if seat.is_granted(wave) && !seat.lost => {
-                seat.start().map_or(at_rest, Order::Start)
+                let origin = self.origin.unwrap_or_default();
+                seat.start(origin).map_or(at_rest, Order::Start)
             }
             (Place::Running(_), _) => Order::Heard,
+            (Place::Ended(wave), None) if self.tally.count(&[Standing::Running]) == 0 => {
+                Order::AllEnded(wave)
+            }
             _ => at_rest,
         }
     }
 
-    /// Returns the wave that the rank has to end, because another was through with it.
+    /// Returns the wave that the rank has to end, because of another.
     fn wave_to_end(&self, rank: Rank) -> Option<Wave> {
         let seat = &self.seats[rank.index()];
         let (wave, _) = seat.granted?;

@@ -2,10 +2,11 @@
 
 use fathom_core::{Nanos, PerDirection, Tick};
 
-use crate::encoding::{MESSAGE_BYTES_MAX, ORDER, PING, PONG, REPORT, VERSION};
+use crate::encoding::{CLOCK, MESSAGE_BYTES_MAX, ORDER, PING, PONG, REPORT, VERSION};
 use crate::error::{MessageError, MessageErrorKind};
 use crate::messages::{
-    Checks, FILES_MAX, Message, Order, Progress, REFUSALS_MAX, Report, Stage, Start, StopReason,
+    Checks, CommonTime, FILES_MAX, Message, Order, Progress, REFUSALS_MAX, Report, Stage, Start,
+    StopReason,
 };
 use crate::text::TEXT_BYTES_MAX;
 use crate::{FileKey, Text, Wave};
@@ -30,11 +31,13 @@ impl Message {
             ORDER => Self::Order(input.order()?),
             PING => Self::Ping {
                 token: input.u32("token")?,
+                more: input.flag("more")?,
             },
             PONG => Self::Pong {
                 token: input.u32("token")?,
                 at: Tick::new(input.u64("time")?),
             },
+            CLOCK => Self::Clock(input.common_time()?),
             other => return Err(input.refuse("kind", MessageErrorKind::Unknown(other))),
         };
         match input.next == bytes.len() {
@@ -56,6 +59,10 @@ impl Input<'_> {
             0 => None,
             code => Some(self.reason(code)?),
         };
+        let wants_end = match self.flag("wave to end")? {
+            true => Some(self.wave()?),
+            false => None,
+        };
         let elapsed = Nanos::new(self.u64("elapsed")?);
         let (jobs_running, jobs_ended) = (self.u32("jobs")?, self.u32("jobs")?);
         let progress = Progress {
@@ -69,6 +76,7 @@ impl Input<'_> {
         Ok(Report {
             stage,
             wants_stop,
+            wants_end,
             progress,
         })
     }
@@ -114,6 +122,7 @@ impl Input<'_> {
                 wave: self.wave()?,
                 at: Tick::new(self.u64("time")?),
                 bound: Nanos::new(self.u64("bound")?),
+                origin: Tick::new(self.u64("origin")?),
             }),
             5 => Order::EndWave(self.wave()?),
             6 => {
@@ -123,7 +132,20 @@ impl Input<'_> {
             7 => Order::Leave {
                 code: self.byte("exit code")?,
             },
+            8 => Order::AllEnded(self.wave()?),
             other => return Err(self.refuse("order", MessageErrorKind::Unknown(other))),
+        })
+    }
+
+    fn common_time(&mut self) -> Result<CommonTime, MessageError> {
+        Ok(CommonTime {
+            at: Tick::new(self.u64("time")?),
+            common_ns: self.u64("common time")?,
+            bound: Nanos::new(self.u64("bound")?),
+            drift_ppb: match self.flag("drift")? {
+                true => Some(i64::from_le_bytes(self.take("drift")?)),
+                false => None,
+            },
         })
     }
 
@@ -176,6 +198,14 @@ impl Input<'_> {
         match count <= limit {
             true => Ok(count),
             false => Err(self.refuse(field, MessageErrorKind::TooLarge(limit as u64))),
+        }
+    }
+
+    fn flag(&mut self, field: &'static str) -> Result<bool, MessageError> {
+        match self.byte(field)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            other => Err(self.refuse(field, MessageErrorKind::Unknown(other))),
         }
     }
 

@@ -1,4 +1,5 @@
-//! Bytes of messages: a version, a kind and its fields, little-endian, nothing optional.
+//! Bytes of messages: a version, a kind and its fields, little-endian; before a field that may be
+//! missing a byte says whether it is there.
 //!
 //! One message has one encoding, so that a decoder which accepts bytes gives them back unchanged.
 
@@ -19,14 +20,25 @@ impl Message {
                 out.push(ORDER);
                 put_order(out, order);
             }
-            Self::Ping { token } => {
+            Self::Ping { token, more } => {
                 out.push(PING);
                 put_u32(out, *token);
+                out.push(u8::from(*more));
             }
             Self::Pong { token, at } => {
                 out.push(PONG);
                 put_u32(out, *token);
                 put_u64(out, at.get());
+            }
+            Self::Clock(time) => {
+                out.push(CLOCK);
+                put_u64(out, time.at.get());
+                put_u64(out, time.common_ns);
+                put_u64(out, time.bound.get());
+                out.push(u8::from(time.drift_ppb.is_some()));
+                if let Some(drift_ppb) = time.drift_ppb {
+                    out.extend(drift_ppb.to_le_bytes());
+                }
             }
         }
     }
@@ -34,6 +46,10 @@ impl Message {
 
 fn put_report(out: &mut Vec<u8>, report: &Report) {
     out.push(report.wants_stop.map_or(0, reason_code));
+    out.push(u8::from(report.wants_end.is_some()));
+    if let Some(wave) = report.wants_end {
+        put_u32(out, wave.get());
+    }
     let progress = &report.progress;
     put_u64(out, progress.elapsed.get());
     put_u32(out, progress.jobs_running);
@@ -88,10 +104,12 @@ fn put_order(out: &mut Vec<u8>, order: &Order) {
             put_wave(out, 4, start.wave);
             put_u64(out, start.at.get());
             put_u64(out, start.bound.get());
+            put_u64(out, start.origin.get());
         }
         Order::EndWave(wave) => put_wave(out, 5, *wave),
         Order::Stop(reason) => out.extend([6, reason_code(*reason)]),
         Order::Leave { code } => out.extend([7, *code]),
+        Order::AllEnded(wave) => put_wave(out, 8, *wave),
     }
 }
 
@@ -138,6 +156,7 @@ pub(crate) const REPORT: u8 = b'R';
 pub(crate) const ORDER: u8 = b'O';
 pub(crate) const PING: u8 = b'?';
 pub(crate) const PONG: u8 = b'!';
+pub(crate) const CLOCK: u8 = b'C';
 
 /// Head, progress and the counts of a report, in bytes; rounded up.
 const HEAD_BYTES_MAX: usize = 128;
@@ -150,7 +169,7 @@ mod tests {
     use fathom_core::{Nanos, PerDirection, Tick};
 
     use super::*;
-    use crate::{Checks, FileKey, MessageErrorKind, Progress, Start};
+    use crate::{Checks, CommonTime, FileKey, MessageErrorKind, Progress, Start};
 
     #[track_caller]
     fn check(message: &Message, bytes: &[u8]) {
@@ -171,6 +190,7 @@ mod tests {
         Message::Report(Report {
             stage,
             wants_stop: None,
+            wants_end: None,
             progress: Progress::default(),
         })
     }
@@ -181,8 +201,10 @@ mod tests {
             wave: Wave::new(3),
             at: Tick::new(0x0102),
             bound: Nanos::new(5),
+            origin: Tick::new(6),
         };
-        let bytes = b"\x01O\x04\x03\0\0\0\x02\x01\0\0\0\0\0\0\x05\0\0\0\0\0\0\0";
+        let bytes = b"\x01O\x04\x03\0\0\0\x02\x01\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\
+            \x06\0\0\0\0\0\0\0";
         check(&Message::Order(Order::Start(start)), bytes);
         check(&Message::Order(Order::Heard), b"\x01O\0");
         check(&Message::Order(Order::Refused), b"\x01O\x01");
@@ -194,15 +216,41 @@ mod tests {
         check(&Message::Order(Order::FilesReady), b"\x01O\x03");
         let end = Order::EndWave(Wave::new(1));
         check(&Message::Order(end), b"\x01O\x05\x01\0\0\0");
+        let ended = Order::AllEnded(Wave::new(1));
+        check(&Message::Order(ended), b"\x01O\x08\x01\0\0\0");
         let stop = Order::Stop(StopReason::ExitAll);
         check(&Message::Order(stop), b"\x01O\x06\x02");
         check(&Message::Order(Order::Leave { code: 2 }), b"\x01O\x07\x02");
-        check(&Message::Ping { token: 1 }, b"\x01?\x01\0\0\0");
+    }
+
+    #[test]
+    fn comparisons_of_clocks_are_these_bytes() {
+        for (more, bytes) in [
+            (false, b"\x01?\x01\0\0\0\0"),
+            (true, b"\x01?\x01\0\0\0\x01"),
+        ] {
+            check(&Message::Ping { token: 1, more }, bytes);
+        }
         let at = Tick::new(2);
         check(
             &Message::Pong { token: 1, at },
             b"\x01!\x01\0\0\0\x02\0\0\0\0\0\0\0",
         );
+        let mut time = CommonTime {
+            at: Tick::new(3),
+            common_ns: 4,
+            bound: Nanos::new(5),
+            drift_ppb: None,
+        };
+        let mut bytes = vec![VERSION, b'C'];
+        bytes.extend([3u64, 4, 5].iter().flat_map(|number| number.to_le_bytes()));
+        bytes.push(0);
+        check(&Message::Clock(time), &bytes);
+        time.drift_ppb = Some(-2);
+        bytes.pop();
+        bytes.push(1);
+        bytes.extend((-2i64).to_le_bytes());
+        check(&Message::Clock(time), &bytes);
     }
 
     #[test]
@@ -234,6 +282,7 @@ mod tests {
         let message = Message::Report(Report {
             stage: Stage::LaidOut,
             wants_stop: Some(StopReason::ConductorLost),
+            wants_end: Some(Wave::new(10)),
             progress: Progress {
                 elapsed: Nanos::new(1),
                 jobs_running: 2,
@@ -242,7 +291,8 @@ mod tests {
                 bytes: PerDirection::new(7, 8, 9),
             },
         });
-        let mut bytes = vec![VERSION, b'R', 5];
+        let mut bytes = vec![VERSION, b'R', 5, 1];
+        bytes.extend(10u32.to_le_bytes());
         bytes.extend(1u64.to_le_bytes());
         bytes.extend([2u32, 3].iter().flat_map(|number| number.to_le_bytes()));
         bytes.extend((4..10u64).flat_map(u64::to_le_bytes));
@@ -280,8 +330,12 @@ mod tests {
             bytes.extend(text);
             bytes
         };
-        refused(&failed(b"\xff"), &format!("{place} 71: text: {text}"));
-        refused(&failed(b"\x07"), &format!("{place} 71: text: {text}"));
+        refused(&failed(b"\xff"), &format!("{place} 72: text: {text}"));
+        refused(&failed(b"\x07"), &format!("{place} 72: text: {text}"));
+        refused(
+            b"\x01?\0\0\0\0\x02",
+            &format!("{place} 7: more: value 2 is not known"),
+        );
         refused(
             b"\x01O\x02\x02\0\x05\0\x05\0",
             &format!("{place} 9: files: indexes do not rise"),

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Error in a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MessageError {
     /// Byte of the message, from 0.
     pub byte: usize,
@@ -14,7 +14,7 @@ pub struct MessageError {
 }
 
 /// Reason of a [`MessageError`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MessageErrorKind {
     /// The message ends within the field.

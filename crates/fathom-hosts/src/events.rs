@@ -3,7 +3,7 @@
 use fathom_core::{Nanos, Tick};
 
 use crate::messages::{Order, StopReason};
-use crate::{Rank, Refusal, Text, Wave};
+use crate::{MessageError, Rank, Refusal, Text, Wave};
 
 /// Order to be sent, or event to be told.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -68,4 +68,13 @@ pub enum Event {
     },
     /// All ranks are through or lost: the records can be gathered.
     AllThrough,
+    /// A message cannot be read. The first one of a process is told.
+    BadMessage {
+        /// Sender.
+        rank: Rank,
+        /// Its defect.
+        error: MessageError,
+    },
+    /// The link has failed: this rank hears and tells nothing any more.
+    LinkFailed(Text),
 }

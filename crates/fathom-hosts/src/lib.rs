@@ -7,9 +7,9 @@
 //!  a rank)   an order in answer, and when something begins
 //! ```
 //!
-//! Nothing here does I/O or reads a clock: messages and `now` go in, messages come out, and a
-//! transport, such as MPI, carries them. No rank waits for a message: it asks its [`Member`] while
-//! it naps. Each message tells the whole state of its sender, as far as the receiver needs it;
+//! Nothing here does I/O or reads a clock: messages and `now` go in, messages come out. [`Ranks`]
+//! joins the parts over a [`Link`], such as MPI, and a clock that its caller lends. No rank waits
+//! for a message: it asks its [`Member`] while it naps. Each message tells the whole state of its sender, as far as the receiver needs it;
 //! lost, doubled and late ones do no harm.
 //!
 //! * The common clock is that of rank 0. Waves are agreed in it; each rank is told a time on its
@@ -19,16 +19,20 @@
 #![forbid(unsafe_code)]
 
 mod checklist;
+mod comparisons;
 mod conductor;
 mod decoding;
 mod encoding;
 mod error;
 mod events;
+#[cfg(feature = "fixture")]
+pub mod fixture;
 mod link;
 mod member;
 mod messages;
 mod offset;
 mod rank;
+mod ranks;
 mod seat;
 mod spread;
 mod text;
@@ -42,12 +46,13 @@ pub use events::{Event, Output};
 pub use link::{Link, LinkError};
 pub use member::{Gate, Member, REPORT_EVERY, Verdict};
 pub use messages::{
-    Checks, FILES_MAX, Message, Order, Progress, REFUSALS_MAX, Report, Stage, Start, StopReason,
-    TooManyFiles,
+    Checks, CommonTime, FILES_MAX, Message, Order, Progress, REFUSALS_MAX, Report, Stage, Start,
+    StopReason, TooManyFiles,
 };
 pub use offset::{
     ALIGNMENTS_MAX, Alignment, DRIFT_MAX_PPM, Offset, PingPong, RemoteClock, WANDER_PPM,
 };
 pub use rank::{FileKey, RANKS_MAX, Rank, Wave};
+pub use ranks::{ClockComparison, Ranks, RanksOptions, WaveSpan};
 pub use spread::{Mark, Spread};
 pub use text::{TEXT_BYTES_MAX, Text};

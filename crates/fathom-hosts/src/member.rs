@@ -21,11 +21,14 @@ use crate::seat::Place;
 pub struct Member {
     stage: Stage,
     wants_stop: Option<StopReason>,
+    wants_end: Option<Wave>,
     progress: Progress,
     verdict: Option<Verdict>,
     files_ready: bool,
     start: Option<Start>,
-    /// Last wave that another rank was through with.
+    /// Last wave that has ended on all ranks.
+    all_ended: Option<Wave>,
+    /// Last wave that all end now.
     over: Option<Wave>,
     stop: Option<StopReason>,
     leave: Option<u8>,
@@ -66,10 +69,12 @@ impl Member {
         Self {
             stage: Stage::Checking,
             wants_stop: None,
+            wants_end: None,
             progress: Progress::default(),
             verdict: None,
             files_ready: false,
             start: None,
+            all_ended: None,
             over: None,
             stop: None,
             leave: None,
@@ -98,6 +103,14 @@ impl Member {
         }
     }
 
+    /// Asks for all ranks to end this wave, such as for `exitall`.
+    pub fn ask_end(&mut self, wave: Wave) {
+        if self.wants_end < Some(wave) {
+            self.wants_end = Some(wave);
+            self.is_due = true;
+        }
+    }
+
     /// Sets the progress that the next report tells.
     pub const fn set_progress(&mut self, progress: Progress) {
         self.progress = progress;
@@ -118,6 +131,11 @@ impl Member {
                     self.stage = Stage::Running(start.wave);
                 }
             }
+            Order::AllEnded(wave) => {
+                if self.stage == Stage::Ended(wave) {
+                    self.all_ended = Some(wave);
+                }
+            }
             Order::EndWave(wave) => self.over = self.over.max(Some(wave)),
             Order::Stop(reason) => self.stopped(reason),
             Order::Leave { code } => {
@@ -128,6 +146,14 @@ impl Member {
                 }
             }
         }
+    }
+
+    /// Handles the word of the transport that the conductor is gone.
+    pub fn handle_gone(&mut self) {
+        // Beside the reason to stop: there may have been another one before.
+        self.conductor_lost = true;
+        self.stopped(StopReason::ConductorLost);
+        self.give_up();
     }
 
     /// Reports if a second has passed, and notices a silent conductor.
@@ -142,9 +168,7 @@ impl Member {
             self.report_at = now + REPORT_EVERY;
         }
         if now - self.heard_at >= SILENCE_MAX {
-            // Beside the reason to stop: there may have been another one before.
-            self.conductor_lost = true;
-            self.stopped(StopReason::ConductorLost);
+            self.handle_gone();
         }
         self.give_up();
     }
@@ -154,6 +178,7 @@ impl Member {
         std::mem::take(&mut self.is_due).then(|| Report {
             stage: self.stage.clone(),
             wants_stop: self.wants_stop,
+            wants_end: self.wants_end,
             progress: self.progress,
         })
     }
@@ -180,6 +205,22 @@ impl Member {
     #[must_use]
     pub const fn files_ready(&self) -> bool {
         self.files_ready
+    }
+
+    /// Returns whether the jobs of the next wave may be prepared: the wave that has ended here has
+    /// ended on all ranks.
+    #[must_use]
+    pub fn may_prepare(&self) -> bool {
+        match self.stage {
+            Stage::Ended(wave) => self.all_ended == Some(wave),
+            _ => true,
+        }
+    }
+
+    /// Returns the last agreed start.
+    #[must_use]
+    pub const fn start(&self) -> Option<Start> {
+        self.start
     }
 
     /// Returns whether and when the jobs of this wave start.

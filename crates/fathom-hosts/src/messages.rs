@@ -19,6 +19,8 @@ pub enum Message {
     Ping {
         /// Number that the answer repeats.
         token: u32,
+        /// Another ping follows the answer at once, so it pays to listen for it.
+        more: bool,
     },
     /// Answer to a ping.
     Pong {
@@ -27,6 +29,21 @@ pub enum Message {
         /// Clock of the rank that answers.
         at: Tick,
     },
+    /// From rank 0: result of comparing the receiver's clock with its own.
+    Clock(CommonTime),
+}
+
+/// Reading of the common clock at a moment of another rank's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CommonTime {
+    /// Clock of the rank.
+    pub at: Tick,
+    /// Common clock at that moment: wall clock of rank 0, ns since 1970.
+    pub common_ns: u64,
+    /// Largest error of that reading.
+    pub bound: Nanos,
+    /// Rate of the rank's clock against the common one, in billionths; `None` until it is known.
+    pub drift_ppb: Option<i64>,
 }
 
 /// State of a rank, told when it changes and each second.
@@ -36,6 +53,8 @@ pub struct Report {
     pub stage: Stage,
     /// Reason for which the rank wants all to stop.
     pub wants_stop: Option<StopReason>,
+    /// Last wave that the rank wants all to end, such as for `exitall`.
+    pub wants_end: Option<Wave>,
     /// Progress of its jobs.
     pub progress: Progress,
 }
@@ -153,7 +172,10 @@ pub enum Order {
     FilesReady,
     /// The wave starts.
     Start(Start),
-    /// The wave ends now, since another rank is through with it.
+    /// This wave has ended on all ranks, and no other one runs: a rank that has ended it prepares its
+    /// next one, whose files are as the wave left them.
+    AllEnded(Wave),
+    /// The wave ends now: another rank is through with it, or asks for it.
     EndWave(Wave),
     /// Nothing more starts; whether jobs that run end now, the reason says.
     Stop(StopReason),
@@ -173,6 +195,8 @@ pub struct Start {
     pub at: Tick,
     /// Largest error of that time against the common clock.
     pub bound: Nanos,
+    /// Start of the first wave of the run, on the clock of the rank, which may have lacked it.
+    pub origin: Tick,
 }
 
 /// Reason to stop.

@@ -14,6 +14,8 @@ pub(crate) struct Seat {
     pub(crate) granted: Option<(Wave, Tick)>,
     pub(crate) progress: Progress,
     pub(crate) clock: RemoteClock,
+    /// Its clock is known, without which it cannot be told when to start.
+    pub(crate) clock_known: bool,
     /// Time of its last report.
     pub(crate) heard_at: Tick,
     /// The rank was silent for too long. It stays lost, even if it returns.
@@ -29,6 +31,7 @@ impl Seat {
             granted: None,
             progress: Progress::default(),
             clock: RemoteClock::ours(),
+            clock_known: true,
             heard_at: now,
             lost: false,
             returned: false,
@@ -43,10 +46,10 @@ impl Seat {
         match self.place {
             Place::Checking => Standing::Checking,
             Place::Checked => Standing::LayingOut,
-            Place::Ready(wave) if !self.is_granted(wave) => Standing::Waiting,
-            Place::LaidOut | Place::Ready(_) | Place::Running(_) | Place::Ended(_) => {
-                Standing::Busy
-            }
+            Place::Ready(wave) if self.clock_known && !self.is_granted(wave) => Standing::Waiting,
+            Place::Ready(wave) if self.is_granted(wave) => Standing::Running,
+            Place::Running(_) => Standing::Running,
+            Place::LaidOut | Place::Ready(_) | Place::Ended(_) => Standing::Busy,
             Place::Through => Standing::Through,
             Place::Left => Standing::Left,
         }
@@ -57,11 +60,18 @@ impl Seat {
         self.granted.is_some_and(|(granted, _)| granted >= wave)
     }
 
-    /// Returns the start of the wave that was granted last, on the clock of the rank.
-    pub(crate) fn start(&self) -> Option<Start> {
+    /// Returns the start of the wave that was granted last, on the clock of the rank; `origin` is
+    /// the start of the run's first wave, on the common clock.
+    pub(crate) fn start(&self, origin: Tick) -> Option<Start> {
         let (wave, at) = self.granted?;
         let (at, bound) = self.clock.to_remote(at);
-        Some(Start { wave, at, bound })
+        let (origin, _) = self.clock.to_remote(origin);
+        Some(Start {
+            wave,
+            at,
+            bound,
+            origin,
+        })
     }
 
     /// Returns the wave that has ended here since it was granted, if any.
@@ -120,8 +130,10 @@ impl Place {
 pub(crate) enum Standing {
     Checking,
     LayingOut,
-    /// Runs a wave, or is on its way to the next gate.
+    /// Is on its way to a gate, or waits there for its clock to be known.
     Busy,
+    /// Runs a wave, or has been told when to.
+    Running,
     /// Waits at a gate.
     Waiting,
     Through,
@@ -131,12 +143,12 @@ pub(crate) enum Standing {
 
 /// Number of ranks in each standing, so that a report costs the same with any number of ranks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Tally([u32; 7]);
+pub(crate) struct Tally([u32; 8]);
 
 impl Tally {
     /// Counts so many ranks that have not been heard of.
     pub(crate) fn new(ranks: u32) -> Self {
-        let mut counts = [0; 7];
+        let mut counts = [0; 8];
         counts[Standing::Checking as usize] = ranks;
         Self(counts)
     }

@@ -18,6 +18,7 @@ fn says(conductor: &mut Conductor, now: Tick, rank: u32, stage: Stage) {
     let report = Report {
         stage,
         wants_stop: None,
+        wants_end: None,
         progress: Progress::default(),
     };
     conductor.handle_report(now, Rank::new(rank), report);
@@ -71,7 +72,7 @@ fn a_start_is_told_on_the_clock_of_each_rank() {
         at: at(1000),
         offset,
     });
-    conductor.set_clock(Rank::new(1), clock);
+    conductor.set_clock(at(0), Rank::new(1), clock);
     for stage in [checked(&[]), Stage::LaidOut, Stage::Ready(Wave::new(0))] {
         says(&mut conductor, at(980), 0, stage.clone());
         says(&mut conductor, at(980), 1, stage);
@@ -82,6 +83,7 @@ fn a_start_is_told_on_the_clock_of_each_rank() {
         at: Tick::new(at(1000).get() - 7_000),
         // 1 ns for the rounding of what the clocks drift in no time.
         bound: Nanos::new(301),
+        origin: Tick::new(at(1000).get() - 7_000),
     };
     assert_eq!(orders(&mut conductor, 1).last(), Some(&Order::Start(start)));
     let told = Event::WaveStarts {
@@ -206,6 +208,7 @@ fn a_rank_that_loses_its_conductor_runs_to_the_end_and_leaves() {
         wave,
         at: at(20),
         bound: Nanos::ZERO,
+        origin: at(20),
     };
     member.handle_order(at(1), Order::Start(start));
     assert_eq!(member.gate(wave), Gate::At(start));
@@ -260,6 +263,7 @@ fn a_request_to_stop_reaches_all_and_ends_what_runs() {
         let report = Report {
             stage: Stage::Running(Wave::new(0)),
             wants_stop: Some(reason),
+            wants_end: None,
             progress: Progress::default(),
         };
         conductor.handle_report(at(30), Rank::new(1), report.clone());
@@ -283,6 +287,10 @@ fn together_means_that_the_first_ends_the_wave_of_all() {
         // Rank 0 has not even said that it runs.
         let told = orders(&mut conductor, 0);
         assert_eq!(told.last(), want.last());
+        for rank in 0..3 {
+            says(&mut conductor, at(50), rank, Stage::Ended(wave));
+        }
+        let _ended = events(&mut conductor);
         for rank in 0..3 {
             says(&mut conductor, at(50), rank, Stage::Ready(Wave::new(1)));
         }
@@ -322,6 +330,7 @@ fn progress_is_summed_and_never_goes_back() {
         let report = Report {
             stage: Stage::Running(Wave::new(0)),
             wants_stop: None,
+            wants_end: None,
             progress,
         };
         conductor.handle_report(at(ms), Rank::new(rank), report);
@@ -347,4 +356,106 @@ fn the_number_of_ranks_has_limits() {
     let mut conductor = conductor(1);
     says(&mut conductor, at(0), 1, checked(&[]));
     assert_eq!(events(&mut conductor), []);
+}
+
+#[test]
+fn a_rank_can_ask_all_to_end_the_wave_that_runs_and_no_other() {
+    let wave = Wave::new(0);
+    let asks = |wants_end: u32| Report {
+        stage: Stage::Running(wave),
+        wants_stop: None,
+        wants_end: Some(Wave::new(wants_end)),
+        progress: Progress::default(),
+    };
+    for (wants_end, want) in [(0, vec![Order::EndWave(wave)]), (1, vec![])] {
+        let mut conductor = running(3, false);
+        let _before = events(&mut conductor);
+        says(&mut conductor, at(30), 2, Stage::Running(wave));
+        conductor.handle_report(at(30), Rank::new(1), asks(wants_end));
+        assert_eq!(orders(&mut conductor, 2), want);
+    }
+    let mut member = Member::new(at(0));
+    member.ask_end(wave);
+    let report = member.poll_report();
+    assert_eq!(report.and_then(|report| report.wants_end), Some(wave));
+}
+
+#[test]
+fn the_next_wave_is_prepared_once_all_have_ended_the_last() {
+    let wave = Wave::new(0);
+    let mut conductor = running(3, false);
+    let _before = events(&mut conductor);
+    says(&mut conductor, at(30), 0, Stage::Ended(wave));
+    // Rank 1 has not said that it runs; rank 2 is lost.
+    conductor.handle_gone(at(31), Rank::new(2));
+    let mut again = conductor.clone();
+    assert_eq!(orders(&mut again, 0), [Order::Stop(StopReason::RankLost)]);
+    let mut conductor = running(3, false);
+    let _before = events(&mut conductor);
+    says(&mut conductor, at(30), 0, Stage::Ended(wave));
+    says(&mut conductor, at(31), 1, Stage::Ended(wave));
+    assert_eq!(orders(&mut conductor.clone(), 0), []);
+    says(&mut conductor, at(32), 2, Stage::Ended(wave));
+    assert_eq!(orders(&mut conductor.clone(), 0), [Order::AllEnded(wave)]);
+    // Told again to a rank that did not hear it, and of no use to one that is further.
+    says(&mut conductor, at(33), 2, Stage::Ended(wave));
+    assert_eq!(
+        orders(&mut conductor, 2).last(),
+        Some(&Order::AllEnded(wave))
+    );
+    let mut member = Member::new(at(0));
+    member.enter(Stage::Ended(wave));
+    assert!(!member.may_prepare());
+    member.handle_order(at(1), Order::AllEnded(Wave::new(1)));
+    assert!(!member.may_prepare());
+    member.handle_order(at(1), Order::AllEnded(wave));
+    assert!(member.may_prepare());
+}
+
+#[test]
+fn nothing_starts_on_a_rank_whose_clock_is_not_known() {
+    let conductor = Conductor::new(at(0), 3, false).expect("a few ranks");
+    let mut conductor = conductor.awaiting_clocks();
+    for stage in [checked(&[]), Stage::LaidOut, Stage::Ready(Wave::new(0))] {
+        for rank in 0..3 {
+            says(&mut conductor, at(0), rank, stage.clone());
+        }
+    }
+    let starts = |conductor: &mut Conductor| {
+        let starts = events(conductor)
+            .into_iter()
+            .filter_map(|event| match event {
+                Event::WaveStarts { at, ranks, .. } => Some((at, ranks)),
+                _ => None,
+            });
+        starts.collect::<Vec<_>>()
+    };
+    assert_eq!(starts(&mut conductor), []);
+    assert!(!conductor.awaits_clock(Rank::new(0)) && conductor.awaits_clock(Rank::new(2)));
+    conductor.set_clock(at(5), Rank::new(2), RemoteClock::ours());
+    assert_eq!(starts(&mut conductor), []);
+    conductor.set_clock(at(7), Rank::new(1), RemoteClock::ours());
+    assert_eq!(starts(&mut conductor), [(at(7) + START_LEAD, 3)]);
+}
+
+#[test]
+fn a_rank_that_lacks_the_first_wave_is_told_when_the_run_began() {
+    let (mut conductor, second) = (conductor(2), Wave::new(1));
+    for stage in [checked(&[]), Stage::LaidOut] {
+        for rank in 0..2 {
+            says(&mut conductor, at(0), rank, stage.clone());
+        }
+    }
+    says(&mut conductor, at(10), 1, Stage::Ready(second));
+    says(&mut conductor, at(10), 0, Stage::Ready(Wave::new(0)));
+    says(&mut conductor, at(500), 0, Stage::Ended(Wave::new(0)));
+    let _before = events(&mut conductor);
+    says(&mut conductor, at(501), 0, Stage::Ready(second));
+    let start = Start {
+        wave: second,
+        at: at(501) + START_LEAD,
+        bound: Nanos::ZERO,
+        origin: at(10) + START_LEAD,
+    };
+    assert_eq!(orders(&mut conductor, 1), [Order::Start(start)]);
 }

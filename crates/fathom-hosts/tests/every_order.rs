@@ -108,9 +108,17 @@ impl World {
             Stage::LaidOut if member.files_ready() => ready(None),
             Stage::Ready(wave) if matches!(member.gate(*wave), Gate::Over(_)) => over,
             Stage::Running(wave) => Stage::Ended(*wave),
-            Stage::Ended(wave) => ready(Some(*wave)),
+            Stage::Ended(wave) => match ready(Some(*wave)) {
+                Stage::Ready(_) if !stops && !member.may_prepare() => return false,
+                next => next,
+            },
             _ => return false,
         };
+        if matches!((&stage, member.stage()), (Stage::Ready(_), Stage::Ended(_))) && !stops {
+            let runs = |one: &One| matches!(one.member.stage(), Stage::Running(_));
+            let mut there = self.ranks.iter().filter(|one| !one.gone);
+            assert!(!there.any(runs), "a wave is prepared beside another");
+        }
         if stage == Stage::LaidOut {
             let checked = |one: &One| !matches!(one.member.stage(), Stage::Checking);
             assert!(self.ranks.iter().all(checked), "a file before all checks");
@@ -279,6 +287,7 @@ fn next(setup: &Setup, world: &World) -> Vec<World> {
                     Report {
                         stage: stage.clone(),
                         wants_stop: None,
+                        wants_end: None,
                         progress: fathom_hosts::Progress::default(),
                     },
                 );

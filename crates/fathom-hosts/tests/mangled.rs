@@ -2,7 +2,8 @@
 
 use fathom_core::{Nanos, Tick};
 use fathom_hosts::{
-    Checks, FileKey, Message, Order, Progress, Report, Stage, Start, StopReason, Text, Wave,
+    Checks, CommonTime, FileKey, Message, Order, Progress, Report, Stage, Start, StopReason, Text,
+    Wave,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -23,6 +24,7 @@ fn messages() -> Vec<Message> {
         wave: Wave::new(1),
         at: Tick::new(1 << 50),
         bound: Nanos::new(300),
+        origin: Tick::new(1 << 49),
     };
     let others = vec![0, 3, 4_000];
     let orders = [
@@ -34,13 +36,27 @@ fn messages() -> Vec<Message> {
         Message::Report(Report {
             stage,
             wants_stop: Some(StopReason::Requested),
+            wants_end: None,
             progress: Progress::default(),
         })
     });
     let at = Tick::new(5);
+    let time = CommonTime {
+        at,
+        common_ns: 1 << 60,
+        bound: Nanos::new(300),
+        drift_ppb: Some(-50_000),
+    };
     reports
         .chain(orders.into_iter().map(Message::Order))
-        .chain([Message::Ping { token: 3 }, Message::Pong { token: 3, at }])
+        .chain([
+            Message::Ping {
+                token: 3,
+                more: true,
+            },
+            Message::Pong { token: 3, at },
+        ])
+        .chain([Message::Clock(time)])
         .collect()
 }
 

@@ -100,7 +100,7 @@ impl Simulation {
         for (rank, host) in (1..ranks).zip(&hosts[1..]) {
             let mut clock = RemoteClock::ours();
             clock.align(compare(host, &mut random));
-            conductor.set_clock(Rank::new(rank), clock);
+            conductor.set_clock(Tick::new(BEGIN), Rank::new(rank), clock);
         }
         let mut simulation = Self {
             random,
@@ -326,7 +326,10 @@ impl Simulation {
                 (Some((_, end)), _) if end > self.now && !host.member.ends(wave) => return false,
                 _ => Stage::Ended(wave),
             },
-            Stage::Ended(wave) => next_wave(rank, Some(*wave)),
+            Stage::Ended(wave) => match next_wave(rank, Some(*wave)) {
+                Stage::Ready(_) if !stops && !host.member.may_prepare() => return false,
+                next => next,
+            },
             _ => return false,
         };
         self.hosts[rank].running = None;

@@ -35,6 +35,7 @@ pub(crate) fn decode(mut input: &[u8]) -> Result<Verdict, String> {
             Message::Order(order) => member.handle_order(now, order),
             Message::Ping { .. } => conductor.handle_timeout(now),
             Message::Pong { .. } => member.handle_timeout(now),
+            Message::Clock(_) => member.handle_gone(),
         }
         drain(&mut conductor)?;
     }
