@@ -17,7 +17,9 @@ pub mod probe;
 pub mod processors;
 pub mod safety;
 pub mod storage;
+mod storage_identity;
 pub mod target_kind;
 
 // Public items, listed once.
 pub use error::HostError;
+pub use storage_identity::storage_identity;

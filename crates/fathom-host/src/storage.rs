@@ -118,10 +118,18 @@ fn mount_and_device<'a>(
 /// Returns the path itself or its nearest existing ancestor, absolute and without symbolic links.
 #[must_use]
 pub fn nearest_existing(path: &Path) -> Option<PathBuf> {
+    Some(resolved(path)?.0)
+}
+
+/// Returns the nearest existing ancestor of a path, or the path itself, absolute and without
+/// symbolic links, and the rest of the path.
+pub(crate) fn resolved(path: &Path) -> Option<(PathBuf, PathBuf)> {
     let absolute = std::path::absolute(path).ok()?;
-    absolute
-        .ancestors()
-        .find_map(|part| fs::canonicalize(part).ok())
+    absolute.ancestors().find_map(|part| {
+        let real = fs::canonicalize(part).ok()?;
+        let rest = absolute.strip_prefix(part).ok()?;
+        Some((real, rest.to_path_buf()))
+    })
 }
 
 /// Returns whether this file system type keeps its files in memory.

@@ -305,6 +305,7 @@ impl Reader<'_> {
             | Action::ServeAnyHost
             | Action::Rank
             | Action::StartAt
+            | Action::StopTogether
                 if self.dialect == Dialect::Fio =>
             {
                 let name = switch.name;
@@ -331,6 +332,7 @@ impl Reader<'_> {
                 settings.rank = Some(rank);
             }
             Action::StartAt => settings.start_at = Some(rank::start_at(given)?),
+            Action::StopTogether => settings.stop_together = true,
             Action::Refused(instead) => return Err(refused(switch, spot, instead)),
             Action::Ignored => {}
         }
@@ -422,8 +424,18 @@ impl Reader<'_> {
         }
     }
 
-    /// Refuses `--start-at` with `--machine`: virtual time begins when it likes.
+    /// Refuses `--start-at` with `--machine`: virtual time begins when it likes; and
+    /// `--stop-together`: modelled ranks do not talk.
     fn start_of_a_model(&mut self) {
+        let settings = &self.builder.settings;
+        if settings.stop_together && settings.machine.is_some() {
+            self.builder.reporter.error_without_place(
+                "stop-together-of-machine",
+                "`--stop-together` is for ranks that talk, and those of `--machine` do not"
+                    .to_owned(),
+                "remove `--stop-together`",
+            );
+        }
         let settings = &self.builder.settings;
         if settings.start_at.is_some() && settings.machine.is_some() {
             self.builder.reporter.error_without_place(

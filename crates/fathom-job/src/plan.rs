@@ -163,6 +163,8 @@ pub struct Settings {
     pub rank: Option<Rank>,
     /// `--start-at`: agreed start of the jobs.
     pub start_at: Option<StartTime>,
+    /// `--stop-together`: when one rank is through with a wave, all end it.
+    pub stop_together: bool,
 }
 
 impl Settings {

@@ -70,6 +70,7 @@ pub(crate) enum Action {
     ServeAnyHost,
     Rank,
     StartAt,
+    StopTogether,
     /// Not supported; with the alternative.
     Refused(&'static str),
     /// Accepted and ignored, as in fio.
@@ -149,6 +150,7 @@ pub(crate) const SWITCHES: &[Switch] = &[
     switch("serve-any-host", NO_LETTER, None, ServeAnyHost, ANY_HOST),
     switch("rank", NO_LETTER, Required("n/m"), Rank, RANK),
     switch("start-at", NO_LETTER, Required("time"), StartAt, START),
+    switch("stop-together", NO_LETTER, None, StopTogether, TOGETHER),
     switch("server-internal", 'N', Required("arg"), Refused(WINDOWS), "Internal; Windows only"),
 ];
 
@@ -156,6 +158,7 @@ const SERVE: &str = "Show the run on a local web page: [IP:]port; 0: any";
 const RECORD: &str = "Write the record as JSON; with --rank: into this folder";
 const RANK: &str = "Place among the hosts of a run, from 0: n/m; auto: as the launcher tells";
 const START: &str = "Start the jobs at a time in UTC: [YYYY-MM-DDT]HH:MM:SSZ";
+const TOGETHER: &str = "End the jobs between two stonewalls on all ranks when one rank is through";
 const ANY_HOST: &str = "Let --serve use an address that other machines reach";
 const SUMMARY: &str = "Print a line per job; always, never or auto";
 const SAVED: &str = "Save measured latencies as a machine file";

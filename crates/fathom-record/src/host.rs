@@ -27,6 +27,9 @@ pub struct HostRecord {
     pub start_ns: u64,
     /// End of the last job; 0 if none ran.
     pub end_ns: u64,
+    /// Waves that ran here, if the ranks agreed on their starts by messages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waves: Vec<HostWave>,
     /// Machine; in a sum alone, because a record of one host has it beside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
@@ -48,26 +51,48 @@ impl HostRecord {
     /// Returns start and end on the common clock, ns since 1970; `None` if no job ran.
     #[must_use]
     pub fn span(&self) -> Option<(u64, u64)> {
-        let offset = self.clock.offset_ns;
-        let common = |own: u64| own.saturating_add_signed(offset.saturating_neg());
-        (self.end_ns > 0).then(|| (common(self.start_ns), common(self.end_ns)))
+        let lasted_ns = i128::from(self.end_ns) - i128::from(self.start_ns);
+        let drift = i128::from(self.clock.drift_ppb.unwrap_or(0));
+        let drifted_ns = i64::try_from(lasted_ns * drift / 1_000_000_000).unwrap_or(0);
+        let offset_ns = self.clock.offset_ns;
+        let common = |own: u64, offset: i64| own.saturating_add_signed(offset.saturating_neg());
+        (self.end_ns > 0).then(|| {
+            let end_offset_ns = offset_ns.saturating_add(drifted_ns);
+            let start_ns = common(self.start_ns, offset_ns);
+            (start_ns, common(self.end_ns, end_offset_ns))
+        })
     }
 }
 
 /// Wall clock of a host, against the one that the hosts have in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostClock {
-    /// Means of comparison: `kernel`, which keeps the clock by what its time service tells, or
-    /// `none` in virtual time.
+    /// Means of comparison: `kernel`, which keeps the clock by what its time service tells;
+    /// `messages` between the ranks, with rank 0's clock in common; or `none` in virtual time.
     pub compared: String,
     /// The clock is kept in step with others.
     pub is_synchronised: bool,
-    /// This clock minus the common one.
+    /// This clock minus the common one, at the start of the first jobs.
     pub offset_ns: i64,
     /// Largest error of the offset; `None` if nothing is known of it.
     pub bound_ns: Option<u64>,
     /// Rate of this clock against the common one, in billionths; `None` if it was not compared.
     pub drift_ppb: Option<i64>,
+}
+
+/// Wave of a host whose start was agreed on. Times are those of its own clock, ns since 1970.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostWave {
+    /// Number of the wave, from 0.
+    pub wave: u32,
+    /// Agreed start.
+    pub agreed_ns: u64,
+    /// Largest error of the agreed start against the common clock.
+    pub bound_ns: u64,
+    /// Start of the first job.
+    pub start_ns: u64,
+    /// End of the last job.
+    pub end_ns: u64,
 }
 
 /// Result of one section and direction on a host.

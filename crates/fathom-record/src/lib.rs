@@ -30,7 +30,7 @@ pub use fathom_stats::Improves;
 pub use block_lives::BlockLivesRecord;
 pub use context::{Machine, StorageRecord, Validity, Warning};
 pub use device_trace::{DeviceTraceRecord, TracedJob};
-pub use host::{HostClock, HostRecord, HostResult};
+pub use host::{HostClock, HostRecord, HostResult, HostWave};
 pub use host_sum::{HostSum, HostSumError};
 pub use lifecycle::{LatencyTargetRecord, SteadyStateRecord, Unified};
 pub use measures::{GROUPS_MAX, Measure, measures};

@@ -1,6 +1,6 @@
 //! Hosts of a run: a table with a row each, and how they ran together.
 
-use fathom_record::{HostRecord, HostResult, Record};
+use fathom_record::{HostRecord, HostResult, HostWave, Record};
 
 use crate::extensions;
 use crate::json::Object;
@@ -187,6 +187,12 @@ fn clocks(hosts: &[HostRecord]) -> String {
         return String::new();
     }
     let bound = hosts.iter().filter_map(|host| host.clock.bound_ns).max();
+    if let Some(ns) = bound.filter(|_| hosts.iter().all(|host| host.clock.compared == "messages")) {
+        return format!(
+            "clocks: within {} ms of rank 0's, by messages between the ranks\n",
+            millis(ns)
+        );
+    }
     let bound = bound.map(|ns| format!("within {} ms of UTC, as their kernels say", millis(ns)));
     let free = hosts.iter().filter(|host| !host.clock.is_synchronised);
     let free: Vec<&str> = free.map(|host| host.name.as_str()).collect();
@@ -245,6 +251,10 @@ fn object(host: &HostRecord) -> Object {
     }
     out.set("start_ns", host.start_ns);
     out.set("end_ns", host.end_ns);
+    if !host.waves.is_empty() {
+        let waves: Vec<Object> = host.waves.iter().map(wave_object).collect();
+        out.set("waves", waves);
+    }
     if let Some(found) = &host.machine {
         out.set("machine", extensions::machine(found));
     }
@@ -259,6 +269,16 @@ fn object(host: &HostRecord) -> Object {
         "results",
         host.results.iter().map(result_object).collect::<Vec<_>>(),
     );
+    out
+}
+
+fn wave_object(wave: &HostWave) -> Object {
+    let mut out = Object::new();
+    out.set("wave", wave.wave);
+    out.set("agreed_ns", wave.agreed_ns);
+    out.set("bound_ns", wave.bound_ns);
+    out.set("start_ns", wave.start_ns);
+    out.set("end_ns", wave.end_ns);
     out
 }
 
@@ -372,6 +392,19 @@ mod tests {
              +0.020 ms (rank 1, n1)\n\
              clocks: within 0.250 ms of UTC, as their kernels say; not synchronised: n1\n"
         );
+    }
+
+    #[test]
+    fn clocks_compared_by_messages_have_a_bound_against_rank_0() {
+        let by_messages = |rank, bound_ns| {
+            let mut host = host(rank, 2, 1);
+            host.clock.compared = "messages".to_owned();
+            host.clock.bound_ns = Some(bound_ns);
+            host
+        };
+        let hosts = [by_messages(0, 0), by_messages(1, 12_300)];
+        let want = "clocks: within 0.012 ms of rank 0's, by messages between the ranks\n";
+        assert_eq!(clocks(&hosts), want);
     }
 
     #[test]

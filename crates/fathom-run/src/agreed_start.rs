@@ -18,7 +18,7 @@ pub(crate) struct AgreedStart(u64);
 
 impl AgreedStart {
     /// Fixes the moment, as seen now.
-    pub(crate) fn of(time: StartTime) -> Result<Self, RunError> {
+    fn of(time: StartTime) -> Result<Self, RunError> {
         let moment = time.resolve(wall_ns());
         moment.map(Self).map_err(|why| {
             let problem = RunProblem::new(ProblemKind::StartTime, format!("--start-at: {why}"));
@@ -34,6 +34,19 @@ impl AgreedStart {
     pub(crate) fn left(self) -> Nanos {
         Nanos::new(self.0.saturating_sub(wall_ns()))
     }
+}
+
+/// Returns the agreed start, if there is one.
+///
+/// # Errors
+/// It is past or too far ahead, or the ranks agree on one themselves.
+pub(crate) fn of(settings: &Settings, is_alone: bool) -> Result<Option<AgreedStart>, RunError> {
+    if !is_alone && settings.start_at.is_some() {
+        let why = "--start-at: these ranks agree on their starts themselves";
+        let problem = RunProblem::new(ProblemKind::StartTime, why);
+        return Err(problem.hint("remove `--start-at`").into());
+    }
+    settings.start_at.map(AgreedStart::of).transpose()
 }
 
 /// Waits until shortly before the moment, if there is one, or for a request to stop.
@@ -90,14 +103,21 @@ pub(crate) fn host(
 /// Returns the warning about jobs that began after the agreed moment.
 pub(crate) fn late(host: Option<&HostRecord>) -> Option<Warning> {
     let host = host.filter(|host| host.end_ns > 0)?;
-    let late_ns = host.start_ns.saturating_sub(host.agreed_ns?);
+    let first_late_ns = host.start_ns.saturating_sub(host.agreed_ns?);
+    let waves = host.waves.iter();
+    let late_ns = waves.map(|wave| wave.start_ns.saturating_sub(wave.agreed_ns));
+    let late_ns = late_ns.fold(first_late_ns, u64::max);
+    let hint = match host.waves.is_empty() {
+        true => "choose a later `--start-at`: files are laid out before it",
+        false => "leave a processor to each job and rank of this host",
+    };
     (late_ns >= LATE_NS).then(|| Warning {
         code: "started_late".to_owned(),
         message: format!(
             "the jobs began {} ms after the agreed start, because they were not ready in time",
             late_ns / 1_000_000
         ),
-        hint: "choose a later `--start-at`: files are laid out before it".to_owned(),
+        hint: hint.to_owned(),
         ..Warning::default()
     })
 }

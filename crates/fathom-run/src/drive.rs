@@ -268,6 +268,7 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     (handles.ready)();
     // Some 0.2 ms at most, and nothing without an agreed start.
     spin_until(&clock, handles.barrier.pass());
+    outcome.begun = Some(clock.now());
     if context.hooks.has_prerun() {
         let origin = handles.shared.origin.get().copied().unwrap_or_default();
         let start = origin + delay;

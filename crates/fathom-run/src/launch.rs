@@ -9,6 +9,8 @@
 //! One thread per job and no others: the calling thread is the watcher. A job's thread has a small
 //! stack, of which only the touched pages are resident.
 
+mod together;
+
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -28,14 +30,16 @@ use fathom_setup::{JobSnapshot, RunEvent, Session, Snapshot};
 use fathom_sys::clock::sleep_until;
 use fathom_workload::Control;
 
-use crate::agreed_start::AgreedStart;
 use crate::bandwidth::BandwidthLog;
 use crate::drive::{JobHandles, JobSpec, RunState, run_job};
 use crate::interim::{Interim, SoFar};
+use crate::peer_access::PeerAccess;
 use crate::progress::ProgressCell;
 use crate::stalls::Pauses;
 use crate::start_barrier::StartBarrier;
 use crate::tracing_engine::Say;
+
+use self::together::CurrentWave;
 
 /// Job ready to start.
 pub(crate) struct Launch {
@@ -47,6 +51,18 @@ pub(crate) struct Launch {
     pub(crate) allow_mounted_write: bool,
 }
 
+/// Receivers of what jobs do, beside the session.
+pub(crate) struct Watched<'a, 'p> {
+    /// Builds the records of interim reports.
+    pub(crate) so_far: SoFar<'a>,
+    /// Log of the bandwidth of all jobs.
+    pub(crate) bandwidth: Option<BandwidthLog>,
+    /// Disks whose activity is told with the progress.
+    pub(crate) disks: Option<DiskWatch>,
+    /// Other ranks.
+    pub(crate) peers: &'a PeerAccess<'p>,
+}
+
 /// Runs all jobs and returns their outcomes, in the order of the launches, and a warning if the
 /// bandwidth log is incomplete. An outcome is `None` if the job was never started because the run
 /// was stopped or another job ended it (`exitall`).
@@ -55,9 +71,7 @@ pub(crate) fn run_all(
     lifecycle: Lifecycle,
     shared: &RunState,
     session: &mut Session<'_>,
-    so_far: SoFar<'_>,
-    bandwidth: Option<BandwidthLog>,
-    disks: Option<DiskWatch>,
+    watched: Watched<'_, '_>,
 ) -> (Vec<Option<JobOutcome>>, Option<Warning>) {
     let count = launches.len();
     let cells: Vec<ProgressCell> = (0..count).map(|_| ProgressCell::default()).collect();
@@ -81,16 +95,19 @@ pub(crate) fn run_all(
         remind_at: Tick::MAX,
         interim: Interim::new(session.report_every.unwrap_or(Nanos::MAX), begun, count),
         reports_asked: (session.reports_asked)(),
-        so_far,
-        bandwidth,
+        so_far: watched.so_far,
+        bandwidth: watched.bandwidth,
         pauses: Pauses::watch(),
-        disks,
+        disks: watched.disks,
+        peers: watched.peers,
+        wave: None,
     };
     std::thread::scope(|scope| {
         let mut launches: Vec<Option<Launch>> = launches.into_iter().map(Some).collect();
         let mut handles: Vec<Option<JobThread<'_>>> = (0..count).map(|_| None).collect();
         loop {
             watcher.look_around(session);
+            watcher.leave_wave();
             let together = watcher.lifecycle.ready();
             if !together.is_empty() {
                 let members = together
@@ -139,7 +156,7 @@ enum Message {
 fn spawn<'scope>(
     scope: &'scope Scope<'scope, '_>,
     (index, launch): (usize, Launch),
-    watcher: &Watcher<'scope>,
+    watcher: &Watcher<'scope, '_>,
     barrier: Arc<StartBarrier>,
     sender: Sender<Message>,
 ) -> std::io::Result<JobThread<'scope>> {
@@ -226,7 +243,7 @@ fn not_started(why: &dyn std::fmt::Display) -> JobOutcome {
 ///
 /// Wakes every 50 ms, or earlier for a message, an interim report or a window of the bandwidth log,
 /// so its load does not depend on the op rate.
-struct Watcher<'a> {
+struct Watcher<'a, 'p> {
     shared: &'a RunState,
     cells: &'a [ProgressCell],
     controls: &'a [Control],
@@ -250,9 +267,13 @@ struct Watcher<'a> {
     pauses: Pauses,
     /// Disks whose activity is told with the progress.
     disks: Option<DiskWatch>,
+    /// Other ranks.
+    peers: &'a PeerAccess<'p>,
+    /// Wave that other ranks start and end together with this one.
+    wave: Option<CurrentWave>,
 }
 
-impl<'a> Watcher<'a> {
+impl<'a> Watcher<'a, '_> {
     /// Starts the threads of these jobs and opens their start barrier once all are ready.
     fn start<'scope>(
         &mut self,
@@ -265,6 +286,14 @@ impl<'a> Watcher<'a> {
         'a: 'scope,
     {
         let barrier = Arc::new(StartBarrier::default());
+        let wave = members
+            .first()
+            .map(|(index, _)| self.lifecycle.wave_of(*index));
+        let wave = wave.unwrap_or_default();
+        let begins = self.enter_wave(wave);
+        if begins {
+            self.await_end_of_last(session);
+        }
         let mut awaited = Vec::with_capacity(members.len());
         // Checked again: a device may have been mounted during layout or a previous wave.
         let guard = Guard::new(BlockTree::default());
@@ -287,34 +316,18 @@ impl<'a> Watcher<'a> {
             ready += usize::from(self.hear(session, handles));
             self.look_around(session);
         }
-        let start = self.await_start(session);
+        if awaited.is_empty() && !self.peers.is_alone() {
+            return;
+        }
+        let start = match begins {
+            true => self.await_start(wave, session),
+            false => self.shared.clock.now(),
+        };
         for index in awaited {
             self.started[index] = Some(start);
         }
         let _first = self.shared.origin.get_or_init(|| start);
         barrier.open(start);
-    }
-
-    /// Waits for the agreed start, if there is one and this is the first wave, and returns the time
-    /// to start. Ends earlier by what waking the threads takes: they spin the rest, if there are
-    /// processors enough.
-    fn await_start(&mut self, session: &mut Session<'_>) -> Tick {
-        let agreed = self.shared.agreed;
-        let agreed = agreed.filter(|_| self.shared.origin.get().is_none());
-        let early = match self.shared.wakes_early {
-            true => WAKE_EARLY,
-            false => Nanos::ZERO,
-        };
-        loop {
-            self.look_around(session);
-            let now = self.shared.clock.now();
-            let left = agreed.map_or(Nanos::ZERO, AgreedStart::left);
-            if left <= early || self.stopping {
-                return if self.stopping { now } else { now + left };
-            }
-            self.tell_progress(session);
-            sleep_until(&self.shared.clock, now + (left - early).min(LOOK_EVERY));
-        }
     }
 
     /// Waits for a message until the next deadline; returns true if a thread became ready.
@@ -353,7 +366,7 @@ impl<'a> Watcher<'a> {
         let patience = self.interim.patience(now);
         let log = self.bandwidth.as_ref();
         let patience = log.map_or(patience, |log| log.patience(now).min(patience));
-        patience.min(LOOK_EVERY)
+        patience.min(self.peers.patience()).min(LOOK_EVERY)
     }
 
     /// Delivers an interim report when one is due.
@@ -382,7 +395,9 @@ impl<'a> Watcher<'a> {
 
     /// Records the end of a job and stops those that must end with it.
     fn ended(&mut self, index: usize, outcome: JobOutcome) {
-        let stop = self.lifecycle.ended(index, outcome.has_failed());
+        let failed = outcome.has_failed();
+        self.tell_end(index, failed, outcome.begun);
+        let stop = self.lifecycle.ended(index, failed);
         self.outcomes[index] = Some(outcome);
         for other in stop {
             // Relaxed: the flag carries no data.
@@ -392,13 +407,12 @@ impl<'a> Watcher<'a> {
 
     /// Stops all jobs on request, and later reports those still running.
     fn look_around(&mut self, session: &mut Session<'_>) {
-        if !self.stopping && (session.stops)() > 0 {
+        // Asked in any case: this lets the messages of other ranks go on.
+        let asked = (session.stops)() > 0;
+        self.follow_peers();
+        if !self.stopping && asked {
             self.stopping = true;
-            self.lifecycle.start_no_more();
-            for control in self.controls {
-                // Relaxed: the flag carries no data.
-                control.stop.store(true, Ordering::Relaxed);
-            }
+            self.stop_all();
             (session.tell)(RunEvent::Stopping);
             self.remind_at = self.shared.clock.now() + DRAIN_WAIT;
         }
@@ -461,7 +475,5 @@ const STACK_BYTES: usize = 256 * 1024;
 const DRAIN_WAIT: Nanos = Nanos::from_secs(1);
 /// Maximum interval between checks for a stop request.
 const LOOK_EVERY: Nanos = Nanos::from_millis(50);
-/// Time that waking the threads of a wave takes, on an idle host.
-const WAKE_EARLY: Nanos = Nanos::from_micros(200);
 /// Maximum number of unread chunks of `--debug` output: of 8 KiB each, 8 MiB in all.
 const UNHEARD_MAX: usize = 1024;

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fathom_core::Direction;
 use fathom_host::block_tree::BlockTree;
@@ -21,16 +21,12 @@ use crate::layout::{
     lay_out as lay_out_jobs,
 };
 use crate::merge;
+use crate::peer_access::PeerAccess;
+use crate::shared_layout::LayoutShare;
 
-/// Merges traces, and lays out the files of all jobs, except those that create their own
-/// (`create_on_open`) or that will fail because creation is disallowed. Returns a warning for each
-/// failure that does not prevent the run.
-pub(crate) fn lay_out(
-    setups: &[JobSetup],
-    failing: &[Warning],
-    clock: Clock,
-    session: &mut Session<'_>,
-) -> Result<Vec<Warning>, RunError> {
+/// Returns what is to be laid out: the files of all jobs, except those that create their own
+/// (`create_on_open`) or that will fail because creation is disallowed.
+pub(crate) fn layout_jobs(setups: &[JobSetup], failing: &[Warning]) -> Vec<LayoutJob> {
     let jobs = setups.iter().map(|setup| (&setup.job, setup));
     let wanted = jobs.filter(|(job, setup)| {
         let options = &job.options;
@@ -40,14 +36,42 @@ pub(crate) fn lay_out(
         let made_by_ops = names.is_some_and(|names| !names.laid_out);
         needs && !options.create_on_open && !options.fills() && !fails && !made_by_ops
     });
-    let jobs: Vec<LayoutJob> = wanted.map(|(job, setup)| layout_job(job, setup)).collect();
+    wanted.map(|(job, setup)| layout_job(job, setup)).collect()
+}
+
+/// Merges traces, and lays out this rank's share of the files; then looks again at those that
+/// other ranks have laid out. Returns a warning for each failure that does not prevent the run.
+pub(crate) fn prepare(
+    setups: &[JobSetup],
+    share: &LayoutShare,
+    clock: Clock,
+    session: &mut Session<'_>,
+    peers: &PeerAccess<'_>,
+) -> Result<Vec<Warning>, RunError> {
+    let mut warnings = lay_out(setups, &share.own, clock, session)?;
+    merge::write_all(setups, session.stops)?;
+    peers.get().laid_out();
+    peers.wait(session.stops, |peers| peers.files_ready());
+    // Of a run that stops, nothing is missed.
+    if !share.others.is_empty() && peers.see().stop().is_none() {
+        warnings.extend(lay_out(setups, &share.others, clock, session)?);
+    }
+    Ok(warnings)
+}
+
+fn lay_out(
+    setups: &[JobSetup],
+    jobs: &[LayoutJob],
+    clock: Clock,
+    session: &mut Session<'_>,
+) -> Result<Vec<Warning>, RunError> {
     let stops = session.stops;
     let options = LayoutOptions {
         clock,
         stop: &|| stops() > 0,
     };
     let tell = &mut *session.tell;
-    let report = lay_out_jobs(&jobs, &options, &mut |event| {
+    let report = lay_out_jobs(jobs, &options, &mut |event| {
         tell(match *event {
             LayoutEvent::Starting { job, files, bytes } => {
                 RunEvent::LayingOut { job, files, bytes }
@@ -57,7 +81,6 @@ pub(crate) fn lay_out(
         });
     });
     let report = report.map_err(|error| problem(setups, &error))?;
-    merge::write_all(setups, stops)?;
     let warnings = report.notes.iter().map(|note| Warning {
         code: "layout".into(),
         job: String::new(),
@@ -141,42 +164,71 @@ pub(crate) fn pre_read(setups: &[JobSetup], stops: &dyn Fn() -> u32) {
     }
 }
 
-/// Removes the files of jobs with `unlink=1`. Returns a warning for each file that stays because it
-/// has become the backing file of a device in use.
-pub(crate) fn clear(setups: &[JobSetup]) -> Vec<Warning> {
-    let guard = Guard::new(BlockTree::default());
-    let mut kept = Vec::new();
-    for setup in setups {
-        let options = &setup.job.options;
-        if !setup.has_local_files() || !options.unlink {
-            continue;
-        }
-        let names = options.engine.name_work();
-        if names.is_some_and(|names| names.directories) {
-            for file in &setup.files {
-                // Not if it is gone, or has other content than the job's.
-                let _kept = std::fs::remove_dir(&file.path);
+/// Files that a run leaves behind and that are to be removed (`unlink=1`). Dropping it keeps them.
+#[derive(Debug, Default)]
+pub struct Leftovers {
+    entries: Vec<Leftover>,
+}
+
+#[derive(Debug)]
+struct Leftover {
+    job: String,
+    path: PathBuf,
+    is_directory: bool,
+    /// `allow_mounted_write`.
+    is_forced: bool,
+}
+
+impl Leftovers {
+    /// Returns the files of the jobs with `unlink=1`.
+    pub(crate) fn of(setups: &[JobSetup]) -> Self {
+        let mut entries = Vec::new();
+        for setup in setups {
+            let options = &setup.job.options;
+            if !setup.has_local_files() || !options.unlink {
+                continue;
             }
-            continue;
+            let names = options.engine.name_work();
+            let is_directory = names.is_some_and(|names| names.directories);
+            let files = setup.files.iter();
+            let files = files.filter(|file| is_directory || file.found.is_file_or_missing());
+            entries.extend(files.map(|file| Leftover {
+                job: setup.name.clone(),
+                path: (*file.path).into(),
+                is_directory,
+                is_forced: options.allow_mounted_write,
+            }));
         }
-        let files = setup.files.iter();
-        for file in files.filter(|file| file.found.is_file_or_missing()) {
-            let path = Path::new(&file.path);
-            match guard.check_free(path) {
-                Err(refusal) if !options.allow_mounted_write => kept.push(Warning {
+        Self { entries }
+    }
+
+    /// Removes the files, once no other rank uses them. Returns a warning for each one that stays
+    /// because it has become the backing file of a device in use.
+    #[must_use]
+    pub fn remove(self) -> Vec<Warning> {
+        let guard = Guard::new(BlockTree::default());
+        let kept = self.entries.into_iter().filter_map(|entry| {
+            if entry.is_directory {
+                // Not if it is gone, or has other content than the job's.
+                let _kept = std::fs::remove_dir(&entry.path);
+                return None;
+            }
+            match guard.check_free(&entry.path) {
+                Err(refusal) if !entry.is_forced => Some(Warning {
                     code: "file_kept".into(),
-                    job: setup.name.clone(),
+                    job: entry.job,
                     message: format!("`unlink` is ignored: {refusal}"),
                     hint: "remove the file when the device is no longer in use".into(),
                 }),
                 _ => {
-                    // Already removed if another clone shares the file.
-                    let _gone = std::fs::remove_file(path);
+                    // Already removed if another clone or rank shares the file.
+                    let _gone = std::fs::remove_file(&entry.path);
+                    None
                 }
             }
-        }
+        });
+        kept.collect()
     }
-    kept
 }
 
 /// Bytes per read: large enough that the device, not the system calls, sets the speed.

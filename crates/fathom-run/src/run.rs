@@ -9,16 +9,15 @@
 //! that never starts keeps the logs of the previous one. State is local to the call, so one process
 //! may run several plans at once.
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fathom_core::{Storage, Tick};
-use fathom_engine::{Registry, start};
+use fathom_engine::Registry;
 use fathom_host::block_tree::BlockTree;
 use fathom_host::output_file::Stop;
-use fathom_job::{ClockSource, Plan, Settings};
+use fathom_job::{Plan, Settings};
 use fathom_log::{LogSummary, Logs, OpenLogs};
 use fathom_record::{DeviceTraceRecord, JobRecord, Record, Warning};
 use fathom_setup::check::scheduler::SchedulerChange;
@@ -28,9 +27,7 @@ use fathom_setup::lifecycle::Lifecycle;
 use fathom_setup::outcome::JobOutcome;
 use fathom_setup::status::{Meter, goals};
 use fathom_setup::translate::JobSetup;
-use fathom_setup::{
-    Host, Preflight, ProblemKind, RunError, RunEvent, RunProblem, Session, Snapshot, preflight,
-};
+use fathom_setup::{Preflight, RunError, RunEvent, Session, Snapshot};
 use fathom_sys::clock::Clock;
 use fathom_sys::system;
 use fathom_sys::thread;
@@ -40,24 +37,26 @@ use crate::agreed_start::{self, AgreedStart, Span};
 use crate::bandwidth::{BandwidthLog, OpenBandwidthLog};
 use crate::calibration::own_costs;
 use crate::cgroup;
+use crate::checked::{Checked, agree};
 use crate::device_trace::DeviceTrace;
 use crate::drive::{JobSpec, RunState};
 use crate::ended_run::{EndedRun, blank, jobs, record};
 use crate::engine_config::engine_config;
 use crate::evidence::{Baseline, CLONES_ASKED};
 use crate::file_locks::FileLocks;
-use crate::gtod::Gtod;
 use crate::hooks::Hooks;
 use crate::idleness::IdleWatch;
-use crate::launch::{Launch, run_all};
+use crate::launch::{Launch, Watched, run_all};
 use crate::live::LiveLatencies;
 use crate::merge;
 use crate::mismatches::VerifiedFiles;
-use crate::prepare;
+use crate::peer_access::PeerAccess;
+use crate::peer_times;
+use crate::peers::{Alone, Peers};
+use crate::prepare::{self, Leftovers};
 use crate::recording::Recording;
-use crate::run_files::RunFiles;
 use crate::tracing_engine::Trace;
-use crate::verify_state::{self, SavedStates};
+use crate::verify_state::SavedStates;
 use crate::verify_threads::VerifyThreads;
 
 /// Runs a plan: checks all of it, lays out its files, runs its jobs and collects their results.
@@ -76,13 +75,44 @@ pub fn run(
     engines: &Registry,
     session: &mut Session<'_>,
 ) -> Result<Record, RunError> {
+    let finished = run_together(plan, settings, engines, session, &mut Alone)?;
+    Ok(finished.record)
+}
+
+/// Result of [`run_together`].
+#[derive(Debug)]
+pub struct Finished {
+    /// Record of this rank.
+    pub record: Record,
+    /// Files to remove once no other rank uses them; empty in a run alone, which has removed its own.
+    pub leftovers: Leftovers,
+}
+
+/// Runs a plan as [`run`] does, as one of several ranks that check it, lay out its files, and start
+/// and end its waves together. An empty plan takes part, without jobs.
+///
+/// The caller tells the other ranks how it ended, once the record is written, and goes on to poll
+/// until it may leave.
+///
+/// # Errors
+/// As of [`run`]; also if another rank refuses the plan, or is lost before the jobs begin. Then this
+/// rank has created nothing, but for a rank lost after the layout.
+pub fn run_together(
+    plan: &Plan,
+    settings: &Settings,
+    engines: &Registry,
+    session: &mut Session<'_>,
+    peers: &mut dyn Peers,
+) -> Result<Finished, RunError> {
     // A few hundred jobs, or their logs, exceed the usual soft limit of 1024 files.
     let _as_it_was = system::raise_open_files_limit();
     // Forwards stop requests to the log writer, which runs on a thread of its own.
     let stopped = Arc::new(AtomicBool::new(false));
+    let peers = PeerAccess::new(peers);
     let stops = session.stops;
     let look = || {
-        let asked = stops();
+        let own = stops();
+        let asked = own + peers.look(own > 0);
         // Relaxed, here and below: the flag guards no other memory.
         stopped.fetch_or(asked > 0, Ordering::Relaxed);
         asked
@@ -97,7 +127,7 @@ pub fn run(
     };
     let seen = Arc::clone(&stopped);
     let stop = Stop::when(move || seen.load(Ordering::Relaxed));
-    run_stoppable(plan, settings, engines, &mut session, stop)
+    run_stoppable(plan, settings, engines, &mut session, stop, &peers)
 }
 
 fn run_stoppable(
@@ -106,23 +136,28 @@ fn run_stoppable(
     engines: &Registry,
     session: &mut Session<'_>,
     stop: Stop,
-) -> Result<Record, RunError> {
-    let (gtod, clock) = Gtod::start(plan, clock(plan)?)?;
-    let begun = clock.now();
-    let agreed = settings.start_at.map(AgreedStart::of).transpose()?;
-    let mut preflight = preflight(plan, settings, Host::Local(&RunFiles::new(engines, clock)));
-    let alone = session.jobs_fail_alone;
-    let failing = check_all(plan, settings, &mut preflight, engines, clock, alone)?;
-    load_states(&mut preflight, settings)?;
+    peers: &PeerAccess<'_>,
+) -> Result<Finished, RunError> {
+    let fails_alone = session.jobs_fail_alone;
+    let checked = Checked::new(plan, settings, engines, fails_alone, peers.is_alone());
+    let (checked, share) = agree(checked, peers, session.stops)?;
+    let Checked {
+        gtod,
+        clock,
+        begun,
+        agreed,
+        mut preflight,
+        failing,
+    } = checked;
     let mut warnings = preflight.take_warnings();
-    warnings.extend_from_slice(&failing);
+    warnings.extend(failing);
     let setups = &preflight.setups;
     debug_output::tell_plan(plan, setups, &settings.debug, session);
     let planned = collect::planned(setups);
     announce(&planned, &warnings, session);
     let opened = Opened::new(plan, settings, setups, clock, session.stops)?;
     (session.tell)(RunEvent::Starting(setups.len()));
-    let noted = prepare::lay_out(setups, &failing, clock, session)?;
+    let noted = prepare::prepare(setups, &share, clock, session, peers)?;
     prepare::pre_read(setups, session.stops);
     let runs_jobs = !plan.jobs.iter().any(|job| job.options.create_only);
     let (states, unkept) = begin_states(runs_jobs, &mut preflight, settings, session);
@@ -143,6 +178,7 @@ fn run_stoppable(
         baseline: &baseline,
         stop: &stop,
         agreed,
+        peers,
     };
     let mut executed = match runs_jobs {
         true => execution.run(opened, session)?,
@@ -152,11 +188,21 @@ fn run_stoppable(
     let (finished, device_trace) = executed.end(setups, session, &clock);
     let idleness = idle.map(|watch| watch.finish());
     let evidence = baseline.finish(setups, clock.now());
-    let kept = prepare::clear(setups);
+    let leftovers = Leftovers::of(setups);
+    let (leftovers, kept) = match peers.is_alone() {
+        true => (Leftovers::default(), leftovers.remove()),
+        false => (leftovers, Vec::new()),
+    };
     groups.clear();
     let host = agreed_start::host(settings, agreed, executed.span, &clock);
+    let host = peer_times::add(host, peers.see().times());
     warnings.extend(agreed_start::late(host.as_ref()));
     warnings.extend(noted.into_iter().chain(unkept).chain(kept));
+    warnings.extend(
+        peers
+            .lost()
+            .inspect(|lost| (session.tell)(RunEvent::Lost(lost))),
+    );
     warnings.extend(gtod.warning().into_iter().chain(time_of_day_set(&clock)));
     warnings.extend(finished.warnings);
     let ended = EndedRun {
@@ -168,17 +214,18 @@ fn run_stoppable(
         warnings,
         begun,
     };
-    Ok(Record {
+    let record = Record {
         hosts: host.into_iter().collect(),
         idleness,
         device_trace,
         log_failed: finished.failed,
         ..record(plan, preflight, ended, &clock)
-    })
+    };
+    Ok(Finished { record, leftovers })
 }
 
 /// Jobs to run, and what they need.
-struct Execution<'a> {
+struct Execution<'a, 'p> {
     plan: &'a Plan,
     settings: &'a Settings,
     engines: &'a Registry,
@@ -188,6 +235,7 @@ struct Execution<'a> {
     baseline: &'a Baseline,
     stop: &'a Stop,
     agreed: Option<AgreedStart>,
+    peers: &'a PeerAccess<'p>,
 }
 
 /// Outcomes of jobs, and their logs, which may still be written.
@@ -200,7 +248,7 @@ struct Executed {
     span: Option<Span>,
 }
 
-impl Execution<'_> {
+impl Execution<'_, '_> {
     /// Starts the logs, and runs the jobs until the last has ended.
     fn run(&self, opened: Opened, session: &mut Session<'_>) -> Result<Executed, RunError> {
         let Self {
@@ -232,13 +280,17 @@ impl Execution<'_> {
         let disks = settings.is_viewed().then(|| self.baseline.disks());
         let shared = RunState {
             live: (shows && session.progress.is_some()).then(live),
-            wakes_early: thread::allowed_cpus().is_ok_and(|cpus| setups.len() <= cpus.len()),
+            wakes_early: self.has_processors_for(setups.len()),
             agreed: self.agreed,
             ..RunState::new(clock)
         };
-        let (outcomes, broken) = run_all(
-            launches, lifecycle, &shared, session, &so_far, bandwidth, disks,
-        );
+        let watched = Watched {
+            so_far: &so_far,
+            bandwidth,
+            disks,
+            peers: self.peers,
+        };
+        let (outcomes, broken) = run_all(launches, lifecycle, &shared, session, watched);
         Ok(Executed {
             logs,
             broken,
@@ -249,6 +301,13 @@ impl Execution<'_> {
                 end: clock.now(),
             }),
         })
+    }
+
+    /// Returns whether so many jobs, on each of this host's ranks, have a processor each.
+    fn has_processors_for(&self, jobs: usize) -> bool {
+        let ranks = self.peers.see().place().host_ranks;
+        let jobs = jobs.saturating_mul(usize::try_from(ranks).unwrap_or(usize::MAX));
+        thread::allowed_cpus().is_ok_and(|cpus| jobs <= cpus.len())
     }
 }
 
@@ -291,15 +350,6 @@ impl Executed {
     }
 }
 
-/// Loads the verify states that jobs ask for.
-fn load_states(preflight: &mut Preflight, settings: &Settings) -> Result<(), RunError> {
-    let problems = verify_state::load(&mut preflight.setups, aux_path(settings));
-    match problems.is_empty() {
-        true => Ok(()),
-        false => Err(RunError { problems }),
-    }
-}
-
 /// Begins the verify states of the jobs that are to run, and tells which cannot be kept.
 fn begin_states(
     runs_jobs: bool,
@@ -318,7 +368,7 @@ fn begin_states(
 }
 
 /// Returns the folder of verify states and saved blocks; empty: the current one.
-fn aux_path(settings: &Settings) -> &Path {
+pub(crate) fn aux_path(settings: &Settings) -> &Path {
     Path::new(settings.aux_path.as_deref().unwrap_or_default())
 }
 
@@ -399,28 +449,6 @@ fn end_logs(
     finished
 }
 
-/// Returns the clock of the run. All jobs share one, so the first job's `clocksource` decides.
-fn clock(plan: &Plan) -> Result<Clock, RunError> {
-    let asked = plan
-        .jobs
-        .first()
-        .map_or(ClockSource::Default, |job| job.options.clocksource);
-    match asked {
-        ClockSource::Default => Ok(Clock::calibrated()),
-        ClockSource::ClockGettime => Ok(Clock::monotonic()),
-        ClockSource::Gettimeofday => Ok(Clock::gettimeofday()),
-        ClockSource::Cpu => Clock::cpu().map_err(|why| {
-            let message = format!("clocksource=cpu cannot be trusted here: {why}");
-            let problem = RunProblem::new(ProblemKind::ClockNotTrusted, message);
-            let problem = problem.hint("remove `clocksource`");
-            plan.jobs
-                .first()
-                .map_or(problem.clone(), |job| problem.at(job, "clocksource"))
-                .into()
-        }),
-    }
-}
-
 /// Returns a warning if the time of day was set during a run that measures with it.
 fn time_of_day_set(clock: &Clock) -> Option<Warning> {
     let steps = clock.steps();
@@ -433,76 +461,6 @@ fn time_of_day_set(clock: &Clock) -> Option<Warning> {
         ),
         hint: "remove `clocksource`".into(),
     })
-}
-
-/// Reports every problem before anything is written. If jobs may fail alone, returns a warning for
-/// each job that will.
-fn check_all(
-    plan: &Plan,
-    settings: &Settings,
-    preflight: &mut Preflight,
-    engines: &Registry,
-    clock: Clock,
-    jobs_fail_alone: bool,
-) -> Result<Vec<Warning>, RunError> {
-    let mut problems = std::mem::take(&mut preflight.problems);
-    let of_one_job = |problem: &mut RunProblem| jobs_fail_alone && problem.kind.is_of_one_job();
-    let failing = problems.extract_if(.., of_one_job).map(|problem| Warning {
-        code: problem.kind.code().into(),
-        job: problem.job,
-        message: format!("{}: the job fails", problem.message),
-        hint: problem.hint.map(String::from).unwrap_or_default(),
-    });
-    let failing = failing.collect();
-    if plan.jobs.is_empty() {
-        let problem = RunProblem::new(ProblemKind::NoJobs, "no job to run");
-        problems.push(problem.hint("name a job file, or begin with `--name=test`"));
-    }
-    if problems.is_empty() {
-        problems.extend(refused_engines(&preflight.setups, engines, clock));
-    }
-    if problems.is_empty() && settings.trace {
-        problems.extend(DeviceTrace::check(&preflight.setups));
-    }
-    if problems.is_empty() {
-        Ok(failing)
-    } else {
-        Err(RunError { problems })
-    }
-}
-
-/// Starts and drops each engine once, so that an engine that the kernel rejects is reported before
-/// layout.
-fn refused_engines(setups: &[JobSetup], engines: &Registry, clock: Clock) -> Vec<RunProblem> {
-    let (mut tried, mut locks) = (HashSet::new(), FileLocks::default());
-    let mut problems = Vec::new();
-    for setup in setups {
-        let job = &setup.job;
-        let info = job.options.engine;
-        let Some(engine) = engines.find(info.name) else {
-            let message = format!("cannot start engine `{}`: it is not registered", info.name);
-            problems.push(RunProblem::new(ProblemKind::EngineRefused, message).at(job, "ioengine"));
-            continue;
-        };
-        let config = engine_config(job, setup, engine, &mut locks, clock);
-        // A system call on a file needs nothing that the kernel could refuse beforehand.
-        let certain = setup.has_local_files() && job.options.is_synchronous(config.depth);
-        // Where the kernel can be asked, a trial would delay the first op for nothing: giving up
-        // what it has started takes libaio longer than all else before the first op.
-        if !tried.insert(setup.place.section) || certain || (engine.is_permitted)() {
-            continue;
-        }
-        let name = info.name;
-        if let Err(error) = start(config) {
-            let message = format!("cannot start engine `{name}`: {error}");
-            let mut problem = RunProblem::new(ProblemKind::EngineRefused, message);
-            if !error.hint.is_empty() {
-                problem = problem.hint(error.hint);
-            }
-            problems.push(problem.at(job, "ioengine"));
-        }
-    }
-    problems
 }
 
 fn launches(

@@ -111,7 +111,7 @@ impl Lifecycle {
         self.over(job);
         let first = self.jobs[job].clone();
         let mut stop = self.ending_with_io();
-        if !(self.exit_all || failed && first.exit_on_error) {
+        if !self.ends_others(job, failed) {
             return stop;
         }
         for index in 0..self.jobs.len() {
@@ -143,6 +143,46 @@ impl Lifecycle {
             .collect()
     }
 
+    /// Returns which jobs end with a job, if it ends others (`exitall`, `exitall_on_error`). A group
+    /// that is all of its wave is a wave.
+    pub fn exits(&self, job: usize, failed: bool) -> Option<ExitWhat> {
+        if !self.ends_others(job, failed) {
+            return None;
+        }
+        let first = &self.jobs[job];
+        let mut wave = self
+            .jobs
+            .iter()
+            .filter(|other| other.place.wave == first.place.wave);
+        let is_wave = wave.all(|other| other.place.group == first.place.group);
+        match first.exit_what {
+            ExitWhat::Group if is_wave => Some(ExitWhat::Stonewall),
+            what => Some(what),
+        }
+    }
+
+    /// Returns the running jobs of a wave. Those of it that have not started never will.
+    pub fn end_wave(&mut self, wave: u32) -> Vec<usize> {
+        let of_wave = (0..self.jobs.len()).filter(|&job| self.jobs[job].place.wave == wave);
+        let (waiting, others): (Vec<_>, Vec<_>) =
+            of_wave.partition(|&job| self.jobs[job].state == LifecycleState::Waiting);
+        waiting.into_iter().for_each(|job| self.over(job));
+        let runs = |job: &usize| self.jobs[*job].state == LifecycleState::Running;
+        others.into_iter().filter(runs).collect()
+    }
+
+    /// Returns the wave of a job.
+    pub fn wave_of(&self, job: usize) -> u32 {
+        self.jobs[job].place.wave
+    }
+
+    /// Returns the wave of the first job that is not over; `None` if all are.
+    pub fn wave(&self) -> Option<u32> {
+        let mut jobs = self.jobs.iter();
+        let open = jobs.find(|job| job.state != LifecycleState::Over);
+        open.map(|job| job.place.wave)
+    }
+
     /// Prevents waiting jobs from starting.
     pub fn start_no_more(&mut self) {
         for job in 0..self.jobs.len() {
@@ -150,6 +190,11 @@ impl Lifecycle {
                 self.over(job);
             }
         }
+    }
+
+    /// Returns whether others end with a job.
+    fn ends_others(&self, job: usize, failed: bool) -> bool {
+        self.exit_all || failed && self.jobs[job].exit_on_error
     }
 
     /// Marks a job as over: ended, or never to start.
@@ -245,6 +290,44 @@ mod tests {
         let mut alone = lifecycle(&format!("--name=b --numjobs=2 {burn}"));
         assert_eq!(alone.ready(), [0, 1]);
         assert_eq!(alone.ended(0, false), [0; 0]);
+    }
+
+    #[test]
+    fn exits_of_waves_and_all_concern_other_hosts() {
+        #[track_caller]
+        fn check(words: &str, failed: bool, want: Option<ExitWhat>) {
+            let rules = lifecycle(&format!("--ioengine=null --size=1m {words}"));
+            assert_eq!(rules.exits(0, failed), want, "{words}");
+        }
+        let two = "--name=a --name=b --name=c --stonewall";
+        check(two, true, None);
+        check(
+            &format!("--exitall {two}"),
+            false,
+            Some(ExitWhat::Stonewall),
+        );
+        check(&format!("--exitall_on_error {two}"), false, None);
+        check(
+            &format!("--exitall_on_error {two}"),
+            true,
+            Some(ExitWhat::Stonewall),
+        );
+        let all = format!("--exitall --exit_what=all {two}");
+        check(&all, false, Some(ExitWhat::All));
+        let groups = "--exitall --name=a --name=b --new_group";
+        check(groups, false, Some(ExitWhat::Group));
+    }
+
+    #[test]
+    fn a_wave_that_another_host_ends_starts_nothing_more() {
+        let three = "--name=a --name=b --wait_for=a --name=c --stonewall";
+        let mut rules = lifecycle(&format!("--ioengine=null --size=1m {three}"));
+        assert_eq!((rules.ready(), rules.wave()), (vec![0], Some(0)));
+        assert_eq!(rules.end_wave(0), [0]);
+        assert_eq!(rules.ended(0, false), [0; 0]);
+        assert_eq!((rules.wave(), rules.ready()), (Some(1), vec![2]));
+        assert_eq!(rules.ended(2, false), [0; 0]);
+        assert_eq!(rules.wave(), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Result of one job, as a driver hands it over to be collected into the record.
 
-use fathom_core::{Capabilities, EngineError, Errno, PerDirection};
+use fathom_core::{Capabilities, EngineError, Errno, PerDirection, Tick};
 use fathom_record::{CpuRecord, ProcessorsRecord, SchedulingRecord, Warning};
 use fathom_stats::Latency;
 use fathom_workload::Results;
@@ -14,6 +14,8 @@ use fathom_workload::Results;
 pub struct JobOutcome {
     /// Measurements of the worker; `None` if it never ran.
     pub results: Option<Results>,
+    /// Moment at which its thread passed the start barrier; `None` if it ended before.
+    pub begun: Option<Tick>,
     /// The failure that ended the job, unless an op's own error did.
     pub failure: Option<JobFailure>,
     /// CPU time of the job's thread, its offload workers and the kernel's helper threads.

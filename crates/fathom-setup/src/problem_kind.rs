@@ -25,6 +25,10 @@ problem_kinds! {
     // Options of the plan.
     /// The agreed start is past, or too far ahead.
     StartTime = "start_time",
+    /// An option for ranks that talk to each other, for one that does not.
+    NoPeers = "no_peers",
+    /// Another rank refused the plan, or was lost before the jobs began.
+    OtherRank = "other_rank",
     /// The plan has no job.
     NoJobs = "no_jobs",
     /// Options of a job exclude each other.

@@ -163,6 +163,7 @@ const UNTRIED: &[(&str, &str)] = &[
     ("serve-any-host", "not in fio; refused under its name"),
     ("rank", "not in fio; refused under its name"),
     ("start-at", "not in fio; refused under its name"),
+    ("stop-together", "not in fio; refused under its name"),
 ];
 
 #[cfg(test)]

@@ -179,7 +179,7 @@ const ALLOWED: [(&str, &[&str]); 30] = [
         "fathom-run",
         &[
             "job", "workload", "record", "stats", "core", "engine", "net", "sim", "sys", "block",
-            "host", "setup", "log", "trace",
+            "host", "hosts", "setup", "log", "trace",
         ],
     ),
     (
