@@ -172,8 +172,8 @@ pub enum Order {
     FilesReady,
     /// The wave starts.
     Start(Start),
-    /// This wave has ended on all ranks, and no other one runs: a rank that has ended it prepares its
-    /// next one, whose files are as the wave left them.
+    /// This wave has ended on all ranks, and no other one runs: a rank that has ended it prepares
+    /// its next one, whose files are as the wave left them.
     AllEnded(Wave),
     /// The wave ends now: another rank is through with it, or asks for it.
     EndWave(Wave),

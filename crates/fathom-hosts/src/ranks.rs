@@ -40,7 +40,7 @@ pub struct Ranks<L> {
     is_idle: bool,
     /// End of the time for which pings are expected.
     listening: Option<Tick>,
-    /// What rank 0 told of this rank's clock.
+    /// Reading of the common clock that rank 0 has told.
     common: Option<CommonTime>,
     waves: Vec<WaveSpan>,
     /// A message that cannot be read was told.

@@ -11,12 +11,15 @@ use fathom_hosts::{
     Checks, Event, Gate, Link, LinkError, Rank, Ranks, RanksOptions, StopReason, Verdict, Wave,
 };
 
+/// Sender, receiver and message.
+type Sent = (Rank, Rank, Vec<u8>);
+
 /// Messages on their way, by arrival and number.
 #[derive(Default)]
 struct Network {
     now: Cell<u64>,
     random: RefCell<Option<Taus258>>,
-    on_way: RefCell<BTreeMap<(u64, u64), (Rank, Rank, Vec<u8>)>>,
+    on_way: RefCell<BTreeMap<(u64, u64), Sent>>,
     sent: Cell<u64>,
     /// Rank whose process has ended.
     gone: Cell<Option<Rank>>,
@@ -46,8 +49,8 @@ impl Link for ModelledLink {
     fn receive(&mut self) -> Result<Option<(Rank, Vec<u8>)>, LinkError> {
         let mut on_way = self.network.on_way.borrow_mut();
         let now = self.network.now.get();
-        let arrived = on_way.range(..=(now, u64::MAX));
-        let next = arrived.filter(|(_, (_, to, _))| *to == self.rank).next();
+        let mut arrived = on_way.range(..=(now, u64::MAX));
+        let next = arrived.find(|(_, (_, to, _))| *to == self.rank);
         let Some(key) = next.map(|(&key, _)| key) else {
             return Ok(None);
         };

@@ -266,9 +266,7 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     let beside = Beside::open(handles, scheduled);
     let mut watched = ThreadWatch::new(context.watches_processors, clock.now());
     (handles.ready)();
-    // Some 0.2 ms at most, and nothing without an agreed start.
-    spin_until(&clock, handles.barrier.pass());
-    outcome.begun = Some(clock.now());
+    outcome.begun = Some(pass_barrier(handles));
     if context.hooks.has_prerun() {
         let origin = handles.shared.origin.get().copied().unwrap_or_default();
         let start = origin + delay;
@@ -320,6 +318,14 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
         engine.close(file)?;
     }
     Ok(())
+}
+
+/// Waits for the start of the wave, and returns the time. It spins for 0.2 ms at most, and not at
+/// all without an agreed start.
+fn pass_barrier(handles: &JobHandles<'_>) -> Tick {
+    let clock = &handles.shared.clock;
+    spin_until(clock, handles.barrier.pass());
+    clock.now()
 }
 
 /// Runs `exec_postrun`, if the job has one.

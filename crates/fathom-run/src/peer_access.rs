@@ -55,8 +55,8 @@ impl<'a> PeerAccess<'a> {
         self.has_begun.set(true);
     }
 
-    /// Lets messages go on, and returns 1 if another rank has asked this one to stop as a user does;
-    /// before the first wave, if it is to stop at all. `requested`: this rank's user has.
+    /// Lets messages go on, and returns 1 if another rank has asked this one to stop as a user
+    /// does; before the first wave, if it is to stop at all. `requested`: this rank's user has.
     pub(crate) fn look(&self, requested: bool) -> u32 {
         if self.is_alone {
             return 0;

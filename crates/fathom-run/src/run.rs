@@ -19,7 +19,7 @@ use fathom_host::block_tree::BlockTree;
 use fathom_host::output_file::Stop;
 use fathom_job::{Plan, Settings};
 use fathom_log::{LogSummary, Logs, OpenLogs};
-use fathom_record::{DeviceTraceRecord, JobRecord, Record, Warning};
+use fathom_record::{DeviceTraceRecord, HostRecord, JobRecord, Record, Warning};
 use fathom_setup::check::scheduler::SchedulerChange;
 use fathom_setup::collect;
 use fathom_setup::debug_output;
@@ -84,7 +84,8 @@ pub fn run(
 pub struct Finished {
     /// Record of this rank.
     pub record: Record,
-    /// Files to remove once no other rank uses them; empty in a run alone, which has removed its own.
+    /// Files to remove once no other rank uses them; empty in a run alone, which has removed its
+    /// own.
     pub leftovers: Leftovers,
 }
 
@@ -95,8 +96,8 @@ pub struct Finished {
 /// until it may leave.
 ///
 /// # Errors
-/// As of [`run`]; also if another rank refuses the plan, or is lost before the jobs begin. Then this
-/// rank has created nothing, but for a rank lost after the layout.
+/// As of [`run`]; also if another rank refuses the plan, or is lost before the jobs begin. Then
+/// this rank has created nothing, but for a rank lost after the layout.
 pub fn run_together(
     plan: &Plan,
     settings: &Settings,
@@ -138,19 +139,13 @@ fn run_stoppable(
     stop: Stop,
     peers: &PeerAccess<'_>,
 ) -> Result<Finished, RunError> {
-    let fails_alone = session.jobs_fail_alone;
-    let checked = Checked::new(plan, settings, engines, fails_alone, peers.is_alone());
+    let jobs_fail_alone = session.jobs_fail_alone;
+    let checked = Checked::new(plan, settings, engines, jobs_fail_alone, peers.is_alone());
     let (checked, share) = agree(checked, peers, session.stops)?;
-    let Checked {
-        gtod,
-        clock,
-        begun,
-        agreed,
-        mut preflight,
-        failing,
-    } = checked;
+    let (clock, begun, agreed) = (checked.clock, checked.begun, checked.agreed);
+    let mut preflight = checked.preflight;
     let mut warnings = preflight.take_warnings();
-    warnings.extend(failing);
+    warnings.extend(checked.failing);
     let setups = &preflight.setups;
     debug_output::tell_plan(plan, setups, &settings.debug, session);
     let planned = collect::planned(setups);
@@ -166,8 +161,8 @@ fn run_stoppable(
     let groups = cgroup::Made::by(plan);
     let own_costs = runs_jobs.then(|| own_costs(setups, &clock));
     let baseline = Baseline::capture(setups, clock.now());
-    let watch = |profile| IdleWatch::start(profile, &clock);
-    let idle = settings.idle_profile.map(watch);
+    let idle = settings.idle_profile;
+    let idle = idle.map(|profile| IdleWatch::start(profile, &clock));
     let execution = Execution {
         plan,
         settings,
@@ -188,22 +183,13 @@ fn run_stoppable(
     let (finished, device_trace) = executed.end(setups, session, &clock);
     let idleness = idle.map(|watch| watch.finish());
     let evidence = baseline.finish(setups, clock.now());
-    let leftovers = Leftovers::of(setups);
-    let (leftovers, kept) = match peers.is_alone() {
-        true => (Leftovers::default(), leftovers.remove()),
-        false => (leftovers, Vec::new()),
-    };
+    let (leftovers, kept) = unlink(setups, peers);
     groups.clear();
     let host = agreed_start::host(settings, agreed, executed.span, &clock);
     let host = peer_times::add(host, peers.see().times());
-    warnings.extend(agreed_start::late(host.as_ref()));
     warnings.extend(noted.into_iter().chain(unkept).chain(kept));
-    warnings.extend(
-        peers
-            .lost()
-            .inspect(|lost| (session.tell)(RunEvent::Lost(lost))),
-    );
-    warnings.extend(gtod.warning().into_iter().chain(time_of_day_set(&clock)));
+    warnings.extend(checked.gtod.warning());
+    warnings.extend(warnings_of_time(host.as_ref(), peers, &clock, session));
     warnings.extend(finished.warnings);
     let ended = EndedRun {
         planned,
@@ -222,6 +208,34 @@ fn run_stoppable(
         ..record(plan, preflight, ended, &clock)
     };
     Ok(Finished { record, leftovers })
+}
+
+/// Removes the files of jobs with `unlink=1`, or returns them if other ranks may still use them;
+/// with a warning for each one that is kept.
+fn unlink(setups: &[JobSetup], peers: &PeerAccess<'_>) -> (Leftovers, Vec<Warning>) {
+    let leftovers = Leftovers::of(setups);
+    match peers.is_alone() {
+        true => (Leftovers::default(), leftovers.remove()),
+        false => (leftovers, Vec::new()),
+    }
+}
+
+/// Returns the warnings about starts and clocks.
+fn warnings_of_time(
+    host: Option<&HostRecord>,
+    peers: &PeerAccess<'_>,
+    clock: &Clock,
+    session: &mut Session<'_>,
+) -> Vec<Warning> {
+    let lost = peers.lost();
+    if let Some(lost) = &lost {
+        (session.tell)(RunEvent::Lost(lost));
+    }
+    let late = agreed_start::late(host);
+    late.into_iter()
+        .chain(lost)
+        .chain(time_of_day_set(clock))
+        .collect()
 }
 
 /// Jobs to run, and what they need.

@@ -309,13 +309,16 @@ fn a_file_of_all_is_laid_out_once_and_removed_at_last() {
 #[test]
 fn exitall_reaches_all() {
     let next = "--name=next --stonewall --size=1m";
-    for (what, waves) in [("--exit_what=group", 2), ("--exit_what=all", 1)] {
+    for (what, goes_on) in [("--exit_what=group", true), ("--exit_what=all", false)] {
         let endless = format!("{NULL} --exitall {what} --name=t {ENDLESS} {next} --time_based=0");
         let short = format!("{NULL} --exitall {what} --name=t --size=64k {next}");
         let ended = run(&[&endless, &short, &endless]);
         assert_eq!(ended[1].reads()[0], 16, "{what}");
         for one in &ended {
-            assert_eq!((one.code, one.host().waves.len()), (0, waves), "{what}");
+            assert_eq!(one.code, 0, "{what}");
+            // The stop may reach a rank before it has begun.
+            let last = one.host().waves.last();
+            assert_eq!(last.is_some_and(|last| last.wave == 1), goes_on, "{what}");
         }
     }
 }

@@ -143,8 +143,8 @@ impl Lifecycle {
             .collect()
     }
 
-    /// Returns which jobs end with a job, if it ends others (`exitall`, `exitall_on_error`). A group
-    /// that is all of its wave is a wave.
+    /// Returns which jobs end with a job, if it ends others (`exitall`, `exitall_on_error`). A
+    /// group that is all of its wave is a wave.
     pub fn exits(&self, job: usize, failed: bool) -> Option<ExitWhat> {
         if !self.ends_others(job, failed) {
             return None;

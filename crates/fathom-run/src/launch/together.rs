@@ -40,8 +40,8 @@ impl Watcher<'_, '_> {
         !goes_on
     }
 
-    /// Waits until the wave before has ended on all ranks, or nothing more is to start. The next one
-    /// then opens files as that one has left them: those of a network file system show what another
+    /// Waits until the wave before has ended on all ranks, or nothing more is to start. The next
+    /// one then opens files as that one has left them: a network file system may show what another
     /// host has written only to those who open them later.
     pub(super) fn await_end_of_last(&mut self, session: &mut Session<'_>) {
         self.peers.set_idle(true);
@@ -58,7 +58,8 @@ impl Watcher<'_, '_> {
     }
 
     /// Waits for the start of a wave, with its jobs ready, and returns the time to start. Ends
-    /// earlier by what waking the threads takes: they spin the rest, if there are processors enough.
+    /// earlier by what waking the threads takes: they spin the rest, if there are processors
+    /// enough.
     pub(super) fn await_start(&mut self, wave: u32, session: &mut Session<'_>) -> Tick {
         self.peers.get().ready(Wave::new(wave));
         self.peers.set_idle(true);
