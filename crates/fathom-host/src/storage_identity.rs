@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fathom_sys::files::filesystem_type;
 use fathom_sys::system;
@@ -24,7 +24,7 @@ pub fn storage_identity(path: &Path) -> u64 {
     };
     let (real, rest) = found.unwrap_or_else(|| (path.to_path_buf(), Default::default()));
     // As one path: a rank may look while another creates its folders.
-    let whole = real.join(rest);
+    let whole: PathBuf = real.components().chain(rest.components()).collect();
     digest(&[host.as_bytes(), whole.as_os_str().as_bytes()])
 }
 

@@ -10,8 +10,7 @@
 //! Nothing here does I/O or reads a clock: messages and `now` go in, messages come out. [`Ranks`]
 //! joins the parts over a [`Link`], such as MPI, and a clock that its caller lends. No rank waits
 //! for a message: it asks its [`Member`] while it naps. Each message tells the whole state of its
-//! sender, as far as the receiver needs it;
-//! lost, doubled and late ones do no harm.
+//! sender, as far as the receiver needs it; lost, doubled and late ones do no harm.
 //!
 //! * The common clock is that of rank 0. Waves are agreed in it; each rank is told a time on its
 //!   own clock, with the bound of the error ([`RemoteClock`]).
