@@ -7,6 +7,7 @@ use crate::{JobRecord, Record};
 
 /// Ops of one direction of a reporting group by windows of time, since record version 2.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredTimeline")]
 pub struct TimelineRecord {
     /// Reporting group ([`JobRecord::group_id`]); `None` for all groups of a run with many.
     pub group_id: Option<u32>,
@@ -86,6 +87,35 @@ impl Record {
         }
         drop_latencies(&mut windows);
         Some((windows, None))
+    }
+}
+
+/// [`TimelineRecord`] as it is stored. Read by itself: to flatten a part, serde keeps all values of
+/// the whole once more, and timelines are most of a record.
+#[derive(Deserialize)]
+struct StoredTimeline {
+    group_id: Option<u32>,
+    direction: String,
+    latency: Option<String>,
+    start_ns: u64,
+    width_ns: u64,
+    end_ns: u64,
+    windows: Vec<Window>,
+}
+
+impl From<StoredTimeline> for TimelineRecord {
+    fn from(stored: StoredTimeline) -> Self {
+        Self {
+            group_id: stored.group_id,
+            direction: stored.direction,
+            latency: stored.latency,
+            start_ns: stored.start_ns,
+            windows: Windows {
+                width_ns: stored.width_ns,
+                end_ns: stored.end_ns,
+                windows: stored.windows,
+            },
+        }
     }
 }
 

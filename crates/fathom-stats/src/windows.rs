@@ -136,11 +136,7 @@ impl Window {
             self.min_ns.min(other.min_ns)
         };
         self.max_ns = self.max_ns.max(other.max_ns);
-        if self.bins.is_empty() {
-            self.bins.clone_from(&other.bins);
-        } else if !other.bins.is_empty() {
-            self.bins = merged(&self.bins, &other.bins);
-        }
+        add_bins(&mut self.bins, &other.bins);
     }
 
     /// Returns the number of recorded latencies.
@@ -171,6 +167,27 @@ impl Window {
         let real = bins.filter(|(index, _)| *index < Histogram::BUCKETS);
         real.map(|&(index, count)| Histogram::midpoint(index) as f64 * count as f64)
             .sum()
+    }
+}
+
+/// Adds an ascending list of buckets to another, in place where that has the same buckets: of many
+/// hosts, all but the first few add no new one.
+fn add_bins(own: &mut Vec<(usize, u64)>, other: &[(usize, u64)]) {
+    let mut missing = Vec::new();
+    let mut at = 0;
+    for &(index, count) in other {
+        while own.get(at).is_some_and(|(known, _)| *known < index) {
+            at += 1;
+        }
+        match own.get_mut(at) {
+            Some((known, sum)) if *known == index => *sum = sum.saturating_add(count),
+            _ => missing.push((index, count)),
+        }
+    }
+    match (own.is_empty(), missing.is_empty()) {
+        (_, true) => {}
+        (true, false) => *own = missing,
+        (false, false) => *own = merged(own, &missing),
     }
 }
 
@@ -217,6 +234,30 @@ mod tests {
             end_ns: width_ns * ops.len() as u64 - 1,
             windows: ops.iter().map(window).collect(),
         }
+    }
+
+    #[test]
+    fn buckets_are_added_in_place_or_merged() {
+        #[track_caller]
+        fn check(own: &[(usize, u64)], other: &[(usize, u64)], want: &[(usize, u64)]) {
+            let mut sum = own.to_vec();
+            add_bins(&mut sum, other);
+            assert_eq!(sum, want);
+        }
+        check(&[], &[], &[]);
+        check(&[], &[(1, 2), (3, 4)], &[(1, 2), (3, 4)]);
+        check(&[(1, 2), (3, 4)], &[], &[(1, 2), (3, 4)]);
+        check(
+            &[(1, 2), (3, 4), (5, 6)],
+            &[(1, 1), (5, 1)],
+            &[(1, 3), (3, 4), (5, 7)],
+        );
+        check(
+            &[(3, 4)],
+            &[(1, 2), (3, 1), (9, 1)],
+            &[(1, 2), (3, 5), (9, 1)],
+        );
+        check(&[(1, u64::MAX)], &[(1, 1)], &[(1, u64::MAX)]);
     }
 
     #[test]
