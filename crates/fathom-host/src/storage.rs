@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use fathom_record::StorageRecord;
-use fathom_sys::files::{DeviceNumber, FileKind};
+use fathom_sys::files::{self, DeviceNumber, FileKind};
 
 use crate::block_tree::{BlockTree, HostDevice, Mount, mount_of};
 
@@ -39,6 +39,19 @@ pub fn storages_under<'a>(
         }
     }
     all
+}
+
+/// Returns whether `path` is on a file system that several hosts share; for a missing file, the
+/// nearest folder above it decides. False where the system does not tell.
+#[must_use]
+pub fn is_shared_by_hosts(path: &Path) -> bool {
+    let path = match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => &Path::new(".").join(path),
+        _ => path,
+    };
+    let mut there = path.ancestors();
+    let kind = there.find_map(|path| files::filesystem_type(path).ok());
+    kind.is_some_and(files::is_network)
 }
 
 /// Lists the whole disks under these files, each once, without the members of stacked devices.

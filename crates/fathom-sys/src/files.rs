@@ -5,6 +5,7 @@
 mod atomic_writes;
 mod extents;
 mod identity;
+mod network;
 mod pages;
 mod sharing;
 mod streams;
@@ -20,6 +21,7 @@ use std::path::Path;
 pub use atomic_writes::AtomicWriteUnits;
 pub use extents::{FileExtent, extents};
 pub use identity::{FileId, LoopBacking, filesystem_type, loop_backing};
+pub use network::is_network;
 pub use pages::{
     Advice, advise, cached_bytes, data_bytes, finish_writeback, set_write_hint, start_writeback,
 };

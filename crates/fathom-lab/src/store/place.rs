@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use fathom_sys::files;
+
 use super::error::{HistoryError, HistoryProblem};
 
 /// Returns the path of the history: `$FATHOM_HISTORY`, else `fathom/history.db` in
@@ -30,12 +32,7 @@ pub fn default_path(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<PathB
 
 /// Returns whether a file lies on a network file system.
 pub(super) fn is_on_network(path: &Path) -> bool {
-    fathom_sys::files::filesystem_type(path).is_ok_and(is_network)
-}
-
-/// Returns whether file systems of this magic number are shared by several hosts.
-fn is_network(kind: u32) -> bool {
-    NETWORK.contains(&kind)
+    files::filesystem_type(path).is_ok_and(files::is_network)
 }
 
 /// Returns whether a database is on a file system that is mounted read-only.
@@ -66,23 +63,6 @@ pub(super) fn immutable_uri(path: &Path) -> io::Result<String> {
     Ok(uri + "?immutable=1")
 }
 
-/// Magic numbers of statfs(2) and of the kernel's `magic.h`: NFS, SMB, SMB 2, CIFS, AFS, Coda, NCP,
-/// 9P, Ceph, FUSE (sshfs among them: its kind is not known), GPFS, Lustre.
-const NETWORK: [u32; 12] = [
-    0x6969,
-    0x517b,
-    0xfe53_4d42,
-    0xff53_4d42,
-    0x5346_414f,
-    0x7375_7245,
-    0x564c,
-    0x0102_1997,
-    0x00c3_6400,
-    0x6573_5546,
-    0x4750_4653,
-    0x0bd0_0bd0,
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,15 +74,6 @@ mod tests {
             found.map(|(_, value)| OsString::from(value))
         };
         assert_eq!(default_path(&variable).ok(), want.map(PathBuf::from));
-    }
-
-    #[test]
-    fn hosts_share_network_file_systems_alone() {
-        let [nfs, cifs, smb2, fuse] = [0x6969, 0xff53_4d42, 0xfe53_4d42, 0x6573_5546];
-        assert!([nfs, cifs, smb2, fuse].into_iter().all(is_network));
-        let [ext4, xfs, tmpfs, overlay] = [0xef53, 0x5846_5342, 0x0102_1994, 0x794c_7630];
-        assert!(![ext4, xfs, tmpfs, overlay].into_iter().any(is_network));
-        assert!(!is_on_network(Path::new("/proc/self/status")));
     }
 
     #[test]
