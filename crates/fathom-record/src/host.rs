@@ -16,6 +16,12 @@ pub struct HostRecord {
     pub rank: u32,
     /// Number of ranks of the run.
     pub ranks: u32,
+    /// Name by which a user of `--client` has called it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// Port that was given with that name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
     /// Program and version.
     pub program: String,
     /// Wall clock of the host.
@@ -30,6 +36,13 @@ pub struct HostRecord {
     /// Waves that ran here, if the ranks agreed on their starts by messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waves: Vec<HostWave>,
+    /// The record was written while its jobs ran, and ends with `end_ns`: of a rank that was
+    /// killed, it is the last.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_cut: bool,
+    /// Sections that other ranks alone have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// Machine; in a sum alone, because a record of one host has it beside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use crate::host::results;
-use crate::{HostRecord, JobRecord, Record, TimelineRecord, Warning};
+use crate::host_warnings::warnings;
+use crate::plan_difference::{difference, position};
+use crate::{HostRecord, JobRecord, Record, TimelineRecord};
 
 /// Sum of the records of ranks that ran one plan.
 ///
@@ -51,13 +53,7 @@ impl HostSum {
             return Ok(());
         };
         sum.hosts.append(&mut record.hosts);
-        for (sum, job) in sum.jobs.iter_mut().zip(&record.jobs) {
-            sum.add(job);
-            // Of one host each: they have no sum.
-            sum.host = None;
-            sum.processors = None;
-            sum.steady_state = None;
-        }
+        add_jobs(&mut sum.jobs, record.jobs);
         add_timelines(
             &mut sum.timelines,
             record.timelines,
@@ -74,13 +70,13 @@ impl HostSum {
         Ok(())
     }
 
-    /// Returns the sum, with warnings about ranks that are missing or did not run together; `None`
-    /// if there was no record.
+    /// Returns the sum, with warnings about ranks that are missing, cut or did not run together, and
+    /// about jobs that none had; `None` if there was no record.
     #[must_use]
     pub fn finish(self) -> Option<Record> {
         let mut sum = self.sum?;
-        let found = [missing(&sum.hosts), never_together(&sum.hosts)];
-        sum.warnings.splice(0..0, found.into_iter().flatten());
+        let found = warnings(&sum);
+        sum.warnings.splice(0..0, found);
         Some(sum)
     }
 }
@@ -108,49 +104,21 @@ fn belongs(sum: &Record, record: &Record, host: &HostRecord) -> Result<(), HostS
     }
 }
 
-/// Returns the first difference between the plans of two records, in words.
-fn difference(sum: &Record, record: &Record) -> Option<String> {
-    if let Some(what) = option_difference(&sum.global_options, &record.global_options) {
-        return Some(format!("[global]: {what}"));
-    }
-    if sum.jobs.len() != record.jobs.len() {
-        let (own, others) = (record.jobs.len(), sum.jobs.len());
-        return Some(format!("{own} jobs instead of {others}"));
-    }
-    sum.jobs.iter().zip(&record.jobs).find_map(|(sum, job)| {
-        if sum.name != job.name {
-            return Some(format!("job `{}` instead of `{}`", job.name, sum.name));
+/// Adds jobs to those of the same number; the others come between them.
+fn add_jobs(sum: &mut Vec<JobRecord>, added: Vec<JobRecord>) {
+    for job in added {
+        match position(sum, job.number) {
+            Err(at) => sum.insert(at, job),
+            Ok(at) => {
+                let sum = &mut sum[at];
+                sum.add(&job);
+                // Of one host each: they have no sum.
+                sum.host = None;
+                sum.processors = None;
+                sum.steady_state = None;
+            }
         }
-        let what = option_difference(&sum.options, &job.options);
-        if let Some(what) = what {
-            return Some(format!("job `{}`: {what}", job.name));
-        }
-        let place = |job: &JobRecord| (job.number, job.group_id, job.group_reporting);
-        let work = |job: &JobRecord| (job.rw.clone(), job.engine.clone());
-        let same = place(sum) == place(job) && work(sum) == work(job);
-        (!same).then(|| format!("job `{}` does other work", job.name))
-    })
-}
-
-/// Options as typed.
-type Typed = [(String, String)];
-
-fn option_difference(sum: &Typed, own: &Typed) -> Option<String> {
-    if sum == own {
-        return None;
     }
-    let spelled = |option: Option<&(String, String)>| match option {
-        Some((name, value)) if value.is_empty() => format!("`{name}`"),
-        Some((name, value)) => format!("`{name}={value}`"),
-        None => "nothing".to_owned(),
-    };
-    let longest = sum.len().max(own.len());
-    let at = (0..longest).find(|&at| sum.get(at) != own.get(at))?;
-    Some(format!(
-        "{} instead of {}",
-        spelled(own.get(at)),
-        spelled(sum.get(at))
-    ))
 }
 
 /// Marks the parts of a record as those of one host among others, and moves what is of that host
@@ -222,52 +190,6 @@ fn add_timelines(
             None => sum.push(timeline),
         }
     }
-}
-
-/// Returns the warning about ranks whose record is not there.
-fn missing(hosts: &[HostRecord]) -> Option<Warning> {
-    let ranks = hosts.first()?.ranks;
-    let missing = u64::from(ranks) - hosts.len() as u64;
-    if missing == 0 {
-        return None;
-    }
-    let mut named: Vec<String> = Vec::new();
-    let mut next = 0;
-    let present = hosts.iter().map(|host| host.rank).chain([ranks]);
-    for rank in present {
-        match rank - next {
-            0 => {}
-            1 => named.push(next.to_string()),
-            _ => named.push(format!("{next}-{}", rank - 1)),
-        }
-        next = rank.saturating_add(1);
-    }
-    Some(Warning {
-        code: "ranks_missing".to_owned(),
-        message: format!(
-            "{missing} of {ranks} ranks {} missing ({}): the sums cover the rest",
-            if missing == 1 { "is" } else { "are" },
-            named.join(", ")
-        ),
-        ..Warning::default()
-    })
-}
-
-/// Returns the warning about ranks of which one had ended before another began.
-fn never_together(hosts: &[HostRecord]) -> Option<Warning> {
-    let spans = || hosts.iter().filter_map(|host| Some((host, host.span()?)));
-    let (early, (_, ended_ns)) = spans().min_by_key(|(_, (_, end_ns))| *end_ns)?;
-    let (late, (began_ns, _)) = spans().max_by_key(|(_, (start_ns, _))| *start_ns)?;
-    (ended_ns <= began_ns).then(|| Warning {
-        code: "ranks_not_together".to_owned(),
-        message: format!(
-            "at no moment did all ranks run: rank {} ({}) had ended before rank {} ({}) began, so \
-             the storage never saw the summed rates",
-            early.rank, early.name, late.rank, late.name
-        ),
-        hint: "start all ranks with one `--start-at`".to_owned(),
-        ..Warning::default()
-    })
 }
 
 /// Reason for which a record cannot be added to a sum of ranks.

@@ -178,14 +178,87 @@ fn what_does_not_belong_is_refused() {
         |r| r.global_options.push(("direct".to_owned(), String::new())),
         "another plan than that of rank 0: [global]: `direct` instead of nothing",
     );
+    let second = || JobRecord {
+        number: 2,
+        ..job("b", &[])
+    };
     check_refused(
-        |r| r.jobs.push(job("b", &[])),
+        |r| r.jobs.push(second()),
         "another plan than that of rank 0: 2 jobs instead of 1",
+    );
+    check_refused(
+        |r| r.jobs = vec![second()],
+        "another plan than that of rank 0: job `b` is not in both",
+    );
+    check_refused(
+        |r| {
+            r.jobs = vec![second()];
+            r.hosts[0].left_out = vec!["a".to_owned()];
+        },
+        "another plan than that of rank 0: job `b` is not in both",
     );
     check_refused(
         |r| r.hosts.push(HostRecord::default()),
         "the sum of several ranks already",
     );
+}
+
+/// Returns the record of a rank with the jobs of these names and numbers, of three.
+fn with_jobs(at: u32, has: &[(&str, u32)], left_out: &[&str]) -> Record {
+    let mut record = rank(at, 2, &[5]);
+    record.jobs = has
+        .iter()
+        .map(|(name, number)| JobRecord {
+            number: *number,
+            ..job(name, &[7])
+        })
+        .collect();
+    record.hosts[0].left_out = left_out.iter().map(|&name| name.to_owned()).collect();
+    record
+}
+
+#[test]
+fn ranks_may_have_different_jobs() {
+    let all = [("a", 1), ("b", 2), ("c", 3)];
+    let (first, second) = (
+        with_jobs(0, &all[1..], &["a"]),
+        with_jobs(1, &all[..2], &["c"]),
+    );
+    let sum = sum(vec![first, second]);
+    let jobs = sum.jobs.iter();
+    let jobs: Vec<_> = jobs
+        .map(|job| (job.name.as_str(), job.number, job.directions.read.ios))
+        .collect();
+    assert_eq!(jobs, [("a", 1, 1), ("b", 2, 2), ("c", 3, 1)]);
+    assert_eq!(sum.warnings, []);
+    let results = sum.hosts.iter().map(|host| host.results.len());
+    assert_eq!(results.collect::<Vec<_>>(), [2, 2]);
+}
+
+#[test]
+fn jobs_that_no_rank_has_are_told_of() {
+    let records = [0, 1].map(|at| with_jobs(at, &[("b", 2)], &["a"]));
+    let sum = sum(records.to_vec());
+    let [warning] = sum.warnings.as_slice() else {
+        panic!("{:?}", sum.warnings);
+    };
+    assert_eq!(warning.message, "no rank has these jobs: a");
+}
+
+#[test]
+fn records_that_end_before_their_jobs_are_told_of() {
+    let mut records: Vec<Record> = (0..6).map(|at| rank(at, 6, &[1])).collect();
+    for at in [1, 3, 4] {
+        records[at].hosts[0].is_cut = true;
+    }
+    let sum = sum(records);
+    assert_eq!(sum.warnings[0].code, "ranks_cut");
+    assert!(
+        sum.warnings[0].message.contains("3 of 6 ranks (1, 3-4)"),
+        "{:?}",
+        sum.warnings
+    );
+    assert_eq!(sum.jobs[0].directions.read.ios, 6);
 }
 
 #[test]

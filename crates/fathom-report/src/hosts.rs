@@ -3,7 +3,7 @@
 use fathom_record::{HostRecord, HostResult, HostWave, Record};
 
 use crate::extensions;
-use crate::json::Object;
+use crate::json::{Object, Value};
 use crate::peak::{aligned, short};
 use crate::peak_table::us;
 
@@ -71,7 +71,7 @@ fn shown<'a>(all: &'a [OfHost<'a>]) -> impl Iterator<Item = OfHost<'a>> {
         all.len() < MANY || named.contains(&at) || result.mark.is_some()
     };
     let rows = all.iter().enumerate();
-    rows.filter(move |(at, (_, result))| is_shown(*at, result))
+    rows.filter(move |(at, (host, result))| host.is_cut || is_shown(*at, result))
         .map(|(_, row)| *row)
 }
 
@@ -90,8 +90,15 @@ fn row(host: &HostRecord, result: &HostResult) -> Vec<String> {
         percentile(result.p50_ns),
         percentile(result.p99_ns),
         other(result.max_ns),
-        result.mark.clone().unwrap_or_default(),
+        marks(host, result),
     ]
+}
+
+/// Returns the marks of a row: off the others, and cut.
+fn marks(host: &HostRecord, result: &HostResult) -> String {
+    let cut = host.is_cut.then_some("cut");
+    let marks = result.mark.as_deref().into_iter().chain(cut);
+    marks.collect::<Vec<_>>().join(", ")
 }
 
 #[expect(
@@ -255,6 +262,13 @@ fn object(host: &HostRecord) -> Object {
         let waves: Vec<Object> = host.waves.iter().map(wave_object).collect();
         out.set("waves", waves);
     }
+    if host.is_cut {
+        out.set("is_cut", true);
+    }
+    if !host.left_out.is_empty() {
+        let names = host.left_out.iter().map(String::as_str);
+        out.set("left_out", Value::row(names));
+    }
     if let Some(found) = &host.machine {
         out.set("machine", extensions::machine(found));
     }
@@ -405,6 +419,15 @@ mod tests {
         let hosts = [by_messages(0, 0), by_messages(1, 12_300)];
         let want = "clocks: within 0.012 ms of rank 0's, by messages between the ranks\n";
         assert_eq!(clocks(&hosts), want);
+    }
+
+    #[test]
+    fn hosts_that_were_cut_are_marked() {
+        let mut cut = host(1, 2, 10_000);
+        cut.is_cut = true;
+        cut.results[0].mark = Some("slow".to_owned());
+        let text = of(vec![host(0, 2, 20_000), cut]);
+        assert!(text.contains("1500  slow, cut\n"), "{text}");
     }
 
     #[test]
