@@ -89,7 +89,7 @@ enum FathomCommand {
     Compare(CompareArguments),
     /// Add up the records that the ranks of a run have written
     ///
-    /// Exit codes: 0 done; 1 done, and ranks are missing or a job failed; 2 not done.
+    /// Exit codes: 0 done; 1 done, and ranks are missing or cut, or a job failed; 2 not done.
     Merge(MergeArguments),
     /// Show a run as a page of HTML: tables, percentiles, its course over time
     Report(ReportArguments),

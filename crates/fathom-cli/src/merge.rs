@@ -12,6 +12,7 @@ use fathom_host::output_file::Stop;
 use fathom_hosts::{Mark, Spread};
 use fathom_job::{Dialect, Settings};
 use fathom_record::{HostResult, HostSum, Record, RecordError};
+use fathom_report::ClientStats;
 use fathom_stats::Improves;
 use fathom_sys::signals::Interrupts;
 
@@ -31,6 +32,9 @@ pub(crate) struct MergeArguments {
     /// Formats: normal, terse, json, json+; separated by commas [default: normal]
     #[arg(long, value_name = "FORMATS", value_delimiter = ',', value_parser = format)]
     output_format: Vec<OutputFormat>,
+    /// Print JSON in the schema of `fio --client`: jobs by host, and their sum
+    #[arg(long)]
+    client_stats: bool,
     /// Write the report to a file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<String>,
@@ -71,7 +75,15 @@ fn merged(arguments: &MergeArguments) -> Result<ProgramEnd> {
         file.check()?;
         file.stop_when(&stop);
     }
-    let sum = sum(&in_order_of_rank(files(&arguments.paths)?)?, &stop)?;
+    let mut clients = clients(arguments)?;
+    let files = in_order_of_rank(files(&arguments.paths)?)?;
+    let sum = sum(&files, &mut clients, &stop)?;
+    let documents = clients.into_iter();
+    report.replace(
+        documents
+            .map(|(format, stats)| (format, stats.document(&sum)))
+            .collect(),
+    );
     report.print_record(&sum);
     report.finish()?;
     if let Some(mut file) = file {
@@ -79,7 +91,10 @@ fn merged(arguments: &MergeArguments) -> Result<ProgramEnd> {
         file.add(&format!("{json}\n"))
             .and_then(|()| file.finish())?;
     }
-    let is_missing = sum.warnings.iter().any(|one| one.code == "ranks_missing");
+    let is_missing = sum
+        .warnings
+        .iter()
+        .any(|one| INCOMPLETE.contains(&one.code.as_str()));
     Ok(match run_command::ended(&sum, false) {
         ProgramEnd::Ran {
             failed_jobs: 0,
@@ -88,6 +103,23 @@ fn merged(arguments: &MergeArguments) -> Result<ProgramEnd> {
         } if is_missing => ProgramEnd::Judged,
         end => end,
     })
+}
+
+/// Returns the reports in the schema of fio's client, by format.
+fn clients(arguments: &MergeArguments) -> Result<Vec<(OutputFormat, ClientStats)>> {
+    if !arguments.client_stats {
+        return Ok(Vec::new());
+    }
+    let formats = arguments.output_format.iter();
+    let stats = formats
+        .filter(|format| format.is_document())
+        .map(|format| (*format, ClientStats::new(*format == OutputFormat::JsonPlus)));
+    let stats: Vec<_> = stats.collect();
+    if stats.is_empty() {
+        let why = "--client-stats is about JSON, which is not among the formats";
+        return Err(with_hint(why, Some("add --output-format=json")));
+    }
+    Ok(stats)
 }
 
 /// Returns the files that the user names; of a folder, the records of ranks in it.
@@ -137,13 +169,20 @@ fn in_order_of_rank(files: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
 }
 
 /// Reads, adds and drops one record after the other.
-fn sum(files: &[PathBuf], stop: &Stop) -> Result<Record> {
+fn sum(
+    files: &[PathBuf],
+    clients: &mut [(OutputFormat, ClientStats)],
+    stop: &Stop,
+) -> Result<Record> {
     let mut sum = HostSum::new();
     for (number, path) in files.iter().enumerate() {
         if stop.is_asked() {
             bail!("interrupted after {number} of {} records", files.len());
         }
         let record = read(path).with_context(|| path.display().to_string())?;
+        for (_, stats) in &mut *clients {
+            stats.add(&record);
+        }
         sum.add(record).map_err(|error| {
             let before = number.checked_sub(1).and_then(|before| files.get(before));
             let before = before.map_or_else(String::new, |before| {
@@ -222,6 +261,9 @@ fn format(name: &str) -> Result<OutputFormat, String> {
         format!("use {}", names.join(", "))
     })
 }
+
+/// Codes of warnings about sums that lack something.
+const INCOMPLETE: [&str; 2] = ["ranks_missing", "ranks_cut"];
 
 /// Largest record of a rank; one of 100 jobs has some 3 MiB.
 const RECORD_BYTES_MAX: u64 = 64 << 20;

@@ -45,6 +45,8 @@ pub(crate) struct Report {
     layout: Option<LayoutBar>,
     /// Notes of the parser, for the record.
     warnings: Vec<Warning>,
+    /// Texts to print in place of the record in these formats.
+    documents: Vec<(OutputFormat, String)>,
     /// A record was printed, so there is something to put into a file.
     has_record: bool,
 }
@@ -67,8 +69,14 @@ impl Report {
             status: StatusLine::new(stream, settings),
             layout: None,
             warnings: Vec::new(),
+            documents: Vec::new(),
             has_record: false,
         }
+    }
+
+    /// Prints these texts in place of the record in their formats.
+    pub(crate) fn replace(&mut self, documents: Vec<(OutputFormat, String)>) {
+        self.documents = documents;
     }
 
     /// Checks that the report's file can be written.
@@ -232,7 +240,10 @@ impl Report {
     /// Prints a record in every requested format.
     fn print(&mut self, record: &Record) {
         for format in self.formats.clone() {
-            let text = fathom_report::render(record, format, self.terse_version);
+            let text = match self.documents.iter().find(|(of, _)| *of == format) {
+                Some((_, text)) => text.clone(),
+                None => fathom_report::render(record, format, self.terse_version),
+            };
             self.data(&self.fitted(text, record, format));
         }
     }

@@ -32,16 +32,18 @@ pub(crate) fn json(record: &Record, plus: bool) -> String {
         document.set("global options", options(&record.global_options));
     }
     let rates = GroupRates::of_groups(&entries);
+    let frame = Frame::of_run(record);
     let jobs: Vec<Object> = entries
         .iter()
-        .map(|entry| job(record, &rates[&entry.job.group_id], entry, plus))
+        .map(|entry| {
+            let mut out = job(frame, &rates[&entry.job.group_id], entry, plus);
+            out.set("fathom", extensions::job(entry, plus));
+            out
+        })
         .collect();
     document.set("jobs", jobs);
     if show_disks(record) {
-        let disks: Vec<Object> = (record.disks.iter())
-            .map(|disk| disks::object(disk, &record.disks))
-            .collect();
-        document.set("disk_util", disks);
+        document.set("disk_util", disk_objects(record));
     }
     if let Some(found) = &record.idleness {
         document.set("cpu_idleness", idleness(found));
@@ -50,22 +52,57 @@ pub(crate) fn json(record: &Record, plus: bool) -> String {
     document.into_document()
 }
 
-/// Returns one element of `jobs`.
-fn job(record: &Record, rates: &GroupRates<'_>, entry: &ReportedJob<'_>, plus: bool) -> Object {
+/// Returns the elements of `disk_util`.
+pub(crate) fn disk_objects(record: &Record) -> Vec<Object> {
+    let disks = record.disks.iter();
+    disks
+        .map(|disk| disks::object(disk, &record.disks))
+        .collect()
+}
+
+/// Document that a job is an element of, which decides on some of its keys, as in fio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Frame {
+    /// A run, with the time since it began and until it ends, s.
+    Run { elapsed_s: u64, eta_s: u64 },
+    /// The run of a client.
+    Client,
+    /// The sum of all clients, which has no target of its own.
+    AllClients,
+}
+
+impl Frame {
+    fn of_run(record: &Record) -> Self {
+        let elapsed_s = record.elapsed_ms.div_ceil(1000);
+        let eta_s = if elapsed_s < 3 {
+            ETA_UNKNOWN
+        } else {
+            record.eta_s.unwrap_or(0)
+        };
+        Self::Run {
+            elapsed_s,
+            eta_s: eta_s.min(ETA_UNKNOWN),
+        }
+    }
+}
+
+/// Returns one element of `jobs`, without Fathom's additions.
+pub(crate) fn job(
+    frame: Frame,
+    rates: &GroupRates<'_>,
+    entry: &ReportedJob<'_>,
+    plus: bool,
+) -> Object {
     let job: &JobRecord = &entry.job;
-    let elapsed_s = record.elapsed_ms.div_ceil(1000);
     let mut out = Object::new();
     out.set("jobname", job.name.as_str());
     out.set("groupid", job.group_id);
     out.set("job_start", job.start_ms);
     out.set("error", error_of(job));
-    let eta_s = if elapsed_s < 3 {
-        ETA_UNKNOWN
-    } else {
-        record.eta_s.unwrap_or(0)
-    };
-    out.set("eta", eta_s.min(ETA_UNKNOWN));
-    out.set("elapsed", elapsed_s);
+    if let Frame::Run { elapsed_s, eta_s } = frame {
+        out.set("eta", eta_s);
+        out.set("elapsed", elapsed_s);
+    }
     if !job.options.is_empty() {
         out.set("job options", options(&job.options));
     }
@@ -95,7 +132,7 @@ fn job(record: &Record, rates: &GroupRates<'_>, entry: &ReportedJob<'_>, plus: b
         out.set("first_error", tolerated.first);
     }
     // As in fio: for every job that ran, with or without a target.
-    if job.depth_level.iter().any(|&ops| ops > 0) {
+    if frame != Frame::AllClients && job.depth_level.iter().any(|&ops| ops > 0) {
         latency_target(&mut out, job);
     }
     if let Some(description) = &job.description {
@@ -107,7 +144,6 @@ fn job(record: &Record, rates: &GroupRates<'_>, entry: &ReportedJob<'_>, plus: b
     if let Some(steady) = &job.steady_state {
         out.set("steadystate", steady_object(steady));
     }
-    out.set("fathom", extensions::job(entry, plus));
     out
 }
 
@@ -138,7 +174,7 @@ pub(crate) fn shown_errors(job: &JobRecord) -> Option<fathom_record::Tolerated> 
     job.tolerated.or_else(|| tolerates.then(Default::default))
 }
 
-fn options(options: &[(String, String)]) -> Object {
+pub(crate) fn options(options: &[(String, String)]) -> Object {
     options
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_str()))

@@ -7,6 +7,7 @@
 
 mod block_lives;
 mod caveats;
+mod client_stats;
 mod device_trace;
 mod disks;
 mod distribution;
@@ -50,6 +51,7 @@ use fathom_record::Record;
 
 // Public items, listed once.
 pub use caveats::caveats;
+pub use client_stats::ClientStats;
 pub use exposition::{BOUNDS, MetricsFormat, MetricsKind, MetricsPage, MetricsSamples};
 pub use header::{job_header, starting_line};
 pub use log_page::{
