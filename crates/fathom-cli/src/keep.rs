@@ -13,12 +13,14 @@ use fathom_record::{Record, StorageRecord, Warning};
 use crate::failure::with_hint;
 use crate::history_keep::HistoryKeeper;
 use crate::output::Data;
+use crate::record_so_far::SoFar;
 
 /// Destinations of a run's record.
 ///
 /// [`open`](Self::open) them before the run, so that a long one is not in vain.
 pub(crate) struct Keeper {
     file: Option<Data>,
+    so_far: Option<SoFar>,
     history: Option<HistoryKeeper>,
 }
 
@@ -28,6 +30,7 @@ impl Keeper {
         let path = settings.record.as_deref();
         let path = path.map(|path| record_path(path, settings.rank));
         let path = path.transpose()?;
+        let so_far = path.clone().map(SoFar::new);
         let file = path.map(|path| Data::file(OPTION, &path));
         if let Some(file) = &file {
             file.check()?;
@@ -40,17 +43,31 @@ impl Keeper {
             return Err(with_hint(why, Some(hint)));
         }
         let history = is_kept.then(HistoryKeeper::open).transpose()?;
-        Ok(Self { file, history })
+        Ok(Self {
+            file,
+            so_far,
+            history,
+        })
+    }
+
+    /// Keeps what the run has so far, in case it is killed. Does not wait for the storage.
+    pub(crate) fn keep_so_far(&mut self, record: &Record) {
+        if let Some(so_far) = &mut self.so_far {
+            so_far.keep(record);
+        }
     }
 
     /// Keeps the record of the run that ended; `model` is the text of its machine file.
     pub(crate) fn keep(
-        self,
+        mut self,
         record: &Record,
         settings: &Settings,
         model: Option<&str>,
         stop: &Stop,
     ) -> Result<()> {
+        if let Some(so_far) = &mut self.so_far {
+            so_far.wait();
+        }
         if let Some(mut file) = self.file {
             file.stop_when(stop);
             let json = record.to_json()?;
@@ -83,15 +100,19 @@ pub(crate) fn on_tested_device(settings: &Settings, record: &Record) -> Option<W
     let _rank = settings.rank?;
     let folder = settings.record.as_deref()?;
     let under = storage_under(Path::new(folder), &BlockTree::default()).device;
-    let machine = record.machine.as_ref()?;
-    let is_tested = |tested: &StorageRecord| !under.is_empty() && tested.device == under;
-    machine.storage.iter().any(is_tested).then(|| Warning {
+    on_one_of(folder, &under, &record.machine.as_ref()?.storage)
+}
+
+/// Returns the warning if the device under the folder of the records is one of those under test.
+fn on_one_of(folder: &str, device: &str, tested: &[StorageRecord]) -> Option<Warning> {
+    let is_tested = |tested: &StorageRecord| !device.is_empty() && tested.device == device;
+    tested.iter().any(is_tested).then(|| Warning {
         code: "record_on_tested_device".to_owned(),
         message: format!(
-            "the records of the ranks go to `{folder}`, on device {under}, which is under test: \
-             a rank that ends early disturbs the others"
+            "the records of the ranks go to `{folder}`, on device {device}, which is under test: \
+             writing them while jobs run disturbs these"
         ),
-        hint: "name a folder on another device".to_owned(),
+        hint: "name a folder on another device, or add `--record-every=0`".to_owned(),
         ..Warning::default()
     })
 }
@@ -99,3 +120,28 @@ pub(crate) fn on_tested_device(settings: &Settings, record: &Record) -> Option<W
 const OPTION: &str = "--record";
 
 const VARIABLE: &str = "FATHOM_HISTORY";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(device: &str, tested: &[&str], is_told: bool) {
+        let storage = |device: &&str| StorageRecord {
+            device: (*device).to_owned(),
+            ..StorageRecord::default()
+        };
+        let tested: Vec<StorageRecord> = tested.iter().map(storage).collect();
+        let warning = on_one_of("out", device, &tested);
+        assert_eq!(warning.is_some(), is_told, "{device}");
+    }
+
+    #[test]
+    fn records_on_a_tested_device_are_told_of() {
+        check("vda", &["vdb", "vda"], true);
+        check("vda", &["vdb"], false);
+        check("vda", &[], false);
+        // A file system without a device, such as tmpfs or NFS.
+        check("", &["", "vda"], false);
+    }
+}

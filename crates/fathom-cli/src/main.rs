@@ -37,6 +37,7 @@ mod output;
 mod peak;
 mod peak_against;
 mod peak_arguments;
+mod record_so_far;
 mod report;
 mod report_history;
 mod report_logs;

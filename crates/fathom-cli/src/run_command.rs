@@ -162,7 +162,7 @@ fn run_and_report(
     report.debug(&settings.debug.announcement(dialect.program()));
     report.notes(notes);
     let machine = simulate::machine(settings)?;
-    let keeper = Keeper::open(settings, dialect).map_err(NoReport::NotReported)?;
+    let mut keeper = Keeper::open(settings, dialect).map_err(NoReport::NotReported)?;
     let metrics_file = MetricsFile::open(settings).map_err(NoReport::NotReported)?;
     let mut views = Views::open(plan, settings).map_err(NoReport::NotReported)?;
     let interrupts = Interrupts::install()
@@ -182,6 +182,9 @@ fn run_and_report(
             tell: &mut |event| {
                 if let (RunEvent::Interim(record), Some(file)) = (&event, &metrics_file) {
                     file.show(record);
+                }
+                if let RunEvent::SoFar(record) = &event {
+                    keeper.keep_so_far(record);
                 }
                 views.hear(&event);
                 report.on_event(plan, &event, interrupts.last());

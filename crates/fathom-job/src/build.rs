@@ -8,9 +8,12 @@ use crate::check::JobCheck;
 use crate::diagnostics::{Diagnostic, Diagnostics, Severity};
 use crate::findings::Findings;
 use crate::layer::{Accepted, OptionLayer, WrittenOption};
+use crate::numbering::{self, Numbering};
 use crate::plan::{Job, Options, Plan, Settings, Typed};
 use crate::problem::Problem;
+use crate::rank::Rank;
 use crate::rank_keywords::RankKeywords;
+use crate::rank_place::RankPlace;
 use crate::refuse;
 use crate::reporter::Reporter;
 use crate::source::Spot;
@@ -29,8 +32,12 @@ use crate::vocabulary::Vocabulary;
 /// `[global]` sections are shared. Clones (`numjobs`) are not expanded here.
 pub(crate) struct Builder<'a> {
     pub(crate) environment: &'a dyn Environment,
-    /// Rank whose keywords values may contain; `None` where they are text, as in fio.
+    /// Keywords of ranks that values may contain; `None` where they are text, as in fio.
     pub(crate) rank: Option<RankKeywords>,
+    /// Place of this rank.
+    pub(crate) own: Arc<RankPlace>,
+    /// Place that the keywords stand for, and in which the jobs work.
+    pub(crate) place: Arc<RankPlace>,
     /// Options and engines that jobs can name.
     pub(crate) vocabulary: Vocabulary<'a>,
     pub(crate) reporter: Reporter,
@@ -71,7 +78,12 @@ pub(crate) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    pub(crate) fn new(environment: &'a dyn Environment, misread: Severity) -> Self {
+    pub(crate) fn new(
+        environment: &'a dyn Environment,
+        misread: Severity,
+        own: Arc<RankPlace>,
+        place: Arc<RankPlace>,
+    ) -> Self {
         let vocabulary = Vocabulary::new(environment.engines());
         Self {
             environment,
@@ -86,7 +98,12 @@ impl<'a> Builder<'a> {
             wall: false,
             changing: Vec::new(),
             sections_seen: Vec::new(),
-            plan: Plan::default(),
+            plan: Plan {
+                place: RankPlace::clone(&own),
+                ..Plan::default()
+            },
+            own,
+            place,
             sound: Vec::new(),
             jobs_before: 0,
             errors_before: 0,
@@ -97,6 +114,24 @@ impl<'a> Builder<'a> {
             left_out: false,
             group_percentiles: None,
         }
+    }
+
+    /// Refuses a rank that was not found in advance: values may have been expanded without it.
+    pub(crate) fn check_rank(&self, rank: Rank, text: &str) -> Result<(), Problem> {
+        let own = self.own.rank;
+        if own == rank {
+            return Ok(());
+        }
+        let refused = |why: String| Err(Problem::new("bad-rank", 0..text.len(), why));
+        if self.environment.ranks().is_some() {
+            let why = format!(
+                "the launcher has started this as rank {} of {}",
+                own.rank, own.ranks
+            );
+            return refused(why).map_err(|problem| problem.fix("remove `--rank`"));
+        }
+        let why = "the rank is given twice, or under a shortened name".to_owned();
+        refused(why).map_err(|problem| problem.fix("write it once and in full: `--rank=3/16`"))
     }
 
     /// Warns of a keyword of ranks where it is text, as in fio.
@@ -302,6 +337,7 @@ impl<'a> Builder<'a> {
             name: &name,
             layer: &mut layer,
             header,
+            own: &self.own,
         };
         self.changing.extend(check.run());
         self.check_group(&layer, header);
@@ -316,6 +352,8 @@ impl<'a> Builder<'a> {
             typed: layer.typed(),
             inherited,
             options: layer.options,
+            numbering: Numbering::default(),
+            place: Arc::clone(&self.place),
         });
     }
 
@@ -426,13 +464,31 @@ impl<'a> Builder<'a> {
             self.reporter.diagnostics.make_warnings_fatal(lenient);
         }
         self.reporter.diagnostics.sort();
+        numbering::number(&mut self.plan.jobs);
         if self.reporter.diagnostics.has_errors() {
             let jobs = std::mem::take(&mut self.plan.jobs);
             let sound = (0..).zip(jobs);
             let sound = sound.filter(|(index, _)| self.sound.contains(index));
             self.plan.jobs = sound.map(|(_, job)| job).collect();
         }
+        if !self.values_only {
+            self.leave_out_others();
+        }
         (self.plan, self.settings, self.reporter.diagnostics)
+    }
+
+    /// Removes the sections that other ranks alone have.
+    fn leave_out_others(&mut self) {
+        let (rank, host) = (self.own.rank.rank, &self.own.host);
+        let mut others = Vec::new();
+        self.plan.jobs.retain(|job| {
+            let is_here = job.options.placement.includes(rank, host);
+            if !is_here {
+                others.push(job.name.clone());
+            }
+            is_here
+        });
+        self.plan.left_out = others;
     }
 
     pub(crate) fn has_jobs(&self) -> bool {

@@ -2,6 +2,7 @@
 
 mod content;
 mod device;
+mod placement;
 mod wait_for;
 mod zones;
 
@@ -14,6 +15,7 @@ use crate::logs::LogValue;
 use crate::number;
 use crate::plan::{BlockSize, Job, Options, ReadWrite, Size};
 use crate::problem::{FioLevel, Piece, Problem};
+use crate::rank_place::RankPlace;
 use crate::reporter::Reporter;
 use crate::source::Spot;
 use crate::table::NO_CPU;
@@ -34,6 +36,8 @@ pub(crate) struct JobCheck<'a> {
     pub(crate) layer: &'a mut OptionLayer,
     /// Place of the section's header.
     pub(crate) header: &'a Spot,
+    /// Place of this rank.
+    pub(crate) own: &'a RankPlace,
 }
 
 impl JobCheck<'_> {
@@ -61,6 +65,7 @@ impl JobCheck<'_> {
         self.verify();
         self.cpus();
         self.wait_for();
+        self.placement();
         let options = &self.layer.options;
         // A replay writes if its log does, which the setup of a run finds out.
         let changes =

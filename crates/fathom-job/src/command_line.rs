@@ -1,7 +1,10 @@
 //! Parser of command lines: switches, job options, jobs started by `--name`, and job files.
 
 mod outputs;
+mod ranks;
 mod views;
+
+use std::sync::Arc;
 
 use fathom_core::OutputFormat;
 
@@ -16,7 +19,9 @@ use crate::layer::{OptionLayer, WrittenOption};
 use crate::problem::Problem;
 use crate::rank;
 use crate::rank_keywords::RankKeywords;
+use crate::rank_place::{self, RankPlace};
 use crate::reading;
+use crate::shifted;
 use crate::showcmd;
 use crate::source::Spot;
 use crate::substitute::substitute_rank;
@@ -46,7 +51,7 @@ pub fn parse(
         Dialect::Fio if !strict => Severity::Note,
         Dialect::Fio | Dialect::Fathom => Severity::Error,
     };
-    read(args, dialect, misread, environment)
+    shifted::read(&Request::new(args, dialect, misread, environment))
 }
 
 /// Parses a command line like [`parse`] under the name `fathom`, except that a text that only fio
@@ -58,18 +63,52 @@ pub fn parse_leniently(
     args: &[String],
     environment: &dyn Environment,
 ) -> Result<Invocation, Box<RefusedInvocation>> {
-    read(args, Dialect::Fathom, Severity::Warning, environment)
+    let (dialect, misread) = (Dialect::Fathom, Severity::Warning);
+    shifted::read(&Request::new(args, dialect, misread, environment))
 }
 
-fn read(
-    args: &[String],
-    dialect: Dialect,
-    misread: Severity,
-    environment: &dyn Environment,
+/// A command line to parse, and the rules that apply.
+pub(crate) struct Request<'a> {
+    pub(crate) args: &'a [String],
+    pub(crate) dialect: Dialect,
+    /// Severity of a text that only fio accepts.
+    pub(crate) misread: Severity,
+    pub(crate) environment: &'a dyn Environment,
+    /// Place of this rank.
+    pub(crate) own: Arc<RankPlace>,
+}
+
+impl<'a> Request<'a> {
+    fn new(
+        args: &'a [String],
+        dialect: Dialect,
+        misread: Severity,
+        environment: &'a dyn Environment,
+    ) -> Self {
+        let own = match dialect {
+            Dialect::Fathom => rank_place::own(args, environment),
+            // `--rank` is refused: only a launcher can tell.
+            Dialect::Fio => rank_place::own(&[], environment),
+        };
+        Self {
+            args,
+            dialect,
+            misread,
+            environment,
+            own: Arc::new(own),
+        }
+    }
+}
+
+/// Parses a command line in the place of a rank, which may be another than this one.
+pub(crate) fn read_in(
+    request: &Request<'_>,
+    place: &Arc<RankPlace>,
 ) -> Result<Invocation, Box<RefusedInvocation>> {
+    let (own, place) = (Arc::clone(&request.own), Arc::clone(place));
     let mut reader = Reader {
-        builder: Builder::new(environment, misread),
-        dialect,
+        builder: Builder::new(request.environment, request.misread, own, place),
+        dialect: request.dialect,
         layer: OptionLayer::default(),
         job: None,
         files: Vec::new(),
@@ -77,13 +116,14 @@ fn read(
         section_spots: Vec::new(),
         instead: None,
     };
-    if dialect == Dialect::Fathom {
-        let rank = RankKeywords::of_command_line(args, environment);
-        reader.builder.plan.rank = rank.rank().rank;
-        reader.builder.rank = Some(rank);
+    if request.dialect == Dialect::Fathom {
+        reader.builder.rank = Some(RankKeywords::of(&reader.builder.place));
+    }
+    if request.environment.ranks().is_some() {
+        reader.builder.settings.rank = Some(request.own.rank);
     }
     reader.layer = reader.builder.inherit();
-    let mut line = CommandLine::new(args, reader.builder.vocabulary);
+    let mut line = CommandLine::new(request.args, reader.builder.vocabulary);
     while let Some(word) = line.word(reader.layer.options.engine) {
         reader.word(word);
         if let Some(instead) = reader.instead.take() {
@@ -297,6 +337,7 @@ impl Reader<'_> {
             // Not an abbreviation that a script of fio's could mean.
             Action::Trace
             | Action::SaveRecord
+            | Action::RecordEvery
             | Action::MetricsFile
             | Action::History
             | Action::Tag
@@ -316,6 +357,9 @@ impl Reader<'_> {
             Action::Trace => settings.trace = true,
             Action::SaveDistribution => settings.save_distribution = text.map(str::to_owned),
             Action::SaveRecord => settings.record = text.map(str::to_owned),
+            Action::RecordEvery => {
+                settings.record_every = Some(switch_values::record_every(given, findings)?);
+            }
             Action::MetricsFile => {
                 settings.metrics_file = Some(switch_values::metrics_file(given)?);
             }
@@ -326,10 +370,8 @@ impl Reader<'_> {
             Action::ServeAnyHost => settings.serve_any_host = true,
             Action::Rank => {
                 let rank = rank::rank(given, self.builder.environment)?;
-                if let Some(keywords) = &self.builder.rank {
-                    keywords.check(rank, given)?;
-                }
-                settings.rank = Some(rank);
+                self.builder.check_rank(rank, given)?;
+                self.builder.settings.rank = Some(rank);
             }
             Action::StartAt => settings.start_at = Some(rank::start_at(given)?),
             Action::StopTogether => settings.stop_together = true,
@@ -365,6 +407,7 @@ impl Reader<'_> {
         self.trace_of_a_kernel();
         self.views_of_a_run();
         self.start_of_a_model();
+        self.records_of_a_run();
         let settings = &self.builder.settings;
         let idle = settings.parse_only || settings.merge_only || self.show_command;
         if !self.builder.has_jobs() && !idle && !self.builder.reporter.diagnostics.has_errors() {
@@ -420,28 +463,6 @@ impl Reader<'_> {
                 "trace-of-machine",
                 "`--trace` reads the kernel's events, of which `--machine` has none".to_owned(),
                 "remove one of them",
-            );
-        }
-    }
-
-    /// Refuses `--start-at` with `--machine`: virtual time begins when it likes; and
-    /// `--stop-together`: modelled ranks do not talk.
-    fn start_of_a_model(&mut self) {
-        let settings = &self.builder.settings;
-        if settings.stop_together && settings.machine.is_some() {
-            self.builder.reporter.error_without_place(
-                "stop-together-of-machine",
-                "`--stop-together` is for ranks that talk, and those of `--machine` do not"
-                    .to_owned(),
-                "remove `--stop-together`",
-            );
-        }
-        let settings = &self.builder.settings;
-        if settings.start_at.is_some() && settings.machine.is_some() {
-            self.builder.reporter.error_without_place(
-                "start-of-machine",
-                "`--start-at` waits for a clock, which `--machine` has none of".to_owned(),
-                "remove `--start-at`: modelled ranks all start at 0",
             );
         }
     }

@@ -2,6 +2,7 @@
 
 use fathom_core::{EngineValues, Nanos, OptionEffect, PerDirection, Storage};
 
+use crate::placement::PlacementOptions;
 use crate::plan::{
     BlockSize, ClockSource, ContinueOnError, CpuPolicy, Fallocate, Options, RandomDistribution,
     RandomGenerator, RateProcess, ReadWrite, Size, Verify,
@@ -49,6 +50,7 @@ impl Default for Options {
             directory: None,
             filename_format: "$jobname.$jobnum.$filenum".to_owned(),
             numjobs: 1,
+            placement: PlacementOptions::default(),
             thread: false,
             runtime: None,
             time_based: false,
@@ -70,6 +72,7 @@ impl Default for Options {
             norandommap: false,
             softrandommap: false,
             randrepeat: true,
+            allrandrepeat: false,
             randseed: None,
             random_generator: RandomGenerator::Default,
             random_distribution: RandomDistribution::Random,

@@ -4,6 +4,8 @@ use std::io;
 
 use fathom_core::EngineInfo;
 
+use crate::rank_place::KnownRanks;
+
 /// Files, environment variables and machine facts that job files may refer to.
 ///
 /// The parser itself does no I/O: everything from outside comes through this trait, so that tests
@@ -47,5 +49,11 @@ pub trait Environment {
     /// Returns the name of this host.
     fn host_name(&self) -> String {
         "localhost".into()
+    }
+
+    /// Returns the ranks of the run, where the launcher has told them; `None` leaves the rank to
+    /// `--rank`.
+    fn ranks(&self) -> Option<KnownRanks<'_>> {
+        None
     }
 }

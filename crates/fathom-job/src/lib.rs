@@ -33,17 +33,21 @@ mod lines;
 mod logs;
 mod names;
 mod number;
+mod numbering;
+mod placement;
 mod plan;
 mod problem;
 mod process;
 mod rank;
 mod rank_keywords;
+mod rank_place;
 mod readback_options;
 mod reading;
 mod reference;
 mod refuse;
 mod replay;
 mod reporter;
+mod shifted;
 mod showcmd;
 mod source;
 mod substitute;
@@ -71,6 +75,8 @@ pub use invocation::{Dialect, Invocation, RefusedInvocation, SelfTest};
 pub use lifecycle::{ExitWhat, LifecycleOptions, SteadyFigure, SteadyState, Unified};
 pub use logs::{LogFull, LogOptions, LogValue};
 pub use names::{engine_files, file_names};
+pub use numbering::Numbering;
+pub use placement::{PlacementOptions, RankList, RankShift};
 pub use plan::{
     BlockSize, ClockSource, ContinueOnError, CpuPolicy, Fallocate, IdleProfile, Job, Options, Plan,
     PriorityShare, RandomDistribution, RandomGenerator, RateProcess, ReadWrite, SequencerSuffix,
@@ -79,6 +85,8 @@ pub use plan::{
 pub use problem::FioLevel;
 pub use process::{MemoryPolicy, Nodes, ProcessOptions};
 pub use rank::{Rank, StartTime};
+pub use rank_keywords::depends_on_rank;
+pub use rank_place::{KnownRanks, RankPlace};
 pub use readback_options::ReadbackOptions;
 pub use reference::{OptionReference, Reference, SwitchReference};
 pub use replay::ReplayOptions;

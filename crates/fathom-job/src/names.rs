@@ -9,7 +9,8 @@ use crate::plan::Job;
 ///
 /// With `filename` these are the names in its list (fewer if `nrfiles` after it says so). Else
 /// `filename_format` names `nrfiles` files in the job's directory; clones are distributed over a
-/// list of directories. `$jobname` is the name of the section: a `name` inside the section does not
+/// list of directories, in which the names of a rank under `--client` begin with that of its host,
+/// unless `unique_filename=0`. `$jobname` is the name of the section: a `name` inside the section does not
 /// rename files. A device with the name of the section has precedence over all this, but finding it
 /// needs a look at the disk, which the caller does.
 #[must_use]
@@ -23,8 +24,14 @@ pub fn file_names(job: &Job, job_number: u32) -> Vec<String> {
             .collect();
     }
     let directory = directory(job, job_number);
+    let client = job.place.client.as_deref();
+    let prefix = client.filter(|_| options.files.unique && directory.is_some());
     (0..options.nrfiles)
-        .map(|file| format_name(&options.filename_format, &job.section, job_number, file))
+        .map(|file| format_name(job, job_number, file))
+        .map(|name| match prefix {
+            Some(client) => format!("{client}.{name}"),
+            None => name,
+        })
         .map(|name| in_directory(directory, name))
         .collect()
 }
@@ -63,13 +70,13 @@ fn directory(job: &Job, job_number: u32) -> Option<&str> {
 }
 
 /// Replaces `$jobname`, `$jobnum`, `$filenum` and `$clientuid`, whatever their case.
-fn format_name(format: &str, section: &str, job_number: u32, file_number: u32) -> String {
-    replace_keywords(format, &|keyword| match keyword {
-        "$jobname" => Some(section.to_owned()),
+fn format_name(job: &Job, job_number: u32, file_number: u32) -> String {
+    replace_keywords(&job.options.filename_format, &|keyword| match keyword {
+        "$jobname" => Some(job.section.clone()),
         "$jobnum" => Some(job_number.to_string()),
         "$filenum" => Some(file_number.to_string()),
-        // `$clientuid` is empty: there is no client/server mode.
-        _ => Some(String::new()),
+        // `$clientuid`: empty without a client, as in fio.
+        _ => Some(job.place.client.clone().unwrap_or_default()),
     })
 }
 
@@ -142,7 +149,6 @@ const FABRICS_KEY: &str = "trtype=";
 mod tests {
     use super::*;
     use crate::plan::Options;
-    use crate::source::Origin;
 
     #[track_caller]
     fn check(change: impl FnOnce(&mut Options), job_number: u32, want: &[&str]) {
@@ -151,10 +157,8 @@ mod tests {
         let job = Job {
             name: "title".to_owned(),
             section: "x".to_owned(),
-            origin: Origin::default(),
-            typed: Vec::new(),
-            inherited: [].into(),
             options,
+            ..Job::default()
         };
         assert_eq!(file_names(&job, job_number), want);
     }
@@ -182,6 +186,31 @@ mod tests {
             &["a:b.0"],
         );
         check(|o| files(o, "$jobname.f"), 0, &["$jobname.f"]);
+    }
+
+    #[test]
+    fn clients_have_names_of_their_own() {
+        #[track_caller]
+        fn check(directory: Option<&str>, change: impl FnOnce(&mut Options), want: &str) {
+            let place = crate::RankPlace {
+                client: Some("node7".to_owned()),
+                ..crate::RankPlace::default()
+            };
+            let mut job = Job {
+                section: "x".to_owned(),
+                place: place.into(),
+                ..Job::default()
+            };
+            job.options.directory = directory.map(split_list);
+            change(&mut job.options);
+            assert_eq!(file_names(&job, 0), [want]);
+        }
+        let format = |o: &mut Options| o.filename_format = "$clientuid-$filenum".to_owned();
+        check(Some("d"), |_| {}, "d/node7.x.0.0");
+        check(Some("d"), |o| o.files.unique = false, "d/x.0.0");
+        check(None, |_| {}, "x.0.0");
+        check(Some("d"), |o| files(o, "f"), "f");
+        check(None, format, "node7-0");
     }
 
     #[test]

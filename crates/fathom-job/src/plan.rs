@@ -8,7 +8,9 @@ use std::sync::Arc;
 use fathom_checksum::{Checksum, HeaderLayout};
 use fathom_core::{EngineInfo, EngineValues, IoPriority, Nanos, OutputFormat, PerDirection};
 
+use crate::numbering::Numbering;
 use crate::rank::{Rank, StartTime};
+use crate::rank_place::RankPlace;
 use crate::source::Origin;
 
 /// The jobs of one invocation, in order.
@@ -24,8 +26,10 @@ pub struct Plan {
     /// Options of the `[global]` sections, or before the first `--name`, as typed, for the report;
     /// of the last job file if there are several.
     pub global_options: Vec<(String, String)>,
-    /// Number of the rank that runs it, from which its seeds derive; 0 in a run alone.
-    pub rank: u32,
+    /// Place of the rank that runs it.
+    pub place: RankPlace,
+    /// Names of the sections that other ranks alone have (`ranks`, `hosts`), in order.
+    pub left_out: Vec<String>,
     /// Options of job files without jobs, each with the number of jobs before it.
     pub(crate) jobless: Vec<(usize, Arc<[Typed]>)>,
 }
@@ -35,7 +39,7 @@ pub struct Plan {
 /// `options` is what counts. `typed` and `inherited` keep what was written, for reports and for
 /// messages that point at the option; inherited options are shared between jobs, because a
 /// `[global]` section may precede thousands of them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Job {
     /// Name: the value of `name`, or else of the section.
     pub name: String,
@@ -50,6 +54,10 @@ pub struct Job {
     pub inherited: Arc<[Typed]>,
     /// Effective options, including defaults and globals.
     pub options: Options,
+    /// Its numbers among all sections of the plan.
+    pub numbering: Numbering,
+    /// Place in which it works: that of this rank, or with `rank_shift` of another.
+    pub place: Arc<RankPlace>,
 }
 
 impl Job {
@@ -147,6 +155,8 @@ pub struct Settings {
     pub save_distribution: Option<String>,
     /// `--record`: file to write with the record of this run; with a rank, the folder.
     pub record: Option<String>,
+    /// `--record-every`: interval at which the record is written while jobs run; zero: never.
+    pub record_every: Option<Nanos>,
     /// `--metrics-file`: file to write with the figures of this run, for node_exporter.
     pub metrics_file: Option<String>,
     /// `--history`: keep the run in the history.
@@ -168,6 +178,18 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Returns the interval at which to write the record while jobs run, in case they are killed;
+    /// `None`: only at their end, as by default in a run alone.
+    #[must_use]
+    pub fn keep_every(&self) -> Option<Nanos> {
+        let default = self.rank.map(|_| KEEP_EVERY);
+        let every = self
+            .record_every
+            .or(default)
+            .filter(|every| !every.is_zero());
+        every.filter(|_| self.record.is_some())
+    }
+
     /// Returns whether the run is looked at while it goes on, beyond a status line.
     #[must_use]
     pub const fn is_viewed(&self) -> bool {
@@ -431,6 +453,7 @@ pub struct Options {
     pub filename_format: String,
     // Duration, repetition and order.
     pub numjobs: u32,
+    pub placement: crate::placement::PlacementOptions,
     pub thread: bool,
     pub runtime: Option<Nanos>,
     pub time_based: bool,
@@ -460,6 +483,8 @@ pub struct Options {
     pub norandommap: bool,
     pub softrandommap: bool,
     pub randrepeat: bool,
+    /// `allrandrepeat=1`: also the same sequence on all ranks.
+    pub allrandrepeat: bool,
     pub randseed: Option<u64>,
     pub random_generator: RandomGenerator,
     pub random_distribution: RandomDistribution,
@@ -569,3 +594,7 @@ pub struct Options {
     /// The engine's own options.
     pub engine_values: EngineValues,
 }
+
+/// Default of `--record-every` where there are several ranks: longer than writing a record takes
+/// anywhere, short against a run that is worth a record.
+const KEEP_EVERY: Nanos = Nanos::from_secs(30);

@@ -12,6 +12,13 @@ pub struct Rank {
     pub ranks: u32,
 }
 
+impl Default for Rank {
+    /// Returns the rank of a run alone.
+    fn default() -> Self {
+        Self { rank: 0, ranks: 1 }
+    }
+}
+
 impl Rank {
     /// Returns the name of its record in the folder of all.
     #[must_use]
@@ -136,6 +143,25 @@ pub(crate) fn on_host(environment: &dyn Environment) -> u32 {
     told.and_then(|text| number(&text)).unwrap_or(0)
 }
 
+/// Returns the number of ranks on this host, where the launcher tells it; with Slurm only if all
+/// hosts have the same.
+pub(crate) fn per_host(environment: &dyn Environment) -> Option<u32> {
+    let variable = |name: &str| environment.variable(name);
+    let (_, name) = LAUNCHERS_PER_HOST
+        .iter()
+        .find(|(of_rank, _)| variable(of_rank).is_some())?;
+    let text = variable(name)?;
+    // Slurm's `4(x2)`: four on each of two hosts.
+    let count = match text.split_once("(x") {
+        Some((count, hosts)) => {
+            number(hosts.strip_suffix(')')?)?;
+            count
+        }
+        None => &text,
+    };
+    number(count)
+}
+
 /// Reads `HH:MM[:SS[.FRACTION]]Z`, behind `YYYY-MM-DDT` for a full time.
 pub(crate) fn start_at(text: &str) -> Result<StartTime, Problem> {
     let bad = || {
@@ -218,6 +244,13 @@ const LAUNCHERS_LOCAL: [(&str, &str); 3] = [
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"),
     ("PMI_RANK", "MPI_LOCALRANKID"),
     ("SLURM_PROCID", "SLURM_LOCALID"),
+];
+
+/// Variables of rank and of the number of ranks on the host.
+const LAUNCHERS_PER_HOST: [(&str, &str); 3] = [
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
+    ("PMI_RANK", "MPI_LOCALNRANKS"),
+    ("SLURM_PROCID", "SLURM_TASKS_PER_NODE"),
 ];
 
 /// As many as `fathom-hosts` conducts: beyond, a list is more likely wrong than the cluster large.

@@ -114,8 +114,8 @@ fn replace_keywords<V: AsRef<str>>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Rank;
     use crate::testing::World;
+    use crate::{Rank, RankPlace};
 
     #[track_caller]
     fn check(text: &str, numeric: bool, want: Option<&str>) {
@@ -141,8 +141,12 @@ mod tests {
 
     #[test]
     fn keywords_of_ranks_are_replaced_but_not_for_fio() {
-        let rank = Rank { rank: 3, ranks: 16 };
-        let rank = RankKeywords::new(rank, 1, "node-7".into());
+        let rank = RankKeywords::of(&RankPlace {
+            rank: Rank { rank: 3, ranks: 16 },
+            on_host: 1,
+            host: "node-7".into(),
+            ..RankPlace::default()
+        });
         let world = World::default().with_variable("DIR", "/mnt");
         let got = |text: &str, numeric| {
             substitute(text, numeric, &world, Some(&rank)).map(|value| value.text)

@@ -104,6 +104,11 @@ pub(crate) fn status_interval(text: &str, findings: &mut Findings) -> Result<Nan
     Ok(span)
 }
 
+/// `--record-every`; zero: only at the end.
+pub(crate) fn record_every(text: &str, findings: &mut Findings) -> Result<Nanos, Problem> {
+    time::read_part(Piece::new(text), Bare::Seconds, findings)
+}
+
 /// `--idle-prof`; `None`: only measure the unit of work.
 pub(crate) fn idle_profile(text: &str) -> Result<Option<IdleProfile>, Problem> {
     match text {

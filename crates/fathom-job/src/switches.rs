@@ -62,6 +62,7 @@ pub(crate) enum Action {
     Trace,
     SaveDistribution,
     SaveRecord,
+    RecordEvery,
     MetricsFile,
     History,
     Tag,
@@ -142,6 +143,7 @@ pub(crate) const SWITCHES: &[Switch] = &[
     switch("trace", NO_LETTER, None, Trace, "Split latencies by the kernel's block events (root)"),
     switch("save-distribution", NO_LETTER, Required("file"), SaveDistribution, SAVED),
     switch("record", NO_LETTER, Required("file"), SaveRecord, RECORD),
+    switch("record-every", NO_LETTER, Required("time"), RecordEvery, RECORD_EVERY),
     switch("metrics-file", NO_LETTER, Required("file"), MetricsFile, METRICS),
     switch("history", NO_LETTER, None, History, "Keep the run in the history of this machine"),
     switch("tag", NO_LETTER, Required("key=value"), Tag, "Label the run in the history"),
@@ -156,6 +158,8 @@ pub(crate) const SWITCHES: &[Switch] = &[
 
 const SERVE: &str = "Show the run on a local web page: [IP:]port; 0: any";
 const RECORD: &str = "Write the record as JSON; with --rank: into this folder";
+const RECORD_EVERY: &str =
+    "Also write the record while jobs run [default: 30 s with --rank; 0: never]";
 const RANK: &str = "Place among the hosts of a run, from 0: n/m; auto: as the launcher tells";
 const START: &str = "Start the jobs at a time in UTC: [YYYY-MM-DDT]HH:MM:SSZ";
 const TOGETHER: &str = "End the jobs between two stonewalls on all ranks when one rank is through";

@@ -7,11 +7,13 @@ use fathom_core::EngineInfo;
 use fathom_engine::Registry;
 
 use crate::Environment;
+use crate::rank_place::{KnownRanks, RankPlace};
 
 /// Variables set by the test, 4 CPUs and 8 GiB of memory.
 pub(crate) struct World {
     engines: Registry,
     variables: HashMap<String, String>,
+    ranks: Option<(u32, Vec<RankPlace>)>,
 }
 
 impl Default for World {
@@ -19,6 +21,7 @@ impl Default for World {
         Self {
             engines: Registry::built_in(),
             variables: HashMap::new(),
+            ranks: None,
         }
     }
 }
@@ -26,6 +29,11 @@ impl Default for World {
 impl World {
     pub(crate) fn with_variable(mut self, name: &str, value: &str) -> Self {
         self.variables.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    pub(crate) fn with_ranks(mut self, own: u32, all: &[RankPlace]) -> Self {
+        self.ranks = Some((own, all.to_vec()));
         self
     }
 }
@@ -57,5 +65,10 @@ impl Environment for World {
 
     fn memory_mib(&self) -> u64 {
         8192
+    }
+
+    fn ranks(&self) -> Option<KnownRanks<'_>> {
+        let (own, all) = self.ranks.as_ref()?;
+        Some(KnownRanks { own: *own, all })
     }
 }

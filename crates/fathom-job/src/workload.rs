@@ -170,6 +170,8 @@ pub struct FileOptions {
     pub offset_align: u32,
     /// `file_append`.
     pub append: bool,
+    /// `unique_filename`.
+    pub unique: bool,
     /// `fadvise_hint`.
     pub fadvise_hint: FadviseHint,
     /// `noatime`.
@@ -212,6 +214,7 @@ impl Default for FileOptions {
             opendir: None,
             offset_align: 0,
             append: false,
+            unique: true,
             fadvise_hint: FadviseHint::ByOrder,
             noatime: false,
             write_hint: 0,

@@ -4,7 +4,7 @@ mod world;
 
 use fathom_core::Nanos;
 use fathom_engine::options::{FIXEDBUFS, HIPRI};
-use fathom_job::{BlockSize, Dialect, Job, Size, parse};
+use fathom_job::{BlockSize, Dialect, Job, Rank, Size, parse};
 use world::{World, file, jobs};
 
 #[track_caller]
@@ -20,7 +20,7 @@ fn values_may_name_the_rank_but_not_as_plain_fio() {
     let world = World::default().with_file("a.fio", job);
     let line = "a.fio --name=b --filename=$hostname.$hostrank --size=1m --rank 3/16";
     let plan = world.plan_of_fathom(line);
-    assert_eq!(plan.rank, 3);
+    assert_eq!(plan.place.rank, Rank { rank: 3, ranks: 16 });
     let [line, file] = &plan.jobs[..] else {
         panic!("{plan:?}")
     };
@@ -35,10 +35,95 @@ fn values_may_name_the_rank_but_not_as_plain_fio() {
     assert_eq!(file.options.rate_iops.read, Some(6250));
 
     let plain = world.plan("--name=b --filename=$hostname.$rank --size=1m");
-    assert_eq!(plain.rank, 0);
+    assert_eq!(plain.place.rank, Rank { rank: 0, ranks: 1 });
     assert_eq!(names(&plain.jobs[0]), "$hostname.$rank", "text, as in fio");
     let notes = world.notes("--name=b --filename=x.$rank --size=1m");
     assert_eq!(notes, ["0:2 rank-is-text"]);
+}
+
+/// Job file of a section for rank 0, one for all and one for the others.
+const SHARES: &str = "[global]\nsize=1m\n[w]\nranks=0\nnumjobs=2\n[all]\nstonewall\n\
+                      [r]\nranks=1-\nstonewall\n[odd]\nhosts=node-[1357]\n";
+
+#[test]
+fn sections_of_other_ranks_are_counted_and_left_out() {
+    let world = World::default().with_file("s.fio", SHARES);
+    let check = |rank: &str, has: &[(&str, u32, u32, u32)], left_out: &[&str]| {
+        let plan = world.plan_of_fathom(&format!("--rank={rank} s.fio"));
+        let jobs = plan.jobs.iter().map(|job| {
+            let numbers = job.numbering;
+            let name = job.name.as_str();
+            (name, numbers.first_thread, numbers.group, numbers.wave)
+        });
+        assert_eq!(jobs.collect::<Vec<_>>(), has);
+        assert_eq!(plan.left_out, left_out);
+    };
+    let all = ("all", 3, 1, 1);
+    check("0/2", &[("w", 1, 0, 0), all, ("odd", 5, 2, 2)], &["r"]);
+    check("1/2", &[all, ("r", 4, 2, 2), ("odd", 5, 2, 2)], &["w"]);
+}
+
+#[test]
+fn sections_for_no_rank_are_refused() {
+    let refuse = |words: &str, want: &str| {
+        let world = World::default().with_file("s.fio", SHARES);
+        let args: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+        let refusal = parse(&args, Dialect::Fathom, &world).unwrap_err();
+        let text = refusal.diagnostics.render("fathom", false);
+        assert!(text.contains(want), "{words}: {text}");
+    };
+    refuse(
+        "s.fio",
+        "s.fio:9:7: `ranks` names no rank of this run, which has rank 0 alone",
+    );
+    refuse(
+        "--rank=0/4 --name=a --size=1m --ranks=4-",
+        "`ranks` names none of the 4 ranks, 0 to 3",
+    );
+    refuse("--name=a --size=1m --ranks=x", "`x` is not a rank");
+    refuse(
+        "--name=a --size=1m --rank_shift=1",
+        "`rank_shift=1` needs other ranks, and this run has one",
+    );
+    refuse(
+        "--rank=0/2 --name=a --size=1m --rank_shift=2",
+        "`rank_shift=2` leads each of 2 ranks back to itself",
+    );
+    refuse(
+        "--rank=0/2 --name=a --size=1m --rank_shift=node",
+        "no launcher has told which ranks share a host",
+    );
+    refuse(
+        "--rank=0/2 --filename=$hostname.f --name=a --size=1m --rank_shift=1",
+        "job `a` works in the place of rank 1, whose `$hostname` is not known here",
+    );
+}
+
+#[test]
+fn a_shifted_section_is_read_in_the_place_of_the_other_rank() {
+    let text = "[global]\nfilename=f.$rank\ninclude more\n[w]\nrw=write\n[r]\nrank_shift=1\n\
+                offset=($rank*1m)\nnumjobs=$ranks\n";
+    let world = World::default()
+        .with_file("-", text)
+        .with_file("more", "size=(($rank+1)*1g)\n");
+    let plan = world.plan_of_fathom("--rank=3/4 -");
+    let [written, read] = &plan.jobs[..] else {
+        panic!("{plan:?}")
+    };
+    let seen = |job: &Job| {
+        let options = &job.options;
+        let file = options.filename.as_ref().unwrap().join(":");
+        (file, options.size, options.offset, job.place.rank.rank)
+    };
+    let gib = |gib: u64| Some(Size::Bytes(gib << 30));
+    let none = Size::Bytes(0);
+    assert_eq!(seen(written), ("f.3".to_owned(), gib(4), none, 3));
+    assert_eq!(seen(read), ("f.0".to_owned(), gib(1), none, 0));
+    assert_eq!(read.options.numjobs, 4);
+    assert_eq!(read.typed[1].value, "($rank*1m)");
+    let back = world.plan_of_fathom("--rank=2/4 -");
+    let offset = Size::Bytes(3 << 20);
+    assert_eq!(seen(&back.jobs[1]), ("f.3".to_owned(), gib(4), offset, 3));
 }
 
 #[test]

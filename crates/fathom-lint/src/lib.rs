@@ -13,6 +13,7 @@ mod idle;
 mod logs;
 mod pace;
 mod queue;
+mod ranks;
 mod sharing;
 mod unconnected_files;
 mod view;
@@ -161,6 +162,7 @@ fn table() -> impl Iterator<Item = &'static Rule> {
         content::RULES,
         logs::RULES,
         idle::RULES,
+        ranks::RULES,
     ];
     subjects.into_iter().flatten()
 }

@@ -104,7 +104,7 @@ impl OpenLogs {
             let shown = fathom_sys::clock::read(id).unwrap_or(0);
             shown.saturating_sub(clock.now().get())
         };
-        let logs = LogPlan::new(setups, &epoch, tap);
+        let logs = LogPlan::new(setups, plan.place.log_suffix(), &epoch, tap);
         if logs.is_empty() {
             return Ok(None);
         }
@@ -257,11 +257,11 @@ pub struct MemoryLogs {
 }
 
 impl MemoryLogs {
-    /// Creates the logs that a plan requests.
-    pub fn new(setups: &[JobSetup]) -> Self {
+    /// Creates the logs that a plan requests; their names end with `suffix`.
+    pub fn new(setups: &[JobSetup], suffix: String) -> Self {
         Self {
             channel: Arc::new(LogChannel::new(0, 0, setups.len())),
-            plan: LogPlan::new(setups, &|_| 0, false),
+            plan: LogPlan::new(setups, suffix, &|_| 0, false),
         }
     }
 

@@ -13,7 +13,7 @@ use super::writer::{LineCounts, Written};
 /// Removes notes of an earlier run on dropped lines, which would be wrong for this run's logs.
 pub(super) fn remove_stale_notes(logs: &LogPlan) {
     for prefix in logs.jobs.iter().flatten().flat_map(|job| &job.prefixes) {
-        let path = note_path(prefix);
+        let path = note_path(prefix, &logs.suffix);
         // Only a regular file: a link or a device of this name is not ours.
         if fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
             let _still_there = fs::remove_file(path);
@@ -44,7 +44,7 @@ pub(super) fn finish_notes(written: &Written, stop: &Stop) -> (Vec<Warning>, boo
         }
     }
     for (prefix, list) in notes {
-        let path = note_path(prefix);
+        let path = note_path(prefix, &written.plan.suffix);
         let text = format!("{{\"dropped\": [\n  {}\n]}}\n", list.join(",\n  "));
         if let Err(error) = output_file::write(Path::new(&path), text.as_bytes(), stop) {
             failed_notes += 1;
@@ -98,8 +98,8 @@ fn broken(path: &str, error: &io::Error) -> Warning {
     }
 }
 
-fn note_path(prefix: &str) -> String {
-    format!("{prefix}.dropped.json")
+fn note_path(prefix: &str, suffix: &str) -> String {
+    format!("{prefix}.dropped.json{suffix}")
 }
 
 /// `{"job": "name", "number": 1, "lines_kept": 2, "lines_dropped": 3}`.

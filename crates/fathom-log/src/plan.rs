@@ -25,6 +25,8 @@ pub(crate) struct LogPlan {
     pub(crate) jobs: Vec<Option<JobLogs>>,
     /// The ops of all jobs are kept in memory.
     pub(crate) tap: bool,
+    /// End of all file names, by which those of ranks differ; empty in a run alone.
+    pub(crate) suffix: String,
 }
 
 /// One log file, written by one job or by several.
@@ -69,9 +71,15 @@ impl JobLogs {
 impl LogPlan {
     /// Returns the logs that the plan asks for; `epoch` is the epoch clock at time 0 of the run's
     /// clock. With `tap`, each job logs its ops with their offsets.
-    pub(crate) fn new(setups: &[JobSetup], epoch: &dyn Fn(u32) -> u64, tap: bool) -> Self {
+    pub(crate) fn new(
+        setups: &[JobSetup],
+        suffix: String,
+        epoch: &dyn Fn(u32) -> u64,
+        tap: bool,
+    ) -> Self {
         let mut all = Self {
             tap,
+            suffix,
             ..Self::default()
         };
         let mut places = HashMap::new();
@@ -119,9 +127,10 @@ impl LogPlan {
                 LogKind::Histogram => LogFormat::Text,
             };
             let end = format.extension();
+            let suffix = &self.suffix;
             let path = match logs.per_job {
-                true => format!("{prefix}_{kind}.{}.{end}", setup.place.number),
-                false => format!("{prefix}_{kind}.{end}"),
+                true => format!("{prefix}_{kind}.{}.{end}{suffix}", setup.place.number),
+                false => format!("{prefix}_{kind}.{end}{suffix}"),
             };
             let place = *places.entry(path.clone()).or_insert_with(|| {
                 self.files.push(LogFile {

@@ -6,7 +6,7 @@
 //! with all jobs of the first wave ready.
 
 use fathom_core::{Nanos, Tick};
-use fathom_job::{Settings, StartTime};
+use fathom_job::{Plan, Settings, StartTime};
 use fathom_record::{HostClock, HostRecord, Warning};
 use fathom_setup::{ProblemKind, RunError, RunEvent, RunProblem, Session};
 use fathom_sys::clock::{self, Clock, clock_status, wall_ns};
@@ -72,7 +72,7 @@ pub(crate) struct Span {
 
 /// Returns the entry of this host, if the run is one of several.
 pub(crate) fn host(
-    settings: &Settings,
+    (plan, settings): (&Plan, &Settings),
     agreed: Option<AgreedStart>,
     span: Option<Span>,
     run_clock: &Clock,
@@ -96,6 +96,9 @@ pub(crate) fn host(
         agreed_ns: agreed.map(|agreed| agreed.0),
         start_ns: span.map_or(0, |span| wall_of(span.start)),
         end_ns: span.map_or(0, |span| wall_of(span.end)),
+        left_out: plan.left_out.clone(),
+        client: plan.place.client.clone(),
+        port: plan.place.port,
         ..HostRecord::default()
     })
 }
@@ -131,3 +134,45 @@ const NAP: Nanos = Nanos::from_millis(50);
 
 /// Start later than this is told. A guess, well above the wait of a ready thread on an idle host.
 const LATE_NS: u64 = 20_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_late(agreed_ns: Option<u64>, start_ns: u64, end_ns: u64, want: Option<&str>) {
+        let host = HostRecord {
+            agreed_ns,
+            start_ns,
+            end_ns,
+            ..HostRecord::default()
+        };
+        let got = late(Some(&host)).map(|warning| (warning.code, warning.message));
+        let want = want.map(|after| {
+            let message = format!(
+                "the jobs began {after} ms after the agreed start, because they were not ready in \
+                 time"
+            );
+            ("started_late".to_owned(), message)
+        });
+        assert_eq!(got, want);
+    }
+
+    #[test]
+    fn late_starts_are_told_of() {
+        let (agreed, ms) = (1_000_000_000, 1_000_000);
+        check_late(
+            Some(agreed),
+            agreed + 1234 * ms,
+            9_000_000_000,
+            Some("1234"),
+        );
+        check_late(Some(agreed), agreed + 20 * ms, 9_000_000_000, Some("20"));
+        check_late(Some(agreed), agreed + 20 * ms - 1, 9_000_000_000, None);
+        check_late(Some(agreed), agreed - 5 * ms, 9_000_000_000, None);
+        // Without an agreed start, and where no job ran.
+        check_late(None, agreed + 1234 * ms, 9_000_000_000, None);
+        check_late(Some(agreed), 0, 0, None);
+        assert_eq!(late(None), None);
+    }
+}

@@ -18,14 +18,19 @@ use fathom_setup::{ProblemKind, RunProblem};
 pub(crate) struct OpenBandwidthLog(Vec<(String, OpenLog)>);
 
 impl OpenBandwidthLog {
-    /// Opens the three files, waiting for the readers of named pipes until `stop` returns true.
+    /// Opens the three files, whose names end with `suffix`. Waits for the readers of named pipes
+    /// until `stop` returns true.
     ///
     /// # Errors
     /// A problem per file that cannot be opened for writing.
-    pub(crate) fn open(prefix: &str, stop: &dyn Fn() -> bool) -> Result<Self, Vec<RunProblem>> {
+    pub(crate) fn open(
+        prefix: &str,
+        suffix: &str,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Self, Vec<RunProblem>> {
         let (mut files, mut problems) = (Vec::new(), Vec::new());
         for direction in Direction::ALL {
-            let path = format!("{prefix}-{}_bw.log", direction.name());
+            let path = format!("{prefix}-{}_bw.log{suffix}", direction.name());
             match OpenLog::open(Path::new(&path), false, stop) {
                 Ok(file) => files.push((path, file)),
                 Err(error) => {
@@ -168,7 +173,7 @@ mod tests {
         std::fs::create_dir_all(&folder).expect("a folder");
         let prefix = folder.join("agg").display().to_string();
         let start = Tick::default() + Nanos::from_millis(77);
-        let open = || OpenBandwidthLog::open(&prefix, &|| false);
+        let open = || OpenBandwidthLog::open(&prefix, "", &|| false);
         let mut log = open().expect("files").begin(start).expect("files");
         let at = |ms| start + Nanos::from_millis(ms);
         for (ms, kib) in [(300, 1), (501, 1000), (990, 1500), (2010, 2500)] {

@@ -52,7 +52,7 @@ impl Checked {
         let agreed = agreed_start::of(settings, is_alone)?;
         check_talk(settings, is_alone)?;
         let mut preflight = preflight(plan, settings, Host::Local(&RunFiles::new(engines, clock)));
-        if is_alone && plan.jobs.is_empty() {
+        if is_alone && plan.jobs.is_empty() && plan.left_out.is_empty() {
             let problem = RunProblem::new(ProblemKind::NoJobs, "no job to run");
             let hint = "name a job file, or begin with `--name=test`";
             preflight.problems.push(problem.hint(hint));

@@ -92,6 +92,8 @@ pub(crate) struct RunState {
     pub(crate) wakes_early: bool,
     /// Agreed start of the first wave.
     pub(crate) agreed: Option<AgreedStart>,
+    /// Interval at which the results so far are to be kept.
+    pub(crate) keep_every: Option<Nanos>,
 }
 
 impl RunState {
@@ -104,6 +106,7 @@ impl RunState {
             unheard: Arc::default(),
             wakes_early: false,
             agreed: None,
+            keep_every: None,
         }
     }
 }

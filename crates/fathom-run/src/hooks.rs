@@ -1,6 +1,7 @@
 //! `exec_prerun` and `exec_postrun`: shell commands before and after a job.
 //!
-//! Their output goes to `NAME.prerun.txt` and `NAME.postrun.txt`, as in fio.
+//! Their output goes to `NAME.prerun.txt` and `NAME.postrun.txt`, as in fio; with several ranks, the
+//! names end as those of logs.
 
 use std::fs::File;
 use std::path::Path;
@@ -20,16 +21,19 @@ use fathom_workload::Control;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hooks {
     job: String,
+    /// End of the names of files, by which those of ranks differ.
+    suffix: String,
     before: Option<String>,
     after: Option<String>,
 }
 
 impl Hooks {
-    /// Returns the commands of one clone of a job.
-    pub(crate) fn of(job: &Job, clone: u32) -> Self {
+    /// Returns the commands of one clone of a job; the names of their files end with `suffix`.
+    pub(crate) fn of(job: &Job, clone: u32, suffix: &str) -> Self {
         let rules = &job.options.lifecycle;
         Self {
             job: job.clone_name(clone).to_owned(),
+            suffix: suffix.to_owned(),
             before: rules.exec_prerun.clone(),
             after: rules.exec_postrun.clone(),
         }
@@ -86,7 +90,7 @@ impl Hooks {
     /// Runs `command`.
     fn run(&self, command: &str, which: &str, control: &Control) -> Result<(), HookError> {
         // A name with a slash would be a path.
-        let name = format!("{}.{which}.txt", self.job.replace('/', "."));
+        let name = format!("{}.{which}.txt{}", self.job.replace('/', "."), self.suffix);
         let output = open_output(Path::new(&name));
         let both = output.and_then(|output| Ok((output.try_clone()?, output)));
         let (output, errors) = both.map_err(|source| HookError::Output { name, source })?;

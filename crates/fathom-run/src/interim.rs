@@ -68,10 +68,45 @@ impl Mailbox {
 /// Builds the record of an interim report from the jobs' results and progress.
 pub(crate) type SoFar<'a> = &'a dyn Fn(Vec<Option<JobOutcome>>, &Snapshot) -> Record;
 
-/// Schedule of interim reports, and the latest results of every job.
-pub(crate) struct Interim {
+/// Uses of the results so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Purpose {
+    /// A report to show.
+    pub(crate) is_shown: bool,
+    /// A record to keep in case the run is killed.
+    pub(crate) is_kept: bool,
+}
+
+/// Repeated moments at which results are due.
+#[derive(Clone, Copy, Debug)]
+struct Schedule {
     every: Nanos,
     due: Tick,
+}
+
+impl Schedule {
+    fn new(every: Option<Nanos>, begun: Tick) -> Self {
+        let every = every.unwrap_or(Nanos::MAX).max(REPORT_EVERY_MIN);
+        Self {
+            every,
+            due: begun + every,
+        }
+    }
+
+    /// Returns whether results are due, and leads on to the next moment.
+    fn take(&mut self, now: Tick) -> bool {
+        let is_due = self.due <= now;
+        while self.due <= now {
+            self.due += self.every;
+        }
+        is_due
+    }
+}
+
+/// Schedules of interim reports and records, and the latest results of every job.
+pub(crate) struct Interim {
+    shown: Schedule,
+    kept: Schedule,
     /// A report was requested outside the schedule.
     asked: bool,
     /// Deadline for the answers, while waiting for them.
@@ -80,12 +115,16 @@ pub(crate) struct Interim {
 }
 
 impl Interim {
-    /// Schedules a report every `every`, counted from `begun`.
-    pub(crate) fn new(every: Nanos, begun: Tick, jobs: usize) -> Self {
-        let every = every.max(REPORT_EVERY_MIN);
+    /// Schedules reports to show and records to keep, counted from `begun`.
+    pub(crate) fn new(
+        show_every: Option<Nanos>,
+        keep_every: Option<Nanos>,
+        begun: Tick,
+        jobs: usize,
+    ) -> Self {
         Self {
-            every,
-            due: begun + every,
+            shown: Schedule::new(show_every, begun),
+            kept: Schedule::new(keep_every, begun),
             asked: false,
             waiting: None,
             latest: (0..jobs).map(|_| None).collect(),
@@ -101,19 +140,24 @@ impl Interim {
     pub(crate) fn patience(&self, now: Tick) -> Nanos {
         match self.waiting {
             Some(_) => ANSWER_POLL,
-            None => (self.due - now).max(Nanos::from_micros(100)),
+            None => (self.due() - now).max(Nanos::from_micros(100)),
         }
     }
 
-    /// Asks the jobs for results when a report is due. Returns the results once all running jobs
-    /// have answered or the deadline has passed.
+    /// Returns the next moment of either schedule.
+    fn due(&self) -> Tick {
+        self.shown.due.min(self.kept.due)
+    }
+
+    /// Asks the jobs for results when they are due. Returns the results, and what for, once all
+    /// running jobs have answered or the deadline has passed.
     pub(crate) fn poll(
         &mut self,
         now: Tick,
         cells: &[ProgressCell],
-    ) -> Option<&[Option<JobOutcome>]> {
+    ) -> Option<(Purpose, &[Option<JobOutcome>])> {
         let until = match self.waiting {
-            None if now < self.due && !self.asked => return None,
+            None if now < self.due() && !self.asked => return None,
             None => {
                 cells.iter().for_each(|cell| cell.mailbox.ask());
                 *self.waiting.insert(now + ANSWER_WAIT_MAX)
@@ -126,16 +170,17 @@ impl Interim {
             return None;
         }
         self.waiting = None;
-        self.asked = false;
-        while self.due <= now {
-            self.due += self.every;
-        }
+        let asked = std::mem::take(&mut self.asked);
+        let purpose = Purpose {
+            is_shown: self.shown.take(now) || asked,
+            is_kept: self.kept.take(now),
+        };
         for (latest, cell) in self.latest.iter_mut().zip(cells) {
             if let Some(answer) = cell.mailbox.take() {
                 *latest = Some(offload::ask_others(answer));
             }
         }
-        Some(&self.latest)
+        Some((purpose, &self.latest))
     }
 }
 
@@ -177,14 +222,24 @@ mod tests {
         let now = Tick::ZERO + Nanos::from_millis(at_ms);
         let id = |outcome: &Option<JobOutcome>| outcome.as_ref().map_or(0, |o| o.thread_id);
         let ids = interim.poll(now, cells);
-        let ids = ids.map(|outcomes| outcomes.iter().map(id).collect::<Vec<_>>());
+        let ids = ids.map(|(purpose, outcomes)| {
+            let is_kept = false;
+            assert_eq!(
+                purpose,
+                Purpose {
+                    is_shown: true,
+                    is_kept
+                }
+            );
+            outcomes.iter().map(id).collect::<Vec<_>>()
+        });
         assert_eq!(ids.as_deref(), want);
     }
 
     #[test]
     fn report_waits_for_every_answer() {
         let cells = cells(2);
-        let mut interim = Interim::new(Nanos::from_secs(1), Tick::ZERO, 2);
+        let mut interim = Interim::new(Some(Nanos::from_secs(1)), None, Tick::ZERO, 2);
         check(&mut interim, 999, &cells, None);
         assert!(!cells[0].mailbox.is_asked());
         check(&mut interim, 1000, &cells, None);
@@ -199,7 +254,7 @@ mod tests {
     #[test]
     fn blocked_job_is_reported_by_its_last_answer() {
         let cells = cells(2);
-        let mut interim = Interim::new(Nanos::from_secs(1), Tick::ZERO, 2);
+        let mut interim = Interim::new(Some(Nanos::from_secs(1)), None, Tick::ZERO, 2);
         check(&mut interim, 1000, &cells, None);
         cells[0].mailbox.answer(answer(7));
         cells[1].mailbox.answer(answer(8));
@@ -216,7 +271,7 @@ mod tests {
     #[test]
     fn requested_report_does_not_shift_the_schedule() {
         let cells = cells(1);
-        let mut interim = Interim::new(Nanos::from_secs(1), Tick::ZERO, 1);
+        let mut interim = Interim::new(Some(Nanos::from_secs(1)), None, Tick::ZERO, 1);
         interim.ask();
         check(&mut interim, 300, &cells, None);
         cells[0].mailbox.answer(answer(7));
@@ -228,12 +283,28 @@ mod tests {
     }
 
     #[test]
+    fn records_to_keep_have_a_schedule_of_their_own() {
+        let seconds = |seconds| Some(Nanos::from_secs(seconds));
+        let mut interim = Interim::new(seconds(2), seconds(3), Tick::ZERO, 0);
+        let mut at = |ms| {
+            let found = interim.poll(Tick::ZERO + Nanos::from_millis(ms), &[]);
+            found.map(|(purpose, _)| (purpose.is_shown, purpose.is_kept))
+        };
+        assert_eq!(at(1999), None);
+        assert_eq!(at(2000), Some((true, false)));
+        assert_eq!(at(2999), None);
+        assert_eq!(at(3001), Some((false, true)));
+        assert_eq!(at(3002), None);
+        assert_eq!(at(6000), Some((true, true)));
+    }
+
+    #[test]
     fn idle_jobs_are_not_waited_for() {
         let cells = cells(2);
         cells[0].set(JobState::NotStarted);
         cells[1].mailbox.answer(answer(9));
         cells[1].set(JobState::Ended);
-        let mut interim = Interim::new(Nanos::from_secs(1), Tick::ZERO, 2);
+        let mut interim = Interim::new(Some(Nanos::from_secs(1)), None, Tick::ZERO, 2);
         check(&mut interim, 1000, &cells, Some(&[0, 9]));
     }
 }

@@ -93,7 +93,7 @@ pub(crate) fn run_all(
         names: &names,
         stopping: false,
         remind_at: Tick::MAX,
-        interim: Interim::new(session.report_every.unwrap_or(Nanos::MAX), begun, count),
+        interim: Interim::new(session.report_every, shared.keep_every, begun, count),
         reports_asked: (session.reports_asked)(),
         so_far: watched.so_far,
         bandwidth: watched.bandwidth,
@@ -376,7 +376,7 @@ impl<'a> Watcher<'a, '_> {
             self.interim.ask();
         }
         let now = self.shared.clock.now();
-        let Some(latest) = self.interim.poll(now, self.cells) else {
+        let Some((purpose, latest)) = self.interim.poll(now, self.cells) else {
             return;
         };
         let both = self.outcomes.iter().zip(latest);
@@ -384,7 +384,12 @@ impl<'a> Watcher<'a, '_> {
         let mut outcomes: Vec<_> = outcomes.collect();
         self.explain_stalls(&mut outcomes);
         let record = (self.so_far)(outcomes, &self.snapshot(now));
-        (session.tell)(RunEvent::Interim(&record));
+        if purpose.is_shown {
+            (session.tell)(RunEvent::Interim(&record));
+        }
+        if purpose.is_kept {
+            (session.tell)(RunEvent::SoFar(&record));
+        }
     }
 
     /// Adds to the stalls of jobs for how much of them this process did not run.

@@ -185,7 +185,7 @@ fn run_stoppable(
     let evidence = baseline.finish(setups, clock.now());
     let (leftovers, kept) = unlink(setups, peers);
     groups.clear();
-    let host = agreed_start::host(settings, agreed, executed.span, &clock);
+    let host = agreed_start::host((plan, settings), agreed, executed.span, &clock);
     let host = peer_times::add(host, peers.see().times());
     warnings.extend(noted.into_iter().chain(unkept).chain(kept));
     warnings.extend(checked.gtod.warning());
@@ -278,15 +278,16 @@ impl Execution<'_, '_> {
             .then(|| DeviceTrace::start(setups, &clock));
         let trace = trace.transpose()?;
         let (logs, bandwidth) = opened.begin(clock.now(), stop.clone())?;
-        let launches = launches(setups, self.engines, clock, &logs, stop, self.settings);
+        let launches = launches(
+            (plan, setups),
+            self.engines,
+            clock,
+            &logs,
+            stop,
+            self.settings,
+        );
         let lifecycle = Lifecycle::new(plan, setups.iter().map(|setup| setup.place));
         let goals = goals(plan);
-        let so_far = |outcomes: Vec<Option<JobOutcome>>, snapshot: &Snapshot| Record {
-            jobs: jobs(setups, outcomes, &clock),
-            disks: self.baseline.disks_so_far(clock.now()),
-            eta_s: Meter::default().sample(&goals, snapshot).eta_s,
-            ..blank(plan, self.begun, &clock)
-        };
         let settings = self.settings;
         let shows = settings.eta_percentiles || settings.is_viewed();
         let groups = || setups.iter().map(|setup| setup.place.group);
@@ -296,7 +297,15 @@ impl Execution<'_, '_> {
             live: (shows && session.progress.is_some()).then(live),
             wakes_early: self.has_processors_for(setups.len()),
             agreed: self.agreed,
+            keep_every: settings.keep_every(),
             ..RunState::new(clock)
+        };
+        let so_far = |outcomes: Vec<Option<JobOutcome>>, snapshot: &Snapshot| Record {
+            hosts: self.host_so_far(&shared),
+            jobs: jobs(setups, outcomes, &clock),
+            disks: self.baseline.disks_so_far(clock.now()),
+            eta_s: Meter::default().sample(&goals, snapshot).eta_s,
+            ..blank(plan, self.begun, &clock)
         };
         let watched = Watched {
             so_far: &so_far,
@@ -322,6 +331,21 @@ impl Execution<'_, '_> {
         let ranks = self.peers.see().place().host_ranks;
         let jobs = jobs.saturating_mul(usize::try_from(ranks).unwrap_or(usize::MAX));
         thread::allowed_cpus().is_ok_and(|cpus| jobs <= cpus.len())
+    }
+
+    /// Returns the entry of this host while its jobs run, if the run is one of several.
+    fn host_so_far(&self, shared: &RunState) -> Vec<HostRecord> {
+        let span = shared.origin.get().map(|&start| Span {
+            start,
+            end: self.clock.now(),
+        });
+        let ran = (self.plan, self.settings);
+        let host = agreed_start::host(ran, self.agreed, span, &self.clock);
+        let cut = host.map(|host| HostRecord {
+            is_cut: true,
+            ..host
+        });
+        cut.into_iter().collect()
     }
 }
 
@@ -416,7 +440,8 @@ impl Opened {
         }
         let stop = || stops() > 0;
         let prefix = settings.bandwidth_log.as_deref();
-        let bandwidth = prefix.map(|prefix| OpenBandwidthLog::open(prefix, &stop));
+        let suffix = plan.place.log_suffix();
+        let bandwidth = prefix.map(|prefix| OpenBandwidthLog::open(prefix, &suffix, &stop));
         Ok(Self {
             bandwidth: bandwidth.transpose().map_err(refused)?,
             logs: OpenLogs::open(plan, setups, clock, &stop, settings.trace).map_err(refused)?,
@@ -478,7 +503,7 @@ fn time_of_day_set(clock: &Clock) -> Option<Warning> {
 }
 
 fn launches(
-    setups: &[JobSetup],
+    (plan, setups): (&Plan, &[JobSetup]),
     engines: &Registry,
     clock: Clock,
     logs: &Option<Logs>,
@@ -486,6 +511,7 @@ fn launches(
     settings: &Settings,
 ) -> Vec<Launch> {
     let mut locks = FileLocks::default();
+    let suffix = plan.place.log_suffix();
     let each = setups.iter().enumerate().map(|(index, setup)| {
         let job = &setup.job;
         let engine = engines.find(job.options.engine.name);
@@ -506,7 +532,7 @@ fn launches(
                 },
                 files: u32::try_from(files).unwrap_or(u32::MAX),
                 log: logs.as_ref().and_then(|logs| logs.job(index)),
-                hooks: Hooks::of(job, setup.place.clone),
+                hooks: Hooks::of(job, setup.place.clone, &suffix),
                 verified: VerifiedFiles::of(setup, aux_path(settings)),
                 trace: Trace::of(setup, &settings.debug),
                 replay: setup.replay.clone(),

@@ -9,6 +9,7 @@ mod process;
 mod recorded;
 mod replayed;
 pub mod scheduler;
+pub mod shared_range;
 mod streams;
 mod trims;
 mod verify_map;

@@ -1,6 +1,6 @@
 //! Reporting groups, and waves of jobs that start together.
 
-use fathom_job::Job;
+use fathom_job::{Job, Numbering};
 
 /// Position of one clone in the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,23 +13,21 @@ pub struct JobPlace {
     pub number: u32,
     /// Reporting group, from 0.
     pub group: u32,
-    /// Wave: its jobs start together, once those of the previous wave have ended.
+    /// Wave: its jobs start together, once those of the previous wave have ended. A rank may have
+    /// no job of a wave that others have.
     pub wave: u32,
 }
 
-/// Expands jobs into clones, in fio's order (0, N−1, …, 1), and assigns thread numbers, groups and
-/// waves.
+/// Expands jobs into clones, in fio's order (0, N−1, …, 1), with the numbers of their sections.
 pub fn places(jobs: &[Job]) -> Vec<JobPlace> {
     let mut places = Vec::new();
-    let (mut group, mut wave, mut number) = (0, 0, 0);
     for (section, job) in jobs.iter().enumerate() {
-        let options = &job.options;
-        if !places.is_empty() {
-            group += u32::from(options.stonewall || options.new_group);
-            wave += u32::from(options.stonewall);
-        }
-        for clone in clone_order(options.numjobs) {
-            number += 1;
+        let Numbering {
+            first_thread,
+            group,
+            wave,
+        } = job.numbering;
+        for (number, clone) in (first_thread..).zip(clone_order(job.options.numjobs)) {
             places.push(JobPlace {
                 section,
                 clone,

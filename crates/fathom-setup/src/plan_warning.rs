@@ -25,6 +25,8 @@ pub enum PlanWarningKind {
     FilesExist,
     /// Jobs that write at the same time what one of them verifies.
     VerifyShared,
+    /// All ranks write the same part of a file.
+    RangeSharedByRanks,
 }
 
 impl PlanWarningKind {
@@ -42,6 +44,7 @@ impl PlanWarningKind {
             Self::ReplayLog => "replay_log",
             Self::FilesExist => "files_exist",
             Self::VerifyShared => "verify_shared",
+            Self::RangeSharedByRanks => "range_shared_by_ranks",
         }
     }
 
@@ -58,6 +61,7 @@ impl PlanWarningKind {
             Self::IgnoredByReplay | Self::ReplayLog => "read_iolog",
             Self::FilesExist => "ioengine",
             Self::VerifyShared => "verify",
+            Self::RangeSharedByRanks => "filename",
         }
     }
 }

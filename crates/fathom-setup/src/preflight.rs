@@ -1,6 +1,7 @@
 //! Preflight: everything that can be found out about a plan before its first file is created.
 
 use fathom_host::control_groups::MemoryLimit;
+use fathom_host::storage::is_shared_by_hosts;
 use fathom_host::target_kind::{FileSystemProbe, HostFileSystem};
 use fathom_job::{Diagnostics, Plan, Settings, Size};
 use fathom_record::Warning;
@@ -84,6 +85,11 @@ pub fn preflight(plan: &Plan, settings: &Settings, host: Host<'_>) -> Preflight 
         problems.extend(check::check(plan, settings, &setups));
         warnings.extend(told);
         warnings.extend(check::pollers::crowded(&setups));
+        warnings.extend(check::shared_range::by_ranks(
+            plan,
+            &setups,
+            &is_shared_by_hosts,
+        ));
     }
     Preflight {
         setups,

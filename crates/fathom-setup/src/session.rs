@@ -59,8 +59,10 @@ pub enum RunEvent<'a> {
     Debug(&'a str),
     /// Progress of the jobs.
     Progress(&'a Snapshot),
-    /// Results so far.
+    /// Results so far, to show.
     Interim(&'a Record),
+    /// Results so far, to keep ([`Settings::keep_every`](fathom_job::Settings::keep_every)).
+    SoFar(&'a Record),
     /// Failure outside the jobs, such as of a log; the jobs continued.
     Lost(&'a Warning),
     /// The run is stopping and waits for ops in flight.

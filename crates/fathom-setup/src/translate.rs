@@ -175,7 +175,7 @@ pub fn translate(
         let base = *bases
             .entry(place.section)
             .or_insert_with(|| seeds::base(job.options.randseed, job.options.randrepeat, entropy));
-        let seed = seeds::of_job(seeds::of_rank(base, plan.rank), place.number);
+        let seed = seeds::of_job(seeds::of_section(base, job), place.number);
         let problem = match setup(job, place, seed, &mut planned) {
             Ok((setup, warnings, problem)) => {
                 planned.add(&setup);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use fathom_core::{Nanos, Tick};
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
-use fathom_job::{Job, Plan, Settings};
+use fathom_job::{Job, Plan, RankPlace, Settings};
 use fathom_log::MemoryLogs;
 use fathom_record::{CpuRecord, HostClock, HostRecord, ModelledMachine, RECORD_VERSION, Record};
 use fathom_setup::collect;
@@ -86,7 +86,7 @@ pub fn simulate_on(
 ) -> Result<(Record, LogFiles), RunError> {
     unsupported::refuse(plan)?;
     let mut preflight = preflight(plan, settings, Host::Modelled(machine)).checked()?;
-    let placed = machine.place(&preflight.setups)?;
+    let placed = machine.place(plan, &preflight.setups)?;
     let mut warnings = preflight.take_warnings();
     warnings.extend(unsupported::warnings(plan, settings));
     debug_output::tell_plan(plan, &preflight.setups, &settings.debug, session);
@@ -149,7 +149,10 @@ fn finish<S: ModelledStorage>(
     world: World<S>,
     session: &mut Session<'_>,
 ) -> Result<(Record, LogFiles, Vec<S>), RunError> {
-    let (logs, mut recordings) = (MemoryLogs::new(setups), Recordings::default());
+    let (logs, mut recordings) = (
+        MemoryLogs::new(setups, log_suffix(plan)),
+        Recordings::default(),
+    );
     let machine = world.machine.clone();
     let run = RunParts {
         plan,
@@ -163,12 +166,12 @@ fn finish<S: ModelledStorage>(
     files.extend(recordings.end());
     let mut record = run.record(results, ended);
     record.timelines = timelines::recorded(setups);
-    record.hosts = modelled_host(settings, ended).into_iter().collect();
+    record.hosts = modelled_host(plan, settings, ended).into_iter().collect();
     Ok((record, files, storages))
 }
 
 /// Returns the entry of this rank, if the run is one of several. All begin at 0 of virtual time.
-fn modelled_host(settings: &Settings, ended: Tick) -> Option<HostRecord> {
+fn modelled_host(plan: &Plan, settings: &Settings, ended: Tick) -> Option<HostRecord> {
     let rank = settings.rank?;
     Some(HostRecord {
         name: format!("rank-{}", rank.rank),
@@ -182,8 +185,20 @@ fn modelled_host(settings: &Settings, ended: Tick) -> Option<HostRecord> {
             ..HostClock::default()
         },
         end_ns: ended.get(),
+        left_out: plan.left_out.clone(),
         ..HostRecord::default()
     })
+}
+
+/// Returns the end of the names of this rank's logs: by its rank, as in the record.
+fn log_suffix(plan: &Plan) -> String {
+    let rank = plan.place.rank;
+    let place = RankPlace {
+        rank,
+        host: format!("rank-{}", rank.rank),
+        ..RankPlace::default()
+    };
+    place.log_suffix()
 }
 
 /// Parts of a record other than the results of the jobs.

@@ -155,6 +155,7 @@ const UNTRIED: &[(&str, &str)] = &[
     ),
     ("cpuclock-test", "its verdict is the machine's"),
     ("record", "not in fio; refused under its name"),
+    ("record-every", "not in fio; refused under its name"),
     ("metrics-file", "not in fio; refused under its name"),
     ("history", "not in fio; refused under its name"),
     ("tag", "not in fio; refused under its name"),

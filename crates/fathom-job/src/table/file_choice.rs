@@ -67,11 +67,14 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "unique_filename",
         "1",
-        "Prefix file names with the client's address (client/server mode only)",
+        "With `--client`, begin generated file names in a `directory` with the name of the host",
         "unique_filename=0",
-        ValueKind::Bool(|_, _| {}),
+        ValueKind::Bool(|o, v| o.files.unique = v),
     )
-    .different("no effect: Fathom has no client/server mode"),
+    .different(
+        "fio begins them with the address of the host from which the run was started, and also \
+         those of `filename`",
+    ),
     Row::new(
         "offset_align",
         "smallest block size",

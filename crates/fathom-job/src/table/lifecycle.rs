@@ -4,8 +4,51 @@ use super::errors::ignore_error;
 use super::general::choice;
 use super::row::{EmptyValue, Row, ValueKind};
 use crate::lifecycle::{ExitWhat, Unified};
+use crate::placement;
 
 pub(super) const ROWS: &[Row] = &[
+    Row::new(
+        "ranks",
+        "",
+        "Ranks that have the section, from 0; with several ranks (docs/HOSTS.md)",
+        "ranks=0-7,12-",
+        ValueKind::Special {
+            form: "list of ranks and ranges (0-7,12-)",
+            read: |o, text, _| {
+                o.placement.ranks = Some(placement::ranks(text)?);
+                Ok(())
+            },
+        },
+    )
+    .different("Fathom extension"),
+    Row::new(
+        "hosts",
+        "",
+        "Hosts that have the section: patterns of names, separated by commas",
+        "hosts=node[0-3]*,gpu1",
+        ValueKind::Special {
+            form: "list of patterns (node[0-3]*,gpu1)",
+            read: |o, text, _| {
+                o.placement.hosts = placement::hosts(text)?;
+                Ok(())
+            },
+        },
+    )
+    .different("Fathom extension"),
+    Row::new(
+        "rank_shift",
+        "0",
+        "Work in the place of the rank that many further; node: of one on another host",
+        "rank_shift=1",
+        ValueKind::Special {
+            form: "number of ranks, or node",
+            read: |o, text, _| {
+                o.placement.shift = placement::shift(text)?;
+                Ok(())
+            },
+        },
+    )
+    .different("Fathom extension"),
     Row::new(
         "wait_for",
         "",

@@ -36,8 +36,18 @@ pub(super) const ROWS: &[Row] = &[
         "Use the same random sequence in every run",
         "randrepeat=0",
         ValueKind::Bool(|o, v| o.randrepeat = v),
+    ),
+    Row::new(
+        "allrandrepeat",
+        "0",
+        "Use the same random sequence in every run and on every rank",
+        "allrandrepeat=1",
+        ValueKind::Bool(|o, v| {
+            o.randrepeat = v;
+            o.allrandrepeat = v;
+        }),
     )
-    .aliases(&["allrandrepeat"]),
+    .different("sets `randrepeat`, too; with several ranks, they draw the same numbers"),
     Row::new(
         "randseed",
         "0x89",

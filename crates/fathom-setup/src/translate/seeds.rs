@@ -1,5 +1,7 @@
 //! Random seeds, one per job, so that a plan draws the same numbers on every machine.
 
+use fathom_job::Job;
+
 /// Returns the seed of a section: `randseed`, else the default, or entropy with `randrepeat=0`.
 pub(crate) fn base(
     randseed: Option<u64>,
@@ -13,8 +15,17 @@ pub(crate) fn base(
     }
 }
 
+/// Returns the base of a section for the rank in whose place it works; with `allrandrepeat`, all
+/// ranks have that of rank 0.
+pub(crate) fn of_section(base: u64, job: &Job) -> u64 {
+    match job.options.allrandrepeat {
+        true => base,
+        false => of_rank(base, job.place.rank.rank),
+    }
+}
+
 /// Returns the base of a rank: rank 0's is that of a run alone, the others' derive from it.
-pub(crate) fn of_rank(base: u64, rank: u32) -> u64 {
+fn of_rank(base: u64, rank: u32) -> u64 {
     match rank {
         0 => base,
         rank => mix(base.rotate_left(32) ^ mix(u64::from(rank))),

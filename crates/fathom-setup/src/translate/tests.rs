@@ -231,6 +231,13 @@ fn seeds_repeat_unless_told_otherwise() {
     assert_ne!(seed(""), seed("--randrepeat=0"));
     assert_ne!(seed(""), seed("--randseed=1"));
     assert_eq!(seed("--randseed=1"), seed("--randseed=1 --randrepeat=0"));
+    // Ranks differ, unless they are told not to; a shifted section has the seed of the other.
+    let rank = |rank: &str, words: &str| seed(&format!("--rank={rank} {words}"));
+    assert_eq!(rank("0/3", ""), seed(""));
+    assert_ne!(rank("1/3", ""), seed(""));
+    assert_eq!(rank("1/3", "--allrandrepeat=1"), seed(""));
+    assert_eq!(rank("1/3", "--rank_shift=1"), rank("2/3", ""));
+    assert_eq!(rank("1/3", "--rank_shift=-1"), seed(""));
 }
 
 #[test]

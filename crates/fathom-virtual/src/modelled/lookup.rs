@@ -4,6 +4,7 @@ use std::io;
 
 use fathom_core::{Direction, Storage};
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
+use fathom_job::Plan;
 use fathom_record::{ModelledDevice, ModelledMachine};
 use fathom_setup::translate::{JobSetup, pattern};
 use fathom_setup::{ProblemKind, RunError, RunProblem};
@@ -30,10 +31,13 @@ impl FileSystemProbe for MachineModel {
 }
 
 impl MachineModel {
-    /// Places the files of a plan on the machine's devices.
-    pub(crate) fn place(&self, setups: &[JobSetup]) -> Result<Placed, RunError> {
+    /// Places the files of a plan on the machine's devices. Each must be used, unless other ranks
+    /// have sections of their own, which may use it.
+    pub(crate) fn place(&self, plan: &Plan, setups: &[JobSetup]) -> Result<Placed, RunError> {
         let mut problems = self.without_model(setups);
-        problems.extend(self.unused(setups));
+        if plan.left_out.is_empty() {
+            problems.extend(self.unused(setups));
+        }
         problems.extend(self.not_recorded(setups));
         if !problems.is_empty() {
             return Err(RunError { problems });
