@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -288,7 +288,29 @@ fn examples(root: &Path, long: bool) -> Result<()> {
         command.args(words).arg("--rank=1/2").arg(folder.join(name));
         process::run(command.current_dir(root))?;
     }
+    manifests(root)?;
     expect_nothing_new(root, &before)
+}
+
+/// Reads the manifests for Kubernetes as YAML: no cluster is there to take them.
+fn manifests(root: &Path) -> Result<()> {
+    let python = |code: &str| {
+        let mut command = Command::new("python3");
+        command.args(["-c", code]).current_dir(root);
+        command
+    };
+    let has_yaml = python("import yaml").stderr(Stdio::null()).status();
+    if !has_yaml.is_ok_and(|status| status.success()) {
+        println!("ci: skipped: no python3-yaml");
+        return Ok(());
+    }
+    let read = "import glob, yaml\n\
+                names = sorted(glob.glob('examples/hosts/*.yaml'))\n\
+                assert names, 'no manifest'\n\
+                for name in names:\n \
+                found = yaml.safe_load(open(name))\n \
+                assert found['kind'] and found['metadata']['name'], name\n";
+    process::run(&mut python(read))
 }
 
 /// Fails if a directory has new entries.
