@@ -1,5 +1,5 @@
 //! `merge --client-stats` beside the JSON of fio's client and servers on the loopback address.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
 mod common;
 
