@@ -15,6 +15,7 @@ pub(crate) mod nvme_host_controller;
 pub(crate) mod nvme_target;
 pub(crate) mod page;
 pub(crate) mod planted;
+pub(crate) mod rank_frames;
 pub(crate) mod record;
 pub(crate) mod target_file;
 pub(crate) mod trace;

@@ -11,7 +11,8 @@ use fathom_sys::thread;
 
 use crate::decoders::{
     history, host_message, iolog, job, lab_file, log, log_page, machine, merge, nvme, nvme_host,
-    nvme_host_controller, nvme_target, page, planted, record, target_file, trace, verify,
+    nvme_host_controller, nvme_target, page, planted, rank_frames, record, target_file, trace,
+    verify,
 };
 use crate::watchdog::Watchdog;
 
@@ -50,6 +51,7 @@ pub(crate) const TARGETS: &[Target] = &[
     target("verify-header", verify::decode, no_words),
     target("verify-state", verify::decode_state, no_words),
     target("host-message", host_message::decode, no_words),
+    target("rank-frames", rank_frames::decode, no_words),
     target("nvme-pdu", nvme::decode, no_words),
     target(
         "nvme-host-controller",

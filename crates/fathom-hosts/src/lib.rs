@@ -18,6 +18,7 @@
 //! * Decoders trust nobody: a message is at most 64 KiB, and each field is checked.
 #![forbid(unsafe_code)]
 
+mod bulk;
 mod checklist;
 mod comparisons;
 mod conductor;
@@ -27,6 +28,8 @@ mod error;
 mod events;
 #[cfg(feature = "fixture")]
 pub mod fixture;
+mod frames;
+mod gather;
 mod link;
 mod member;
 mod messages;
@@ -38,11 +41,14 @@ mod spread;
 mod text;
 
 // Public items, listed once.
+pub use bulk::{BulkLink, BulkMessage, Item, PIECE_BYTES_MAX, TEXT_LENGTH_MAX};
 pub use checklist::Refusal;
 pub use conductor::{BadRankCount, Conductor, SILENCE_MAX, START_LEAD};
 pub use encoding::MESSAGE_BYTES_MAX;
 pub use error::{MessageError, MessageErrorKind};
 pub use events::{Event, Output};
+pub use frames::{Channel, FRAME_BYTES_MAX, Frames, WINDOW};
+pub use gather::{AT_ONCE_MAX, Gather, GatherError, GatherOutput, PATIENCE};
 pub use link::{Link, LinkError};
 pub use member::{Gate, Member, REPORT_EVERY, Verdict};
 pub use messages::{
