@@ -14,6 +14,7 @@ pub mod clock;
 pub mod drained_pipe;
 pub mod epoll;
 mod errno;
+pub mod exit;
 pub mod extents;
 pub mod file_io;
 pub mod files;
