@@ -123,7 +123,7 @@ fn allows(below: &[&str], to: &str) -> bool {
 }
 
 /// Each crate with its permitted dependencies, without `fathom-`; `*` permits all.
-const ALLOWED: [(&str, &[&str]); 30] = [
+const ALLOWED: [(&str, &[&str]); 31] = [
     ("fathom-core", &[]),
     ("fathom-checksum", &[]),
     ("fathom-conformance", &["core"]),
@@ -136,6 +136,7 @@ const ALLOWED: [(&str, &[&str]); 30] = [
     ("fathom-toml", &["core", "block", "job"]),
     ("fathom-record", &["core", "stats"]),
     ("fathom-hosts", &["core", "stats", "record"]),
+    ("fathom-mpi", &["core", "stats", "record", "hosts"]),
     ("fathom-report", &["record", "core", "stats"]),
     ("fathom-sys", &["core"]),
     ("fathom-host", &["core", "sys", "record"]),
