@@ -9,6 +9,7 @@ use std::sync::Arc;
 use fathom_core::OutputFormat;
 
 use crate::build::Builder;
+use crate::clients::{ClientWords, Launched};
 use crate::debug;
 use crate::diagnostics::Severity;
 use crate::file;
@@ -114,6 +115,7 @@ pub(crate) fn read_in(
         files: Vec::new(),
         show_command: false,
         section_spots: Vec::new(),
+        clients: ClientWords::new(args),
         instead: None,
     };
     if request.dialect == Dialect::Fathom {
@@ -143,6 +145,7 @@ struct Reader<'a> {
     files: Vec<Spot>,
     show_command: bool,
     section_spots: Vec<Spot>,
+    clients: ClientWords<'a>,
     /// The action to take instead of running jobs.
     instead: Option<Invocation>,
 }
@@ -166,7 +169,10 @@ impl Reader<'_> {
                 }
                 self.option(&full_name, name, value);
             }
-            Word::File(spot) => self.files.push(spot),
+            Word::File(spot) => {
+                self.clients.add_file(&spot);
+                self.files.push(spot);
+            }
             Word::Bad(spot, problem) => self.builder.reporter.error(&spot, problem),
         }
     }
@@ -226,7 +232,16 @@ impl Reader<'_> {
         let spot = value.as_ref().unwrap_or(name);
         let text = value.as_ref().map(Spot::text);
         let mut findings = Findings::new(self.builder.reporter.is_lenient());
-        let done = self.act(switch, text, spot, &mut findings);
+        let done = match switch.action {
+            Action::Client if text.is_some_and(|text| !text.is_empty()) => {
+                self.clients.begin(name, spot);
+                Ok(())
+            }
+            Action::RemoteConfig if text.is_some_and(|text| !text.is_empty()) => {
+                self.clients.add_own_file(name, spot)
+            }
+            _ => self.act(switch, text, spot, &mut findings),
+        };
         for (problem, class) in findings.found {
             let spot = spot.part(problem.at.clone());
             self.builder.reporter.finding(&spot, problem, class);
@@ -376,7 +391,8 @@ impl Reader<'_> {
             Action::StartAt => settings.start_at = Some(rank::start_at(given)?),
             Action::StopTogether => settings.stop_together = true,
             Action::Refused(instead) => return Err(refused(switch, spot, instead)),
-            Action::Ignored => {}
+            // With a value they are not passed to this function.
+            Action::Client | Action::RemoteConfig | Action::Ignored => {}
         }
         Ok(())
     }
@@ -387,6 +403,11 @@ impl Reader<'_> {
 
     fn finish(mut self) -> Result<Invocation, Box<RefusedInvocation>> {
         self.end();
+        let settings = &self.builder.settings;
+        if !self.clients.is_empty() && !settings.parse_only && !self.show_command {
+            return self.finish_clients();
+        }
+        self.alone_under_launcher();
         self.keep_job_files();
         let mut standard_input_read = false;
         let has_job_files = !self.files.is_empty();
@@ -441,6 +462,45 @@ impl Reader<'_> {
                 notes: diagnostics,
             }
         })
+    }
+
+    /// Returns the run on other hosts, or the errors of the command line; those of the job files are
+    /// found when these are read for a host.
+    fn finish_clients(mut self) -> Result<Invocation, Box<RefusedInvocation>> {
+        let clients = self.clients.finish(&self.builder.settings);
+        let clients = clients.map_err(|problem| {
+            let fix = problem.fix.unwrap_or_default();
+            let reporter = &mut self.builder.reporter;
+            reporter.error_without_place(problem.code, problem.why, &fix);
+        });
+        let (sound, settings, diagnostics) = self.builder.finish();
+        match clients {
+            Ok(clients) if !diagnostics.has_errors() => Ok(Invocation::Clients(Box::new(clients))),
+            _ => Err(Box::new(RefusedInvocation {
+                diagnostics,
+                sound,
+                settings,
+            })),
+        }
+    }
+
+    /// Refuses to run the same jobs, on the same files, once in each process of a launcher.
+    fn alone_under_launcher(&mut self) {
+        let settings = &self.builder.settings;
+        let is_run = !settings.parse_only && !settings.merge_only && !self.show_command;
+        if self.dialect == Dialect::Fio || settings.rank.is_some() || !is_run {
+            return;
+        }
+        if let Some(Launched { variable, count }) = Launched::of(self.builder.environment) {
+            self.builder.reporter.error_without_place(
+                "launched-alone",
+                format!(
+                    "a launcher has started {count} processes (`{variable}`), and each would run \
+                     all jobs by itself"
+                ),
+                "start `fathom-mpi run` instead, or add `--rank=auto`",
+            );
+        }
     }
 
     /// Refuses `--seeks` without `--machine`: for real devices the kernel's trace is better.

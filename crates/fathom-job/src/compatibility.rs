@@ -154,6 +154,11 @@ fn push_switches(text: &mut String) {
             Action::TriggerTimeout => {
                 "same; verification states are saved only with `verify_state_save=1`"
             }
+            Action::Client => {
+                "different: starts ranks over ssh by the MPI launcher of the site; no server, and no \
+                 `sock:`"
+            }
+            Action::RemoteConfig => "different: read by the ranks of `--client`",
             Action::AuxPath => {
                 "different: for saved verify states and blocks alone; a missing folder is an error"
             }

@@ -1,5 +1,6 @@
 //! The outcome of parsing a command line.
 
+use crate::clients::Clients;
 use crate::diagnostics::Diagnostics;
 use crate::plan::{Plan, Settings};
 
@@ -47,6 +48,8 @@ pub enum Invocation {
         /// Notes and warnings.
         notes: Diagnostics,
     },
+    /// Run on other hosts; the job files have not been read.
+    Clients(Box<Clients>),
     /// Print this and exit: help, version, or a command line.
     Print(String),
     /// Help was requested for an unknown option.

@@ -14,6 +14,7 @@ mod arithmetic;
 mod build;
 mod bytes_pattern;
 mod check;
+mod clients;
 mod command_line;
 mod compatibility;
 mod debug;
@@ -63,6 +64,7 @@ mod vocabulary;
 mod workload;
 
 // Public items, listed once.
+pub use clients::{ClientGroup, Clients, Launched, of_one_host};
 pub use command_line::{parse, parse_leniently};
 pub use compatibility::compatibility_markdown;
 pub use debug::{DebugOptions, debug_line, option_lines};

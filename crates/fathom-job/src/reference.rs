@@ -175,7 +175,7 @@ mod tests {
             reference
                 .switches
                 .iter()
-                .all(|switch| switch.name != "client")
+                .all(|switch| switch.name != "server")
         );
         let rw = reference
             .options()

@@ -72,6 +72,8 @@ pub(crate) enum Action {
     Rank,
     StartAt,
     StopTogether,
+    Client,
+    RemoteConfig,
     /// Not supported; with the alternative.
     Refused(&'static str),
     /// Accepted and ignored, as in fio.
@@ -124,8 +126,8 @@ pub(crate) const SWITCHES: &[Switch] = &[
     switch("max-jobs", 'j', Required("n"), Ignored, "No effect; accepted for compatibility"),
     switch("server", 'S', Optional("address"), Refused(REMOTE), "Run as a server"),
     switch("daemonize", 'D', Required("file"), Refused(REMOTE), "Run as a background server"),
-    switch("client", 'C', Required("host"), Refused(REMOTE), "Run the jobs on a server"),
-    switch("remote-config", 'R', Required("file"), Refused(REMOTE), "Job file on the server"),
+    switch("client", 'C', Required("host[,port]|file"), Client, CLIENT),
+    switch("remote-config", 'R', Required("file"), RemoteConfig, "Job file on the hosts of --client"),
     switch("idle-prof", 'I', Required("how"), IdleProfile, "Measure CPU idleness"),
     switch("inflate-log", 'X', Required("file"), InflateLog, "Print a compressed log"),
     switch("trigger-file", 'W', Required("file"), TriggerFile, "File that fires the trigger"),
@@ -167,7 +169,8 @@ const ANY_HOST: &str = "Let --serve use an address that other machines reach";
 const SUMMARY: &str = "Print a line per job; always, never or auto";
 const SAVED: &str = "Save measured latencies as a machine file";
 const METRICS: &str = "Write the figures for node_exporter's textfile collector";
-const REMOTE: &str = "run it on each host (`ssh host fathom run job.fio`) and collect the JSON";
+const REMOTE: &str = "no server is needed: `--client` starts ranks over ssh";
+const CLIENT: &str = "Run the jobs on other hosts over ssh: a host, or a file of hosts";
 const GONE: &str = "set `write_lat_log=PREFIX` in the job; fio refuses this switch too";
 const PROFILE: &str = "write the profile's jobs to a job file";
 const WINDOWS: &str = "remove it; fio uses it internally on Windows";

@@ -192,21 +192,13 @@ fn switches_are_settings() {
 
 #[test]
 fn what_is_fios_alone_is_refused_with_what_to_do_instead() {
-    for switch in [
-        "--server",
-        "--client=a",
-        "--daemonize=p",
-        "--remote-config=f",
-    ] {
+    for switch in ["--server", "--daemonize=p", "--trigger-remote=c"] {
         refuse(&format!("{switch} --name=x"), &["0:1 not-here"]);
     }
     refuse("--profile=tiobench", &["0:1 not-here"]);
-    let errors = World::default().parse("--client=a j.fio").unwrap_err();
-    assert!(
-        errors.render("fio", false).contains("ssh host"),
-        "{}",
-        errors.render("fio", false)
-    );
+    let errors = World::default().parse("--server j.fio").unwrap_err();
+    let text = errors.render("fio", false);
+    assert!(text.contains("`--client` starts ranks over ssh"), "{text}");
 }
 
 #[test]
@@ -387,5 +379,100 @@ fn the_help_names_every_output_format() {
     let line = help.lines().find(|line| line.contains("--output-format"));
     for (name, _) in OutputFormat::NAMES {
         assert!(line.is_some_and(|line| line.contains(name)), "{name}");
+    }
+}
+
+/// The groups of hosts, each as its hosts, words, and job files of its own.
+#[track_caller]
+fn clients(line: &str, want: &[(&str, &str, &str)]) {
+    let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    match parse(&words, Dialect::Fathom, &World::default()) {
+        Ok(Invocation::Clients(clients)) => {
+            let groups = clients.groups.iter();
+            let got: Vec<_> = groups
+                .map(|group| {
+                    (
+                        &*group.hosts,
+                        group.words.join(" "),
+                        group.own_files.join(" "),
+                    )
+                })
+                .collect();
+            let want: Vec<_> = want
+                .iter()
+                .map(|(hosts, words, own)| (*hosts, (*words).to_owned(), (*own).to_owned()))
+                .collect();
+            assert_eq!(got, want, "{line}");
+        }
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+#[test]
+fn hosts_get_the_job_files_behind_them() {
+    clients("--client=a j.fio", &[("a", "j.fio", "")]);
+    clients("--client hosts.list j.fio", &[("hosts.list", "j.fio", "")]);
+    clients("-C a j.fio", &[("a", "j.fio", "")]);
+    let line = "--output=o --client=a j.fio --client=b,8765 --bs=4k k.fio";
+    let words = |file: &str| format!("--output=o {file}");
+    clients(
+        line,
+        &[
+            ("a", &words("j.fio --bs=4k"), ""),
+            ("b,8765", &words("--bs=4k k.fio"), ""),
+        ],
+    );
+    let both = [("a", "j.fio", ""), ("b", "j.fio", "")];
+    clients("j.fio --client=a --client=b", &both);
+    clients("--client=a --client=b j.fio", &both);
+    let own = [("a", "", "/j.fio"), ("b", "", "/j.fio")];
+    clients("--client=a --client=b --remote-config=/j.fio", &own);
+    let mixed = [("a", "", "/j.fio"), ("b", "k.fio", "")];
+    clients("--client=a --remote-config /j.fio --client=b k.fio", &mixed);
+    clients(
+        "--client=a --name=x --rw=read",
+        &[("a", "--name=x --rw=read", "")],
+    );
+}
+
+#[test]
+fn what_makes_no_sense_with_hosts_is_refused() {
+    refuse(
+        "--client=a --client=b j.fio --client=c",
+        &["0:0 no-job-file"],
+    );
+    refuse("--client=a j.fio --machine=m.toml", &["0:0 one-host"]);
+    refuse("--client=a j.fio --foo=1", &["0:3 unknown-option"]);
+    refuse("--remote-config=f --client=a", &["0:1 no-client"]);
+    refuse("--client= --name=x", &["0:1 no-value"]);
+}
+
+#[test]
+fn one_of_many_processes_runs_nothing_by_itself() {
+    let under = |variable: &str, count: &str, line: &str, dialect| {
+        let world = World::default().with_variable(variable, count);
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let refused = parse(&words, dialect, &world).err();
+        refused.map(|refused| refused.diagnostics.render("fathom", false))
+    };
+    for variable in ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"] {
+        let text = under(variable, "4", "--name=x --size=1m", Dialect::Fathom).unwrap();
+        assert!(text.contains("has started 4 processes"), "{text}");
+        assert!(
+            text.contains(variable) && text.contains("fathom-mpi run"),
+            "{text}"
+        );
+        assert_eq!(
+            under(variable, "1", "--name=x --size=1m", Dialect::Fathom),
+            None
+        );
+        assert_eq!(
+            under(variable, "4", "--name=x --size=1m", Dialect::Fio),
+            None
+        );
+        let line = "--name=x --size=1m --rank=1/4";
+        assert_eq!(under(variable, "4", line, Dialect::Fathom), None);
+        let line = "--name=x --size=1m --parse-only";
+        assert_eq!(under(variable, "4", line, Dialect::Fathom), None);
     }
 }
