@@ -40,6 +40,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         cargo(&root, &args, &[])
     })?;
     step("test", || test(&root, long))?;
+    step("mpi", || mpi(&root))?;
     beside(
         || step("release", || programs::build().map(drop)),
         || {
@@ -85,6 +86,32 @@ fn live_view(root: &Path) -> Result<()> {
     ];
     cargo(root, &clippy.concat(), &[])?;
     let test = [&["test"], &with[..], &["--bin", "fathom", "--test", "live"]];
+    cargo(root, &test.concat(), &[])
+}
+
+/// Tests the feature `mpi`, which no default build has, with ranks on this machine. As above, the
+/// package is not chosen alone.
+fn mpi(root: &Path) -> Result<()> {
+    let missing = ["mpicc", "mpirun"]
+        .into_iter()
+        .find(|tool| process::find(tool).is_none());
+    if let Some(tool) = missing {
+        println!("skipped: no MPI ({tool})");
+        return Ok(());
+    }
+    let with = ["--features", "fathom-cli/mpi"];
+    let clippy = [
+        &["clippy"],
+        &with[..],
+        &["--all-targets", "--", "-D", "warnings"],
+    ];
+    cargo(root, &clippy.concat(), &[])?;
+    let test = [
+        &["test"],
+        &with[..],
+        &["--package", "fathom-mpi", "--package", "fathom-cli"],
+        &["--lib", "--test", "mpi_ranks"],
+    ];
     cargo(root, &test.concat(), &[])
 }
 

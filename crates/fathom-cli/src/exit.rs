@@ -25,6 +25,8 @@ pub(crate) enum ProgramEnd {
         /// Jobs that ended with an error.
         failed_jobs: usize,
     },
+    /// Ran the jobs as ranks, whose rank 0 has decided on this code.
+    Ranks(u8),
     /// Compared runs, and a judged metric is worse, or whatever else was to count as a failure.
     Judged,
     /// The request is invalid or cannot be done; nothing was run.
@@ -43,6 +45,7 @@ pub(crate) fn code(dialect: Dialect, end: ProgramEnd) -> u8 {
         (Dialect::Fio, ProgramEnd::NothingToShow) => 1,
         (Dialect::Fio, ProgramEnd::NothingKnown) => 0,
         (Dialect::Fathom, ProgramEnd::NothingKnown) => 2,
+        (_, ProgramEnd::Ranks(code)) => code,
         (_, ProgramEnd::Judged) => 1,
         (_, ProgramEnd::Bug) => 2,
         (
@@ -102,6 +105,7 @@ mod tests {
             (ran(0, 0, true), 2, 128),
             (ProgramEnd::LogBroken { failed_jobs: 0 }, 2, 0),
             (ProgramEnd::LogBroken { failed_jobs: 2 }, 2, 2),
+            (ProgramEnd::Ranks(2), 2, 2),
             (ProgramEnd::Judged, 1, 1),
             (ProgramEnd::Refused, 2, 1),
             (ProgramEnd::NotReported, 2, 1),

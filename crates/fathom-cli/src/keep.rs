@@ -81,6 +81,15 @@ impl Keeper {
     }
 }
 
+/// Returns the file of a rank's record, which can be written.
+#[cfg(feature = "mpi")]
+pub(crate) fn rank_file(settings: &Settings) -> Result<Data> {
+    let folder = settings.record.as_deref().unwrap_or(".");
+    let file = Data::file(OPTION, &record_path(folder, settings.rank)?);
+    file.check()?;
+    Ok(file)
+}
+
 /// Returns the file of the record: as named, or with a rank in the folder of that name, which is
 /// made if it is not there.
 fn record_path(named: &str, rank: Option<Rank>) -> Result<String> {

@@ -198,7 +198,7 @@ fn sum(
 
 /// Marks the results of hosts that are slower or faster than the others of a section and direction:
 /// by IOPS, or where these are even, as under a rate, by mean latency.
-fn mark(sum: &mut Record) {
+pub(crate) fn mark(sum: &mut Record) {
     type Figure = fn(&HostResult) -> f64;
     let figures: [(Figure, Improves); 2] = [
         (HostResult::iops, Improves::Upwards),

@@ -13,6 +13,7 @@ use fathom_job::{Diagnostics, Dialect};
 
 use crate::exit::ProgramEnd;
 use crate::held_output;
+use crate::rank_voice;
 
 /// Stream to print to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub(crate) enum StandardStream {
 
 /// Prints to a stream that may be closed.
 pub(crate) fn print(stream: StandardStream, text: &str) {
-    if held_output::takes(stream, text) {
+    if rank_voice::takes(stream, text) || held_output::takes(stream, text) {
         return;
     }
     // A closed standard error leaves nowhere to report it; for standard output see the module.
@@ -127,6 +128,7 @@ impl Data {
     pub(crate) fn add(&mut self, more: &str) -> Result<()> {
         match self {
             Self::File { text, .. } => text.push_str(more),
+            Self::Stdout if rank_voice::takes(StandardStream::Data, more) => {}
             Self::Stdout if held_output::takes(StandardStream::Data, more) => {}
             Self::Stdout => match write_all(&mut io::stdout().lock(), more) {
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => {}

@@ -13,6 +13,7 @@ use fathom_setup::{RunError, RunEvent, Session};
 use fathom_sys::signals::Interrupts;
 use fathom_virtual::LogFiles;
 
+use crate::clients;
 use crate::engines;
 use crate::environment::Process;
 use crate::exit::ProgramEnd;
@@ -52,6 +53,7 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> ProgramEnd {
         }
         Ok(Invocation::SelfTest(test)) => self_test::run(&test, dialect),
         Ok(Invocation::InflateLog(path)) => log::inflate(&path, dialect),
+        Ok(Invocation::Clients(asked)) => clients::run(&words, &asked, dialect),
         Ok(Invocation::Run {
             plan,
             settings,

@@ -115,7 +115,7 @@ pub(crate) fn read_in(
         files: Vec::new(),
         show_command: false,
         section_spots: Vec::new(),
-        clients: ClientWords::new(args),
+        clients: ClientWords::new(request.args),
         instead: None,
     };
     if request.dialect == Dialect::Fathom {

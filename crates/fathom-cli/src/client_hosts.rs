@@ -1,0 +1,149 @@
+//! Hosts of `--client`, in fio's forms: `host`, `ip:host`, `ip6:host`, each with `,port`, or a file
+//! with one of them a line.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::failure::with_hint;
+
+/// Host that `--client` names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClientHost {
+    /// Name or IPv4 address.
+    pub(crate) name: String,
+    /// Port of fio's server, which is in its reports; nothing listens there.
+    pub(crate) port: u16,
+}
+
+/// Returns the hosts of one `--client`.
+pub(crate) fn hosts(text: &str) -> Result<Vec<ClientHost>> {
+    let path = Path::new(text);
+    if !path.is_file() {
+        let host = host(text).with_context(|| format!("--client: {text}"))?;
+        return Ok(vec![host]);
+    }
+    let list = fs::read_to_string(path).with_context(|| format!("--client: {text}"))?;
+    listed(&list).with_context(|| format!("--client: {text}"))
+}
+
+/// Returns the hosts of a list; empty lines and those that begin with `#` are skipped.
+fn listed(list: &str) -> Result<Vec<ClientHost>> {
+    let lines = list.lines().map(str::trim).enumerate();
+    let named = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    let hosts = named.map(|(at, line)| host(line).with_context(|| format!("line {}", at + 1)));
+    let hosts: Vec<_> = hosts.collect::<Result<_>>()?;
+    if hosts.is_empty() {
+        bail!("the list names no host");
+    }
+    if hosts.len() > HOSTS_MAX {
+        bail!("{} hosts, more than {HOSTS_MAX}", hosts.len());
+    }
+    Ok(hosts)
+}
+
+fn host(text: &str) -> Result<ClientHost> {
+    if text.starts_with("sock:") {
+        let hint = "name the host; for this one, `localhost`";
+        return Err(with_hint(
+            "ranks are started over ssh, not a socket",
+            Some(hint),
+        ));
+    }
+    let bare = text
+        .strip_prefix("ip6:")
+        .or_else(|| text.strip_prefix("ip:"));
+    let bare = bare.unwrap_or(text);
+    let (name, port) = match bare.split_once(',') {
+        Some((name, port)) => {
+            let port = port.trim();
+            let number = port.parse().ok().filter(|&number| number > 0);
+            (
+                name.trim(),
+                number.with_context(|| format!("`{port}` is no port"))?,
+            )
+        }
+        None => (bare, FIO_PORT),
+    };
+    if name.is_empty() {
+        bail!("no host");
+    }
+    if name.contains(':') {
+        let hint = "give the host a name, such as in /etc/hosts";
+        return Err(with_hint(
+            "launchers take no address with colons in their lists of hosts",
+            Some(hint),
+        ));
+    }
+    // The launcher and ssh would take it for a switch of theirs, or a shell for a command.
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
+    if name.starts_with('-') || name.len() > NAME_BYTES_MAX || !name.chars().all(is_plain) {
+        let hint = "letters, digits, `-`, `.` and `_`, and no `-` in front";
+        return Err(with_hint(
+            format!("`{name}` is no name of a host"),
+            Some(hint),
+        ));
+    }
+    Ok(ClientHost {
+        name: name.to_owned(),
+        port,
+    })
+}
+
+/// Port of fio's server.
+const FIO_PORT: u16 = 8765;
+/// Longest name of a host, of RFC 1035.
+const NAME_BYTES_MAX: usize = 253;
+/// Most hosts: their names are words of one command line.
+const HOSTS_MAX: usize = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(list: &str, want: &[(&str, u16)]) {
+        let got = listed(list).unwrap();
+        let got: Vec<_> = got.iter().map(|host| (&*host.name, host.port)).collect();
+        assert_eq!(got, want);
+    }
+
+    #[test]
+    fn hosts_come_in_fios_forms() {
+        check("a", &[("a", 8765)]);
+        check("ip:10.0.0.1,9000", &[("10.0.0.1", 9000)]);
+        let list = "# cluster\nnode-1.example\n\n  ip6:node_2 , 1 \nnode-1.example\n";
+        let twice = ("node-1.example", 8765);
+        check(list, &[twice, ("node_2", 1), twice]);
+    }
+
+    #[track_caller]
+    fn refused(list: &str, want: &str) {
+        let error = listed(list).unwrap_err();
+        let error = format!("{error:#}");
+        assert_eq!(error.lines().next(), Some(want), "{list:?}");
+    }
+
+    #[test]
+    fn what_is_no_host_is_refused() {
+        refused("", "the list names no host");
+        refused("# a\n\n", "the list names no host");
+        let socket = "line 1: ranks are started over ssh, not a socket";
+        refused("sock:/tmp/fio.sock", socket);
+        refused(
+            "a\n-oProxyCommand=x",
+            "line 2: `-oProxyCommand=x` is no name of a host",
+        );
+        refused("a b", "line 1: `a b` is no name of a host");
+        refused("a;reboot", "line 1: `a;reboot` is no name of a host");
+        refused("root@a", "line 1: `root@a` is no name of a host");
+        refused("a,0", "line 1: `0` is no port");
+        refused("a,70000", "line 1: `70000` is no port");
+        refused("ip:,80", "line 1: no host");
+        let colons = "line 1: launchers take no address with colons in their lists of hosts";
+        refused("ip6:::1", colons);
+        let long = "x".repeat(254);
+        refused(&long, &format!("line 1: `{long}` is no name of a host"));
+    }
+}

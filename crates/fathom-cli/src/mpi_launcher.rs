@@ -1,0 +1,196 @@
+//! The MPI launcher of this host, and the line that starts ranks with it.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::failure::with_hint;
+
+/// Launcher of an MPI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MpiLauncher {
+    program: PathBuf,
+    kind: LauncherKind,
+}
+
+/// Family of launchers with the same switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LauncherKind {
+    OpenMpi,
+    /// Process manager of MPICH, and of the MPIs that derive from it, such as Intel's.
+    Hydra,
+}
+
+impl MpiLauncher {
+    /// Finds the launcher: as `FATHOM_MPIRUN` names it, else `mpirun` or `mpiexec` in the PATH.
+    pub(crate) fn find() -> Result<Self> {
+        let named = std::env::var_os(VARIABLE).filter(|named| !named.is_empty());
+        let program = match named {
+            Some(named) => PathBuf::from(named),
+            None => NAMES.into_iter().find_map(in_path).ok_or_else(|| {
+                let hint = format!(
+                    "install an MPI (Debian: `apt-get install openmpi-bin`), or set {VARIABLE}"
+                );
+                with_hint("--client: no mpirun or mpiexec in the PATH", Some(hint))
+            })?,
+        };
+        let shown = program.display().to_string();
+        let output = Command::new(&program).arg("--version").output();
+        let output = output.with_context(|| format!("--client: {shown} --version"))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let kind = LauncherKind::of_version(&text).ok_or_else(|| {
+            let hint = format!("set {VARIABLE} to the launcher of Open MPI, MPICH or Intel MPI");
+            let first = text.lines().next().unwrap_or("no version").trim();
+            with_hint(
+                format!("--client: {shown}: unknown launcher: {first}"),
+                Some(hint),
+            )
+        })?;
+        Ok(Self { program, kind })
+    }
+
+    /// Returns the command that starts a rank beside the user with some words, then one on each
+    /// host with others. `as_root`: the user is root, and has chosen to be.
+    pub(crate) fn command(
+        &self,
+        rank: &RankCommand,
+        here: &[OsString],
+        hosts: &[&str],
+        as_root: bool,
+    ) -> Command {
+        let mut command = Command::new(&self.program);
+        if self.kind == LauncherKind::OpenMpi {
+            // Each rank on all processors of its host, and more than one if a host is named twice.
+            command.args(["--bind-to", "none", "--oversubscribe"]);
+            if as_root {
+                command.arg("--allow-run-as-root");
+            }
+        }
+        let host = match self.kind {
+            LauncherKind::OpenMpi => "--host",
+            LauncherKind::Hydra => "-host",
+        };
+        let mut first = true;
+        for (name, words) in std::iter::once(("localhost", here))
+            .chain(hosts.iter().map(|&name| (name, &rank.words[..])))
+        {
+            if !std::mem::take(&mut first) {
+                command.arg(":");
+            }
+            command.args(["-n", "1", host, name]).arg(&rank.program);
+            command.args(words);
+        }
+        command
+    }
+}
+
+/// Program of a rank, with the words of those on other hosts.
+#[derive(Clone, Debug)]
+pub(crate) struct RankCommand {
+    /// Path, the same on all hosts.
+    pub(crate) program: PathBuf,
+    /// Words.
+    pub(crate) words: Vec<OsString>,
+}
+
+impl LauncherKind {
+    /// Tells launchers apart by the output of `--version`.
+    fn of_version(text: &str) -> Option<Self> {
+        let has = |words: &str| text.contains(words);
+        match () {
+            () if has("Open MPI") || has("OpenRTE") || has("PRRTE") => Some(Self::OpenMpi),
+            () if has("HYDRA") || has("Intel(R) MPI") || has("MPICH") => Some(Self::Hydra),
+            () => None,
+        }
+    }
+}
+
+/// Returns a command as a line for a shell.
+pub(crate) fn line(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let quoted = words.map(|word| {
+        let word = word.to_string_lossy();
+        let is_plain =
+            |letter: char| letter.is_ascii_alphanumeric() || "-._/=:,@%+".contains(letter);
+        match !word.is_empty() && word.chars().all(is_plain) {
+            true => word.into_owned(),
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the file of this name in the PATH.
+pub(crate) fn in_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let files = std::env::split_paths(&path).map(|folder| folder.join(name));
+    let mut files = files.filter(|file: &PathBuf| Path::is_file(file));
+    files.next()
+}
+
+/// Variable that names the launcher.
+const VARIABLE: &str = "FATHOM_MPIRUN";
+const NAMES: [&str; 2] = ["mpirun", "mpiexec"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launchers_are_told_apart() {
+        let cases = [
+            (
+                "mpirun (Open MPI) 4.1.4\n\nReport bugs",
+                Some(LauncherKind::OpenMpi),
+            ),
+            ("mpirun (Open MPI) 5.0.8\n", Some(LauncherKind::OpenMpi)),
+            (
+                "HYDRA build details:\n    Version: 4.0.2\n",
+                Some(LauncherKind::Hydra),
+            ),
+            (
+                "Intel(R) MPI Library for Linux* OS, Version 2021.9",
+                Some(LauncherKind::Hydra),
+            ),
+            ("slurm 23.02", None),
+            ("", None),
+        ];
+        for (text, want) in cases {
+            assert_eq!(LauncherKind::of_version(text), want, "{text}");
+        }
+    }
+
+    #[track_caller]
+    fn check(kind: LauncherKind, as_root: bool, want: &str) {
+        let launcher = MpiLauncher {
+            program: "mpirun".into(),
+            kind,
+        };
+        let rank = RankCommand {
+            program: "/opt/fathom-mpi".into(),
+            words: vec!["join".into()],
+        };
+        let here = ["conduct", "it's"].map(OsString::from);
+        let command = launcher.command(&rank, &here, &["a", "b"], as_root);
+        assert_eq!(line(&command), want);
+    }
+
+    #[test]
+    fn each_host_is_a_rank_in_the_order_given() {
+        let ranks = |host: &str| {
+            format!(
+                "-n 1 {host} localhost /opt/fathom-mpi conduct 'it'\\''s' : -n 1 {host} a \
+                 /opt/fathom-mpi join : -n 1 {host} b /opt/fathom-mpi join"
+            )
+        };
+        let open = "mpirun --bind-to none --oversubscribe";
+        let plain = ranks("--host");
+        check(LauncherKind::OpenMpi, false, &format!("{open} {plain}"));
+        let as_root = format!("{open} --allow-run-as-root {plain}");
+        check(LauncherKind::OpenMpi, true, &as_root);
+        let hydra = format!("mpirun {}", ranks("-host"));
+        check(LauncherKind::Hydra, true, &hydra);
+    }
+}

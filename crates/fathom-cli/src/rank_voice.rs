@@ -1,0 +1,49 @@
+//! Voice of a rank: of all processes of a run, rank 0 alone writes to standard output; what the
+//! others say goes to standard error, each line behind the name of its host.
+
+use std::io::{self, Write as _};
+use std::sync::OnceLock;
+
+use crate::output::StandardStream;
+
+/// Lets this process speak as a rank other than 0, for the rest of its life.
+#[cfg_attr(not(feature = "mpi"), expect(dead_code, reason = "a run is alone"))]
+pub(crate) fn speak_as(name: String) {
+    // A second name would be of the same rank.
+    let _same = NAME.set(name);
+}
+
+/// Takes text of a rank other than 0; returns false in any other process.
+pub(crate) fn takes(stream: StandardStream, text: &str) -> bool {
+    let Some(name) = NAME.get() else {
+        return false;
+    };
+    if stream == StandardStream::Error {
+        // A closed standard error leaves nowhere to report it.
+        let _closed = io::stderr().lock().write_all(named(name, text).as_bytes());
+    }
+    true
+}
+
+/// Puts the name in front of each line, in one piece, so that lines of ranks do not mix.
+fn named(name: &str, text: &str) -> String {
+    let lines = text.lines().map(|line| format!("{name}: {line}\n"));
+    lines.collect()
+}
+
+static NAME: OnceLock<String> = OnceLock::new();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_has_the_name() {
+        assert_eq!(
+            named("n1", "fathom: a\nhint: b\n"),
+            "n1: fathom: a\nn1: hint: b\n"
+        );
+        assert_eq!(named("n1", "a"), "n1: a\n");
+        assert!(!takes(StandardStream::Error, "this process is no rank"));
+    }
+}

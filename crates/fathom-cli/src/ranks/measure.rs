@@ -1,0 +1,454 @@
+//! A rank that measures: rank 0 of `fathom-mpi run`, and all ranks but rank 0 of any run.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use fathom_host::output_file::Stop;
+use fathom_hosts::{Checks, Link as _, Rank, StopReason, Verdict};
+use fathom_job::{Diagnostics, Dialect, Invocation, Plan, Settings, ShowMode, of_one_host, parse};
+use fathom_mpi::MpiLink;
+use fathom_record::{Record, Warning};
+use fathom_run::{Finished, Leftovers};
+use fathom_setup::{RunError, RunEvent, Session};
+use fathom_sys::clock;
+use fathom_sys::signals::Interrupts;
+use fathom_sys::thread;
+
+use crate::clients;
+use crate::engines;
+use crate::exit::{self, ProgramEnd};
+use crate::external_requests::Trigger;
+use crate::keep;
+use crate::output::{self, Data, StandardStream};
+use crate::ranks::crew::Crew;
+use crate::ranks::events;
+use crate::ranks::exchange;
+use crate::ranks::sum::{self, Summary};
+use crate::ranks::task::{ClientTask, RankEnvironment, Task};
+use crate::report::Report;
+use crate::run_command;
+use crate::simulate;
+use crate::version::VERSION;
+
+/// Runs a rank with these words, or with those that rank 0 sends.
+pub(crate) fn run(mut link: MpiLink, host: &str, words: Option<Vec<String>>) -> Result<ProgramEnd> {
+    match link.rank().get() {
+        0 => lead(
+            link,
+            host,
+            &words.context("`join` is for other ranks than rank 0")?,
+        ),
+        _ => {
+            let task = exchange::fetch_task(&mut link, host)?;
+            follow(link, &task, words)
+        }
+    }
+}
+
+/// Rank 0, which measures as all others do.
+fn lead(mut link: MpiLink, host: &str, words: &[String]) -> Result<ProgramEnd> {
+    let place = Place::of(&link, false);
+    let plan = RankPlan::read(words, Dialect::Fathom, &place, None);
+    let named = plan
+        .as_ref()
+        .ok()
+        .and_then(|plan| plan.settings.record.clone());
+    let task = Task {
+        program: VERSION.to_owned(),
+        keeps_folder: named.is_some(),
+        folder: named.unwrap_or_else(default_folder),
+        clients: None,
+    };
+    let names = exchange::hand_out(&mut link, &task, host)?;
+    let tell = events::printer(Dialect::Fathom, names.clone(), Some(Rank::new(0)));
+    let together = plan.as_ref().is_ok_and(|plan| plan.settings.stop_together);
+    let mut crew = Crew::join(link, together, tell)?;
+    let plan = plan.and_then(|plan| plan.among(&task));
+    let measured = measure(&mut crew, &plan, true)?;
+    crew.wait(&mut |ranks| ranks.is_all_through())?;
+    let settings = Settings::default();
+    let mut report = measured
+        .report
+        .unwrap_or_else(|| Report::new(Dialect::Fathom, &settings, Data::Stdout));
+    let summary = Summary {
+        dialect: Dialect::Fathom,
+        names: &names,
+        first: 0,
+        own: measured.record,
+    };
+    let code = summary.finish(&crew, &mut report)?;
+    let code = match report.finish() {
+        Ok(()) => code,
+        Err(error) => {
+            let end = output::not_written(&error, Dialect::Fathom.program());
+            code.max(exit::code(Dialect::Fathom, end))
+        }
+    };
+    sum::leave(crew, &task, place.both(), code, measured.leftovers)
+}
+
+/// Any other rank.
+fn follow(link: MpiLink, task: &Task, words: Option<Vec<String>>) -> Result<ProgramEnd> {
+    let client = task.clients.as_ref();
+    let place = Place::of(&link, client.is_some());
+    let (words, dialect) = match (client, words) {
+        (Some(client), None) => {
+            let line = client.line(link.rank().get());
+            (
+                line.context("rank 0 has no task for this rank")?.to_vec(),
+                client.dialect(),
+            )
+        }
+        (None, Some(words)) => (words, Dialect::Fathom),
+        (None, None) | (Some(_), Some(_)) => {
+            bail!("the ranks were started in different ways: all by `run`, or by `--client`")
+        }
+    };
+    let plan = RankPlan::read(&words, dialect, &place, client);
+    let plan = plan.and_then(|plan| plan.among(task));
+    // What concerns all of them is told by rank 0.
+    let mut crew = Crew::join(link, false, Box::new(|_| {}))?;
+    // Its record is in memory for rank 0, and on the disk.
+    let leftovers = measure(&mut crew, &plan, false)?.leftovers;
+    let mut code = None;
+    crew.wait(&mut |ranks| {
+        code = ranks.may_leave();
+        code.is_some()
+    })?;
+    let is_alone = crew.ranks.borrow().stop() == Some(StopReason::ConductorLost);
+    Ok(sum::end(
+        crew,
+        task,
+        place.both(),
+        code.unwrap_or(FAILED),
+        is_alone,
+        leftovers,
+    ))
+}
+
+/// Place of a rank among those that measure.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    rank: u32,
+    ranks: u32,
+}
+
+impl Place {
+    /// `beside`: rank 0 measures nothing.
+    fn of(link: &MpiLink, beside: bool) -> Self {
+        let idle = u32::from(beside);
+        Self {
+            rank: link.rank().get().saturating_sub(idle),
+            ranks: link.ranks().saturating_sub(idle),
+        }
+    }
+
+    const fn both(self) -> (u32, u32) {
+        (self.rank, self.ranks)
+    }
+}
+
+/// Plan of this rank.
+struct RankPlan {
+    plan: Plan,
+    settings: Settings,
+    notes: Diagnostics,
+    dialect: Dialect,
+}
+
+/// Reasons why this rank has no plan.
+struct Refusals {
+    /// For this process's user.
+    shown: String,
+    /// For rank 0's, an element each.
+    reasons: Vec<String>,
+}
+
+impl RankPlan {
+    fn read(
+        words: &[String],
+        dialect: Dialect,
+        place: &Place,
+        client: Option<&ClientTask>,
+    ) -> Result<Self, Refusals> {
+        let environment = RankEnvironment::new(place.rank, place.ranks, client);
+        let words = clients::with_rank(words, dialect, "--rank=auto");
+        let (mut plan, mut settings, notes) = match parse(&words, dialect, &environment) {
+            Ok(Invocation::Run {
+                plan,
+                settings,
+                notes,
+            }) => (plan, *settings, notes),
+            Ok(_) => {
+                let program = dialect.program();
+                return Err(Refusals::one(
+                    dialect,
+                    "these arguments run no jobs",
+                    &format!("give them to `{program}`, without a launcher"),
+                ));
+            }
+            Err(refusal) => return Err(Refusals::of_diagnostics(&refusal.diagnostics, dialect)),
+        };
+        plan.place.rank.rank = place.rank;
+        settings.rank = None;
+        if let Some((switch, why)) = of_one_host(&settings) {
+            let why = format!("`{switch}` on the ranks of a launcher: {why}");
+            return Err(Refusals::one(
+                dialect,
+                &why,
+                &format!("leave out `{switch}`"),
+            ));
+        }
+        if settings.parse_only || settings.merge_only {
+            let hint = "run it without a launcher";
+            return Err(Refusals::one(dialect, "these arguments run no jobs", hint));
+        }
+        settings.rank = Some(fathom_job::Rank {
+            rank: place.rank,
+            ranks: place.ranks,
+        });
+        Ok(Self {
+            plan,
+            settings,
+            notes,
+            dialect,
+        })
+    }
+
+    /// Takes what rank 0 has decided for all.
+    fn among(mut self, task: &Task) -> Result<Self, Refusals> {
+        if task.program != VERSION {
+            let why = format!("this is fathom {VERSION}, and rank 0 is {}", task.program);
+            let hint = "use one version on all hosts";
+            return Err(Refusals::one(self.dialect, &why, hint));
+        }
+        self.settings.record = Some(task.folder.clone());
+        Ok(self)
+    }
+}
+
+impl Refusals {
+    fn one(dialect: Dialect, why: &str, hint: &str) -> Self {
+        let reason = format!("{why}\nhint: {hint}");
+        Self {
+            shown: format!("{}: {reason}\n", dialect.program()),
+            reasons: vec![reason],
+        }
+    }
+
+    fn of_diagnostics(diagnostics: &Diagnostics, dialect: Dialect) -> Self {
+        let errors = diagnostics.iter();
+        let errors = errors.filter(|found| found.severity == fathom_job::Severity::Error);
+        let reasons = errors.map(|error| match &error.hint {
+            Some(hint) => format!("{}\nhint: {hint}", error.message),
+            None => error.message.clone(),
+        });
+        Self {
+            shown: output::render(diagnostics, dialect),
+            reasons: reasons.collect(),
+        }
+    }
+}
+
+/// Outcome of a rank's run.
+#[derive(Default)]
+struct Measured {
+    record: Option<Record>,
+    report: Option<Report>,
+    /// Files to remove once no rank uses them.
+    leftovers: Leftovers,
+}
+
+/// Runs the plan, writes the record, and offers it to rank 0; a rank without a plan says so.
+fn measure(crew: &mut Crew, plan: &Result<RankPlan, Refusals>, leads: bool) -> Result<Measured> {
+    let plan = match plan {
+        Ok(plan) => plan,
+        Err(refusals) => {
+            if leads {
+                output::print(StandardStream::Error, &refusals.shown);
+            }
+            refuse(crew, &refusals.reasons)?;
+            return Ok(Measured::default());
+        }
+    };
+    let mut file = match files(plan, leads) {
+        Ok(file) => file,
+        Err(error) => {
+            refuse(crew, &[format!("{error:#}")])?;
+            return Ok(Measured::default());
+        }
+    };
+    let (ran, report) = jobs(crew, plan, leads)?;
+    let Finished { record, leftovers } = match ran {
+        Ok(finished) => finished,
+        Err(error) => {
+            fail(crew, plan, leads, &error)?;
+            return Ok(Measured {
+                report: Some(report),
+                ..Measured::default()
+            });
+        }
+    };
+    let json = format!("{}\n", record.to_json()?);
+    let mut code = exit::code(plan.dialect, run_command::ended(&record, false));
+    let written = file.add(&json).and_then(|()| file.finish());
+    if let Err(error) = written {
+        // Rank 0 gets it all the same.
+        let text = format!(
+            "{}: cannot write the record: {error:#}\n",
+            plan.dialect.program()
+        );
+        output::print(StandardStream::Error, &text);
+        code = code.max(FAILED);
+    }
+    crew.offer.record = json.into_bytes();
+    crew.ranks.borrow_mut().through(code);
+    Ok(Measured {
+        record: Some(record),
+        report: Some(report),
+        leftovers,
+    })
+}
+
+/// Returns the file of the record. It and, on rank 0, that of the report were checked.
+fn files(plan: &RankPlan, leads: bool) -> Result<Data> {
+    if leads {
+        Data::new(plan.settings.output.as_deref()).check()?;
+    }
+    keep::rank_file(&plan.settings)
+}
+
+/// Tells the reasons against the plan, and waits until all ranks have made their checks.
+fn refuse(crew: &Crew, reasons: &[String]) -> Result<()> {
+    let checks = Checks::new(reasons, Vec::new());
+    crew.ranks
+        .borrow_mut()
+        .checked(checks.context("too many reasons")?);
+    crew.wait(&mut |ranks| ranks.verdict().is_some() || ranks.stop().is_some())?;
+    crew.ranks.borrow_mut().through(FAILED);
+    Ok(())
+}
+
+/// Tells that the run has failed before there was a record.
+fn fail(crew: &Crew, plan: &RankPlan, leads: bool, error: &RunError) -> Result<()> {
+    let diagnostics = error.diagnostics();
+    if leads {
+        output::print(
+            StandardStream::Error,
+            &output::render(&diagnostics, plan.dialect),
+        );
+    }
+    let first = error.problems.first();
+    let reason = first.map_or_else(|| "no reason".to_owned(), ToString::to_string);
+    let mut ranks = crew.ranks.borrow_mut();
+    match ranks.verdict() {
+        // Told with the checks.
+        Some(Verdict::Refused) => ranks.through(FAILED),
+        _ => ranks.failed(&reason),
+    }
+    Ok(())
+}
+
+/// Runs the jobs among those of the other ranks.
+fn jobs(crew: &Crew, plan: &RankPlan, leads: bool) -> Result<(Result<Finished, RunError>, Report)> {
+    let RankPlan {
+        plan,
+        settings,
+        notes,
+        dialect,
+    } = plan;
+    let mut settings = settings.clone();
+    let data = match leads {
+        true => Data::new(settings.output.as_deref()),
+        false => Data::Stdout,
+    };
+    if !leads {
+        settings.eta = ShowMode::Never;
+        settings.status_interval = None;
+    }
+    let mut report = Report::new(*dialect, &settings, data);
+    if leads {
+        report.debug(&settings.debug.announcement(dialect.program()));
+        report.notes(notes);
+    }
+    let interrupts = Interrupts::install().context("signals")?;
+    let stop = Stop::when(move || interrupts.count() > 0);
+    report.stop_when(&stop);
+    let watched = simulate::watched_triggers(&settings);
+    let trigger = Trigger::new(&watched, interrupts);
+    let progress = report.progress_interval(&settings);
+    let ran = {
+        let mut session = Session {
+            tell: &mut |event| {
+                if leads || is_for_all(&event) {
+                    report.on_event(plan, &event, interrupts.last());
+                }
+            },
+            stops: &|| interrupts.count() + trigger.fired(),
+            progress,
+            report_every: settings.status_interval,
+            reports_asked: &|| 0,
+            jobs_fail_alone: *dialect == Dialect::Fio,
+        };
+        let mut peers = &crew.ranks;
+        let engines = engines::registry();
+        fathom_run::run_together(plan, &settings, &engines, &mut session, &mut peers)
+    };
+    let ran = ran.map(|mut finished| {
+        let record = &mut finished.record;
+        record.warnings.splice(0..0, report.take_warnings());
+        record.warnings.extend(bound_to_few(plan));
+        let on_tested = keep::on_tested_device(&settings, record);
+        record.warnings.extend(on_tested);
+        finished
+    });
+    Ok((ran, report))
+}
+
+/// Returns whether an event of a rank other than 0 is told: the warnings of the others are in the
+/// report.
+const fn is_for_all(event: &RunEvent<'_>) -> bool {
+    matches!(event, RunEvent::Lost(_) | RunEvent::StillStopping(_))
+}
+
+/// Returns the warning about a launcher that confines the rank to fewer processors than it has jobs:
+/// Open MPI gives one or two ranks a core each.
+fn bound_to_few(plan: &Plan) -> Option<Warning> {
+    let allowed = thread::allowed_cpus().ok()?.len();
+    let jobs: u64 = plan
+        .jobs
+        .iter()
+        .map(|job| u64::from(job.options.numjobs.max(1)))
+        .sum();
+    let online = fathom_sys::system::cpus_online();
+    let is_bound = allowed < online as usize && (allowed as u64) < jobs;
+    is_bound.then(|| Warning {
+        code: "bound_to_few_processors".to_owned(),
+        message: format!(
+            "the launcher lets this rank use {allowed} of {online} processors, for {jobs} jobs"
+        ),
+        hint: "add `--bind-to none` (Open MPI, MPICH) or `--cpu-bind=none` (Slurm)".to_owned(),
+        ..Warning::default()
+    })
+}
+
+/// Returns the folder of the records where the user has named none.
+pub(crate) fn default_folder() -> String {
+    format!("fathom-ranks-{}", clock::wall_ms() / 1000)
+}
+
+/// Removes the record of a rank, if rank 0 has it, from a folder that the user has not named, and the
+/// folder with the last one.
+pub(crate) fn clear(folder: &str, (rank, ranks): (u32, u32), is_fetched: bool) {
+    let folder = Path::new(folder);
+    if is_fetched {
+        let name = fathom_job::Rank { rank, ranks }.record_name();
+        // Under `--client`, rank 0 has none.
+        let _gone = std::fs::remove_file(folder.join(name));
+    }
+    // Others may have theirs in it.
+    let _used = std::fs::remove_dir(folder);
+}
+
+/// Code of a rank that has not done its part.
+pub(crate) const FAILED: u8 = 2;

@@ -1,0 +1,217 @@
+//! Rank 0 of `--client`: beside the user, without a measurement of its own.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use fathom_core::{EngineInfo, Nanos};
+use fathom_hosts::{Checks, Link as _, Ranks, StopReason, Verdict};
+use fathom_job::{Clients, Dialect, Environment, Invocation, parse};
+use fathom_mpi::MpiLink;
+use fathom_run::Leftovers;
+
+use crate::clients::{self, rank_side};
+use crate::environment::Process;
+use crate::exit::{self, ProgramEnd};
+use crate::output::{self, Data};
+use crate::ranks::crew::Crew;
+use crate::ranks::events;
+use crate::ranks::exchange;
+use crate::ranks::measure::{FAILED, default_folder};
+use crate::ranks::sum::{self, Summary};
+use crate::ranks::task::{ClientTask, STDIN, Task};
+use crate::report::Report;
+use crate::version::VERSION;
+
+/// Conducts the ranks of the hosts that `words` names. The exit code is told through `folder`.
+pub(crate) fn run(
+    link: MpiLink,
+    host: &str,
+    folder: &Path,
+    dialect: Dialect,
+    words: &[String],
+) -> Result<ProgramEnd> {
+    let ended = conduct(link, host, folder, dialect, words);
+    if ended.is_err() {
+        rank_side::tell_code(folder, exit::code(dialect, ProgramEnd::Refused))?;
+    }
+    ended
+}
+
+fn conduct(
+    mut link: MpiLink,
+    host: &str,
+    folder: &Path,
+    dialect: Dialect,
+    words: &[String],
+) -> Result<ProgramEnd> {
+    let clients = match parse(words, dialect, &Process::new()) {
+        Ok(Invocation::Clients(clients)) => clients,
+        Ok(_) => bail!("no `--client` among the arguments"),
+        Err(refusal) => bail!(output::render(&refusal.diagnostics, dialect)),
+    };
+    let settings = &clients.settings;
+    let mut report = Report::new(dialect, settings, Data::new(settings.output.as_deref()));
+    report.check()?;
+    let task = task(&clients, dialect, &mut report)?;
+    let ranks = link.ranks();
+    let hosts = task.clients.as_ref().map_or(0, |task| task.line_of.len());
+    if usize::try_from(ranks)? != hosts + 1 {
+        bail!("{ranks} ranks for {hosts} hosts: the launcher has started others than asked for");
+    }
+    let names = exchange::hand_out(&mut link, &task, host)?;
+    let tell = events::printer(dialect, names.clone(), None);
+    let crew = Crew::join(link, settings.stop_together, tell)?;
+    follow(&crew, folder)?;
+    let summary = Summary {
+        dialect,
+        names: &names,
+        first: 1,
+        own: None,
+    };
+    let code = summary.finish(&crew, &mut report)?;
+    let code = match report.finish() {
+        Ok(()) => code,
+        Err(error) => code.max(exit::code(
+            dialect,
+            output::not_written(&error, dialect.program()),
+        )),
+    };
+    rank_side::tell_code(folder, code)?;
+    sum::leave(crew, &task, (0, ranks), code, Leftovers::default())
+}
+
+/// Follows the run until all ranks are through.
+fn follow(crew: &Crew, folder: &Path) -> Result<()> {
+    let clock = crew.clock;
+    let (mut look_at, mut is_asked) = (clock.now(), false);
+    let mut wait = |is_over: &dyn Fn(&Ranks<MpiLink>) -> bool| {
+        crew.wait(&mut |ranks| {
+            let now = clock.now();
+            if now >= look_at && !is_asked {
+                look_at = now + LOOK_EVERY;
+                is_asked = rank_side::stop_is_asked(folder);
+                if is_asked {
+                    ranks.ask_stop(StopReason::Requested);
+                }
+            }
+            is_over(ranks)
+        })
+    };
+    let nothing = Checks::new(&[], Vec::new()).context("no checks")?;
+    crew.ranks.borrow_mut().checked(nothing);
+    wait(&|ranks| ranks.verdict().is_some() || ranks.stop().is_some())?;
+    let is_sound = matches!(crew.ranks.borrow().verdict(), Some(Verdict::Sound { .. }));
+    if is_sound {
+        crew.ranks.borrow_mut().laid_out();
+        wait(&|ranks| ranks.files_ready() || ranks.stop().is_some())?;
+    }
+    crew.ranks
+        .borrow_mut()
+        .through(if is_sound { 0 } else { FAILED });
+    wait(&|ranks| ranks.is_all_through())
+}
+
+/// Builds the task of the hosts: command lines, and the job files that these name.
+fn task(clients: &Clients, dialect: Dialect, report: &mut Report) -> Result<Task> {
+    let hosts = clients::hosts(clients)?;
+    let mut task = ClientTask {
+        is_fio: dialect == Dialect::Fio,
+        line_of: hosts.iter().map(|(_, group)| *group).collect(),
+        ..ClientTask::default()
+    };
+    for (at, group) in clients.groups.iter().enumerate() {
+        let first = task.line_of.iter().position(|of| *of == at).unwrap_or(0);
+        let words = clients::words(group);
+        if group.own_files.is_empty() {
+            let rank = format!("--rank={first}/{}", hosts.len());
+            let line = clients::with_rank(&words, dialect, &rank);
+            let reader = Reader::new(&task.files);
+            match parse(&line, dialect, &reader) {
+                Ok(Invocation::Run { notes, .. }) => report.notes(&notes),
+                Ok(_) => bail!("--client={}: these arguments run no jobs", group.hosts),
+                Err(refusal) => bail!(output::render(&refusal.diagnostics, dialect)),
+            }
+            task.files.extend(reader.read.into_inner());
+        }
+        task.lines.push(words);
+    }
+    let named = clients.settings.record.clone();
+    Ok(Task {
+        program: VERSION.to_owned(),
+        keeps_folder: named.is_some(),
+        folder: named.unwrap_or_else(default_folder),
+        clients: Some(task),
+    })
+}
+
+/// Environment of this process that keeps what is read: the hosts are sent the same texts.
+struct Reader<'a> {
+    process: Process,
+    /// Files that were read before: standard input can be read once.
+    before: &'a HashMap<String, String>,
+    read: RefCell<HashMap<String, String>>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(before: &'a HashMap<String, String>) -> Self {
+        Self {
+            process: Process::new(),
+            before,
+            read: RefCell::default(),
+        }
+    }
+
+    fn keep(&self, path: &str, text: io::Result<Vec<u8>>) -> io::Result<Vec<u8>> {
+        let text = text?;
+        let kept = String::from_utf8_lossy(&text).into_owned();
+        self.read.borrow_mut().insert(path.to_owned(), kept);
+        Ok(text)
+    }
+}
+
+impl Environment for Reader<'_> {
+    fn engines(&self) -> &[&'static EngineInfo] {
+        self.process.engines()
+    }
+
+    fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
+        self.keep(path, self.process.read_file(path))
+    }
+
+    fn is_same_file(&self, a: &str, b: &str) -> bool {
+        self.process.is_same_file(a, b)
+    }
+
+    fn read_stdin(&self) -> io::Result<Vec<u8>> {
+        match self.before.get(STDIN) {
+            Some(text) => Ok(text.clone().into_bytes()),
+            None => self.keep(STDIN, self.process.read_stdin()),
+        }
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.process.variable(name)
+    }
+
+    fn cpus(&self) -> u32 {
+        self.process.cpus()
+    }
+
+    fn page_size(&self) -> u64 {
+        self.process.page_size()
+    }
+
+    fn memory_mib(&self) -> u64 {
+        self.process.memory_mib()
+    }
+
+    fn host_name(&self) -> String {
+        self.process.host_name()
+    }
+}
+
+/// Interval between looks for a request to stop.
+const LOOK_EVERY: Nanos = Nanos::from_millis(50);
