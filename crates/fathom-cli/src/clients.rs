@@ -19,7 +19,7 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, anyhow, bail};
 use fathom_core::Nanos;
-use fathom_job::{ClientGroup, Clients, Dialect, parse};
+use fathom_job::{ClientGroup, Clients, Dialect, Rank, RankPlace, parse};
 use fathom_sys::child::Child;
 use fathom_sys::clock::{self, Clock};
 use fathom_sys::signals::Interrupts;
@@ -45,18 +45,6 @@ pub(crate) fn hosts(clients: &Clients) -> Result<Vec<(ClientHost, usize)>> {
 pub(crate) fn words(group: &ClientGroup) -> Vec<String> {
     let own = group.own_files.iter();
     group.words.iter().chain(own).cloned().collect()
-}
-
-/// Returns a command line with the place of its rank, behind the user's words, so that these keep
-/// their numbers in messages; fio's has none.
-pub(crate) fn with_rank(words: &[String], dialect: Dialect, rank: &str) -> Vec<String> {
-    let mut all = words.to_vec();
-    if dialect == Dialect::Fathom {
-        // Behind two dashes it would be a file.
-        let end = words.iter().position(|word| word == "--");
-        all.insert(end.unwrap_or(words.len()), rank.to_owned());
-    }
-    all
 }
 
 /// Starts the ranks, and waits until they have ended.
@@ -204,13 +192,26 @@ fn refused(clients: &Clients, hosts: &[(ClientHost, usize)], dialect: Dialect) -
             continue;
         }
         let first = hosts.iter().position(|(_, of)| *of == at).unwrap_or(0);
-        let rank = format!("--rank={first}/{}", hosts.len());
-        let words = with_rank(&words(group), dialect, &rank);
-        if let Err(refusal) = parse(&words, dialect, &Process::new()) {
+        let first = u32::try_from(first).unwrap_or(u32::MAX);
+        let environment = Process::among(first, places(hosts));
+        if let Err(refusal) = parse(&words(group), dialect, &environment) {
             return Some(output::render(&refusal.diagnostics, dialect));
         }
     }
     None
+}
+
+/// Returns the places of the hosts, as far as they are known before these are asked.
+fn places(hosts: &[(ClientHost, usize)]) -> Vec<RankPlace> {
+    let ranks = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
+    let each = (0..ranks).zip(hosts).map(|(rank, (host, _))| RankPlace {
+        rank: Rank { rank, ranks },
+        host: host.name.clone(),
+        client: Some(host.name.clone()),
+        port: Some(host.port),
+        ..RankPlace::default()
+    });
+    each.collect()
 }
 
 fn reads_stdin(clients: &Clients) -> bool {

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use fathom_core::EngineInfo;
 use fathom_engine::Registry;
 use fathom_host::output_file::is_same_file;
-use fathom_job::{Environment, JOB_FILE_BYTES_MAX};
+use fathom_job::{Environment, JOB_FILE_BYTES_MAX, KnownRanks, RankPlace};
 use fathom_sys::system;
 
 use crate::engines;
@@ -20,6 +20,8 @@ pub(crate) struct Process {
     /// its runs, and the C library reads files of sysfs and procfs each time.
     cpus: OnceLock<u32>,
     memory_mib: OnceLock<u64>,
+    /// Own rank, and the places of all, where a launcher has told them.
+    ranks: Option<(u32, Vec<RankPlace>)>,
 }
 
 impl Process {
@@ -28,6 +30,15 @@ impl Process {
             engines: engines::registry(),
             cpus: OnceLock::new(),
             memory_mib: OnceLock::new(),
+            ranks: None,
+        }
+    }
+
+    /// Creates the environment of a rank among others, in order of rank.
+    pub(crate) fn among(own: u32, all: Vec<RankPlace>) -> Self {
+        Self {
+            ranks: Some((own, all)),
+            ..Self::new()
         }
     }
 }
@@ -68,6 +79,11 @@ impl Environment for Process {
 
     fn host_name(&self) -> String {
         system::kernel().host
+    }
+
+    fn ranks(&self) -> Option<KnownRanks<'_>> {
+        let (own, all) = self.ranks.as_ref()?;
+        Some(KnownRanks { own: *own, all })
     }
 }
 

@@ -81,13 +81,14 @@ impl Keeper {
     }
 }
 
-/// Returns the file of a rank's record, which can be written.
+/// Returns the file of a rank's record, which can be written, whole and as far as it is.
 #[cfg(feature = "mpi")]
-pub(crate) fn rank_file(settings: &Settings) -> Result<Data> {
+pub(crate) fn rank_files(settings: &Settings) -> Result<(Data, SoFar)> {
     let folder = settings.record.as_deref().unwrap_or(".");
-    let file = Data::file(OPTION, &record_path(folder, settings.rank)?);
+    let path = record_path(folder, settings.rank)?;
+    let file = Data::file(OPTION, &path);
     file.check()?;
-    Ok(file)
+    Ok((file, SoFar::new(path)))
 }
 
 /// Returns the file of the record: as named, or with a rank in the folder of that name, which is

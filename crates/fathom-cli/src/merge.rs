@@ -110,16 +110,20 @@ fn clients(arguments: &MergeArguments) -> Result<Vec<(OutputFormat, ClientStats)
     if !arguments.client_stats {
         return Ok(Vec::new());
     }
-    let formats = arguments.output_format.iter();
-    let stats = formats
-        .filter(|format| format.is_document())
-        .map(|format| (*format, ClientStats::new(*format == OutputFormat::JsonPlus)));
-    let stats: Vec<_> = stats.collect();
+    let stats = client_stats(&arguments.output_format);
     if stats.is_empty() {
         let why = "--client-stats is about JSON, which is not among the formats";
         return Err(with_hint(why, Some("add --output-format=json")));
     }
     Ok(stats)
+}
+
+/// Returns an empty report in the schema of fio's client for each of the formats that are JSON.
+pub(crate) fn client_stats(formats: &[OutputFormat]) -> Vec<(OutputFormat, ClientStats)> {
+    let documents = formats.iter().filter(|format| format.is_document());
+    let stats =
+        documents.map(|&format| (format, ClientStats::new(format == OutputFormat::JsonPlus)));
+    stats.collect()
 }
 
 /// Returns the files that the user names; of a folder, the records of ranks in it.

@@ -144,7 +144,7 @@ fn what_no_rank_can_read_is_told_once() {
     assert_eq!((run.code, &*run.out), (Some(2), ""), "{run:#?}");
     assert_eq!(run.err.matches("is not a value").count(), 1, "{run:#?}");
     for (switch, why) in [
-        ("--rank=0/4", "the rank is given twice"),
+        ("--rank=0/4", "the launcher has started this as rank 0 of 2"),
         ("--live", "it would show one rank"),
         ("--machine=m.toml", "modelled ranks need no launcher"),
         ("--parse-only", "these arguments run no jobs"),
@@ -181,8 +181,8 @@ fn a_failed_job_of_one_rank_is_the_code_of_all() {
 fn ended_by(command: &str, options: &str, code: i32) -> (Run, Folder) {
     let folder = Folder::new();
     let job = format!(
-        "[global]\nioengine=null\nsize=1g\ntime_based\nruntime=600\nthinktime=10ms\n{options}\n[a]\n\
-         exec_prerun=test \"$OMPI_COMM_WORLD_RANK\" != 2 || {command}\n"
+        "[global]\nioengine=null\nsize=1g\ntime_based\nruntime=600\nthinktime=10ms\n{options}\n\
+         [a]\nexec_prerun=test \"$OMPI_COMM_WORLD_RANK\" != 2 || {command}\n"
     );
     folder.write("job.fio", job);
     let run = ranks(&folder, 4, "job.fio --output-format=json --record=out");
@@ -248,20 +248,119 @@ fn clients_run_what_is_sent_to_them() {
         let run = clients(&folder, as_fio, words).expect(0);
         assert_eq!(run.out, "");
         let report: Value = serde_json::from_str(&folder.read("report")).unwrap();
-        let sum = report["jobs"]
-            .as_array()
-            .or(report["client_stats"].as_array());
-        let last = sum.unwrap().last().unwrap();
-        assert_eq!(last["read"]["total_ios"], 2048, "{report:#}");
+        let stats = report["client_stats"].as_array().unwrap();
+        let of = |at: usize| {
+            (
+                stats[at]["port"].as_u64(),
+                stats[at]["read"]["total_ios"].as_u64(),
+            )
+        };
+        assert_eq!(of(0), (Some(8765), Some(1024)), "{report:#}");
+        assert_eq!(of(1), (Some(9000), Some(1024)), "{report:#}");
+        assert_eq!(stats[2]["jobname"], "All clients");
+        assert_eq!(of(2).1, Some(2048), "{report:#}");
+        assert_eq!(stats.len(), 3);
     }
-    let one_each = "--client=localhost job.fio --client=localhost --output=r \
-                    --output-format=json job.fio";
-    clients(&folder, false, one_each).expect(0);
     // Nothing else was left.
     assert_eq!(
         folder.names(),
-        ["bin", "hosts.list", "job.fio", "more.fio", "r", "report"]
+        ["bin", "hosts.list", "job.fio", "more.fio", "report"]
     );
+}
+
+#[test]
+fn clients_may_have_a_job_file_each() {
+    let folder = Folder::new();
+    folder.write("a.fio", "[a]\nioengine=null\nsize=4m\nrw=read\n");
+    folder.write(
+        "b.fio",
+        "[b]\nioengine=null\nsize=2m\nrw=write\n[c]\nstonewall\nioengine=null\nsize=1m\n",
+    );
+    let words = "--client=localhost a.fio --client=localhost b.fio --output-format=json,normal";
+    let run = clients(&folder, false, words).expect(0);
+    let text = run
+        .out
+        .split_once("\n{")
+        .map_or(&*run.out, |(_, json)| json);
+    let end = text.rfind("\n}").unwrap();
+    let json = format!("{{{}", &text.trim_start_matches('{')[..end + 1]);
+    let report: Value = serde_json::from_str(&json).unwrap_or_else(|_| panic!("{run:#?}"));
+    let stats = report["client_stats"].as_array().unwrap();
+    let names: Vec<_> = stats.iter().map(|job| &job["jobname"]).collect();
+    assert_eq!(names, ["a", "b", "c", "All clients"]);
+    assert_eq!(stats[3]["write"]["total_ios"], 512);
+    for name in ["a: (", "b: (", "c: ("] {
+        assert!(run.out.contains(name), "{run:#?}");
+    }
+}
+
+#[test]
+fn names_say_which_rank_it_is() {
+    let folder = Folder::new();
+    let job = "--name=w --ioengine=psync --rw=write --size=64k --bs=64k --output-format=json";
+    let named = "--filename=f.$rank.$hostrank.$hostname";
+    ranks(&folder, 2, &format!("{job} {named}")).expect(0);
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let host = host.trim();
+    assert_eq!(
+        folder.names(),
+        [format!("f.0.0.{host}"), format!("f.1.1.{host}")]
+    );
+    // All ranks are here.
+    let run = ranks(&folder, 2, &format!("{job} --filename=g --rank_shift=node"));
+    assert_eq!(run.code, Some(2), "{run:#?}");
+    assert!(run.err.contains("all ranks are on one host"), "{run:#?}");
+    let shifted = format!("{job} --filename=s.$rank --rank_shift=1 --ranks=0");
+    ranks(&folder, 2, &shifted).expect(0);
+    assert!(folder.names().contains(&"s.1".to_owned()));
+}
+
+#[test]
+fn files_of_clients_begin_with_their_names() {
+    for (as_fio, unique, name) in [
+        (true, "", "localhost.w.0.0"),
+        (false, "--unique_filename=0", "w.0.0"),
+    ] {
+        let folder = Folder::new();
+        let words = format!(
+            "--client=localhost --name=w --directory={} --rw=write --size=64k --bs=64k {unique}",
+            folder.path().display()
+        );
+        clients(&folder, as_fio, &words).expect(0);
+        let names = folder.names();
+        assert!(names.contains(&name.to_owned()), "{names:?}");
+    }
+}
+
+#[test]
+fn a_rank_keeps_what_it_has_so_far() {
+    let folder = Folder::new();
+    let job = "--name=a --ioengine=null --size=1g --rate_iops=1000 --time_based --runtime=600 \
+               --record=out --record-every=20ms";
+    let mut command = launcher(&folder, 2, job);
+    let mut child = command
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let has = |rank: u32| {
+        let path = folder.path().join(format!("out/rank-000{rank}.json"));
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let record = serde_json::from_str::<Value>(&text).unwrap_or_default();
+        record["jobs"][0]["directions"]["read"]["ios"].as_u64() > Some(0)
+    };
+    while !(has(0) && has(1)) {
+        assert_eq!(child.try_wait().unwrap(), None, "it goes on for minutes");
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let merged = folder.fathom("merge out");
+    assert!(
+        merged.code == Some(0) || merged.code == Some(1),
+        "{merged:#?}"
+    );
+    assert!(merged.out.contains("a: (groupid=0"), "{merged:#?}");
 }
 
 #[test]

@@ -10,8 +10,8 @@ use crate::error::{MessageError, MessageErrorKind};
 /// rank in order, but wait for the receiver if a frame is large, or keep what they send until it
 /// has arrived.
 ///
-/// [`queue`](Self::queue) messages and send what [`next_frame`](Self::next_frame) returns; hand over
-/// what arrives by [`handle_frame`](Self::handle_frame) and take messages with
+/// [`queue`](Self::queue) messages and send what [`next_frame`](Self::next_frame) returns; hand
+/// over what arrives by [`handle_frame`](Self::handle_frame) and take messages with
 /// [`next_message`](Self::next_message).
 ///
 /// A frame has at most [`FRAME_BYTES_MAX`] bytes, and at most [`WINDOW`] of them are on their way
@@ -237,8 +237,8 @@ const HEAD_BYTES: usize = 5;
 pub const FRAME_BYTES_MAX: usize = 3_584;
 /// Most frames on their way to a rank. A guess: a piece of a record takes 18.
 pub const WINDOW: u32 = 24;
-/// Most bytes that wait for a rank: four messages of the largest size. Beyond, it takes nothing, and
-/// hears the rest when it asks again.
+/// Most bytes that wait for a rank: four messages of the largest size. Beyond, it takes nothing,
+/// and hears the rest when it asks again.
 const QUEUED_BYTES_MAX: usize = 4 * MESSAGE_BYTES_MAX;
 
 #[cfg(test)]

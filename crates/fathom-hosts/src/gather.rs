@@ -13,8 +13,8 @@ use crate::bulk::{BulkMessage, Item, TEXT_LENGTH_MAX};
 /// Feed it with [`handle_piece`](Self::handle_piece) and, every now and then, with
 /// [`handle_timeout`](Self::handle_timeout); take what is to be sent or has arrived from
 /// [`poll_output`](Self::poll_output) until [`is_done`](Self::is_done). At most [`AT_ONCE_MAX`]
-/// texts are on their way or wait for an earlier one, so that is how many are in memory. A rank that
-/// sends no piece for [`PATIENCE`] is given up.
+/// texts are on their way or wait for an earlier one, so that is how many are in memory. A rank
+/// that sends no piece for [`PATIENCE`] is given up.
 #[derive(Debug)]
 pub struct Gather {
     item: Item,

@@ -464,8 +464,8 @@ impl Reader<'_> {
         })
     }
 
-    /// Returns the run on other hosts, or the errors of the command line; those of the job files are
-    /// found when these are read for a host.
+    /// Returns the run on other hosts, or the errors of the command line; those of the job files
+    /// are found when these are read for a host.
     fn finish_clients(mut self) -> Result<Invocation, Box<RefusedInvocation>> {
         let clients = self.clients.finish(&self.builder.settings);
         let clients = clients.map_err(|problem| {

@@ -155,8 +155,7 @@ fn push_switches(text: &mut String) {
                 "same; verification states are saved only with `verify_state_save=1`"
             }
             Action::Client => {
-                "different: starts ranks over ssh by the MPI launcher of the site; no server, and no \
-                 `sock:`"
+                "different: starts ranks over ssh by the site's MPI launcher; no server, no `sock:`"
             }
             Action::RemoteConfig => "different: read by the ranks of `--client`",
             Action::AuxPath => {

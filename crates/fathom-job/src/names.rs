@@ -10,9 +10,9 @@ use crate::plan::Job;
 /// With `filename` these are the names in its list (fewer if `nrfiles` after it says so). Else
 /// `filename_format` names `nrfiles` files in the job's directory; clones are distributed over a
 /// list of directories, in which the names of a rank under `--client` begin with that of its host,
-/// unless `unique_filename=0`. `$jobname` is the name of the section: a `name` inside the section does not
-/// rename files. A device with the name of the section has precedence over all this, but finding it
-/// needs a look at the disk, which the caller does.
+/// unless `unique_filename=0`. `$jobname` is the name of the section: a `name` inside the section
+/// does not rename files. A device with the name of the section has precedence over all this, but
+/// finding it needs a look at the disk, which the caller does.
 #[must_use]
 pub fn file_names(job: &Job, job_number: u32) -> Vec<String> {
     let options = &job.options;

@@ -16,8 +16,8 @@ pub struct RankPlace {
     pub on_host: u32,
     /// Name of its host.
     pub host: String,
-    /// Name by which a user of `--client` has called it: `$clientuid`, and the beginning of generated
-    /// file names; `None` otherwise.
+    /// Name by which a user of `--client` has called it: `$clientuid`, and the beginning of
+    /// generated file names; `None` otherwise.
     pub client: Option<String>,
     /// Port that was given with that name, for the report.
     pub port: Option<u16>,

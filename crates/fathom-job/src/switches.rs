@@ -127,7 +127,7 @@ pub(crate) const SWITCHES: &[Switch] = &[
     switch("server", 'S', Optional("address"), Refused(REMOTE), "Run as a server"),
     switch("daemonize", 'D', Required("file"), Refused(REMOTE), "Run as a background server"),
     switch("client", 'C', Required("host[,port]|file"), Client, CLIENT),
-    switch("remote-config", 'R', Required("file"), RemoteConfig, "Job file on the hosts of --client"),
+    switch("remote-config", 'R', Required("file"), RemoteConfig, "Job file on hosts of --client"),
     switch("idle-prof", 'I', Required("how"), IdleProfile, "Measure CPU idleness"),
     switch("inflate-log", 'X', Required("file"), InflateLog, "Print a compressed log"),
     switch("trigger-file", 'W', Required("file"), TriggerFile, "File that fires the trigger"),

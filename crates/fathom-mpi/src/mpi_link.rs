@@ -25,8 +25,8 @@ use mpi::{Threading, environment};
 ///   memory until they are done, which safe code could only lend for the rest of the run.
 /// * There is no collective call after the start, in which a missing rank would hang all others.
 pub struct MpiLink {
-    /// Dropped by `finish` alone: that calls `MPI_Finalize`, which waits for all ranks. `None` after
-    /// it.
+    /// Dropped by `finish` alone: that calls `MPI_Finalize`, which waits for all ranks. `None`
+    /// after it.
     universe: Option<Universe>,
     world: SimpleCommunicator,
     rank: Rank,

@@ -18,6 +18,8 @@ pub struct HostSum {
     sum: Option<Record>,
     /// Start of the first timelines on the common clock.
     origin_ns: Option<u64>,
+    /// Sums of the plans before, with the starts of their first timelines.
+    before: Vec<(Record, Option<u64>)>,
 }
 
 impl HostSum {
@@ -25,6 +27,14 @@ impl HostSum {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Begins the next plan of a run in which ranks have different ones. Jobs of different plans
+    /// are not added up: they stand side by side.
+    pub fn begin_plan(&mut self) {
+        if let Some(sum) = self.sum.take() {
+            self.before.push((sum, self.origin_ns.take()));
+        }
     }
 
     /// Adds the record of a rank, later than all before. If it is refused, the sum is as before.
@@ -44,37 +54,30 @@ impl HostSum {
             belongs(sum, &record, host)?;
         }
         let own = host.span().map(|(start_ns, _)| start_ns);
-        let index = self.sum.as_ref().map_or(0, |sum| sum.hosts.len());
-        let index = u32::try_from(index).unwrap_or(u32::MAX);
+        let before = self.before.iter().map(|(sum, _)| sum);
+        let hosts: usize = before.chain(&self.sum).map(|sum| sum.hosts.len()).sum();
+        let index = u32::try_from(hosts).unwrap_or(u32::MAX);
         mark(&mut record, index);
         let Some(sum) = &mut self.sum else {
             self.origin_ns = own;
             self.sum = Some(record);
             return Ok(());
         };
-        sum.hosts.append(&mut record.hosts);
-        add_jobs(&mut sum.jobs, record.jobs);
-        add_timelines(
-            &mut sum.timelines,
-            record.timelines,
-            (&mut self.origin_ns, own),
-        );
-        sum.disks.append(&mut record.disks);
-        if record.timestamp_ms > sum.timestamp_ms {
-            sum.timestamp_ms = record.timestamp_ms;
-            sum.time = record.time;
-        }
-        sum.elapsed_ms = sum.elapsed_ms.max(record.elapsed_ms);
-        sum.failed_commands = sum.failed_commands.saturating_add(record.failed_commands);
-        sum.log_failed |= record.log_failed;
+        add_up(sum, record, (&mut self.origin_ns, own));
         Ok(())
     }
 
-    /// Returns the sum, with warnings about ranks that are missing, cut or did not run together, and
-    /// about jobs that none had; `None` if there was no record.
+    /// Returns the sum, with warnings about ranks that are missing, cut or did not run together,
+    /// and about jobs that none had; `None` if there was no record.
     #[must_use]
-    pub fn finish(self) -> Option<Record> {
-        let mut sum = self.sum?;
+    pub fn finish(mut self) -> Option<Record> {
+        self.begin_plan();
+        let mut plans = self.before.into_iter();
+        let (mut sum, mut origin_ns) = plans.next()?;
+        for (mut added, own_ns) in plans {
+            renumber(&mut added, &sum);
+            add_up(&mut sum, added, (&mut origin_ns, own_ns));
+        }
         let found = warnings(&sum);
         sum.warnings.splice(0..0, found);
         Some(sum)
@@ -101,6 +104,43 @@ fn belongs(sum: &Record, record: &Record, host: &HostRecord) -> Result<(), HostS
     match difference(sum, record) {
         Some(what) => Err(HostSumError::OtherPlan(first.rank, what)),
         None => Ok(()),
+    }
+}
+
+/// Adds a record, whose timelines count from `own_ns`, to a sum.
+fn add_up(
+    sum: &mut Record,
+    mut record: Record,
+    (origin_ns, own_ns): (&mut Option<u64>, Option<u64>),
+) {
+    sum.hosts.append(&mut record.hosts);
+    add_jobs(&mut sum.jobs, record.jobs);
+    add_timelines(&mut sum.timelines, record.timelines, (origin_ns, own_ns));
+    sum.disks.append(&mut record.disks);
+    if record.timestamp_ms > sum.timestamp_ms {
+        sum.timestamp_ms = record.timestamp_ms;
+        sum.time = record.time;
+    }
+    sum.elapsed_ms = sum.elapsed_ms.max(record.elapsed_ms);
+    sum.failed_commands = sum.failed_commands.saturating_add(record.failed_commands);
+    sum.log_failed |= record.log_failed;
+}
+
+/// Gives the jobs and groups of another plan numbers behind those of the sum.
+fn renumber(added: &mut Record, sum: &Record) {
+    let numbers = sum.jobs.iter().map(|job| job.number).max();
+    let groups = sum.jobs.iter().map(|job| job.group_id).max();
+    let numbers = numbers.unwrap_or_default();
+    let groups = groups.map_or(0, |last| last.saturating_add(1));
+    for job in &mut added.jobs {
+        job.number = job.number.saturating_add(numbers);
+        job.group_id = job.group_id.saturating_add(groups);
+        for stall in &mut job.stalls {
+            stall.number = stall.number.saturating_add(numbers);
+        }
+    }
+    for timeline in &mut added.timelines {
+        timeline.group_id = timeline.group_id.map(|group| group.saturating_add(groups));
     }
 }
 

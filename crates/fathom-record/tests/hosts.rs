@@ -141,6 +141,35 @@ fn each_rank_keeps_its_own() {
     assert_eq!(disks, [(Some(0), "n0/vda"), (Some(1), "n1/vda")]);
 }
 
+#[test]
+fn jobs_of_different_plans_stand_side_by_side() {
+    let mut sum = HostSum::new();
+    sum.begin_plan();
+    for rank_of_first in 0..2 {
+        sum.add(rank(rank_of_first, 4, &[1, 2])).unwrap();
+    }
+    sum.begin_plan();
+    for rank_of_second in 2..4 {
+        let mut other = rank(rank_of_second, 4, &[7]);
+        other.jobs[0].name = "b".to_owned();
+        sum.add(other).unwrap();
+    }
+    let sum = sum.finish().unwrap();
+    let jobs = sum.jobs.iter().map(|job| {
+        let ios = job.directions.read.ios;
+        (&*job.name, job.number, job.group_id, ios)
+    });
+    assert_eq!(jobs.collect::<Vec<_>>(), [("a", 1, 0, 4), ("b", 2, 1, 2)]);
+    let groups = sum.timelines.iter().map(|timeline| timeline.group_id);
+    assert_eq!(groups.collect::<Vec<_>>(), [Some(0), Some(1)]);
+    let disks = sum.disks.iter().map(|disk| disk.host);
+    assert_eq!(
+        disks.collect::<Vec<_>>(),
+        (0..4).map(Some).collect::<Vec<_>>()
+    );
+    assert_eq!(sum.warnings, []);
+}
+
 #[track_caller]
 fn check_refused(change: impl Fn(&mut Record), want: &str) {
     let mut record = rank(1, 3, &[5]);

@@ -4,7 +4,8 @@
 //! seen to print: the jobs of each host with its name and port, and at last their sum. fio prints
 //! notes before the document and merges the global options of clients into one object, which then
 //! has keys twice; here they are a list, one object a host, as fio's documentation of later
-//! versions has it. Beyond fio's, the sum has percentiles, and the jobs' options include bare flags.
+//! versions has it. Beyond fio's, the sum has percentiles, and the jobs' options include bare
+//! flags.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
 //! `exec_prerun` and `exec_postrun`: shell commands before and after a job.
 //!
-//! Their output goes to `NAME.prerun.txt` and `NAME.postrun.txt`, as in fio; with several ranks, the
-//! names end as those of logs.
+//! Their output goes to `NAME.prerun.txt` and `NAME.postrun.txt`, as in fio; with several ranks,
+//! the names end as those of logs.
 
 use std::fs::File;
 use std::path::Path;

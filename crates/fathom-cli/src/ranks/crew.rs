@@ -44,8 +44,8 @@ impl Crew {
         })
     }
 
-    /// Waits until `is_over`, asleep most of the time: spinning would slow ranks down that share the
-    /// processors.
+    /// Waits until `is_over`, asleep most of the time: spinning would slow ranks down that share
+    /// the processors.
     pub(crate) fn wait(&self, is_over: &mut dyn FnMut(&mut Ranks<MpiLink>) -> bool) -> Result<()> {
         let mut ranks = self.ranks.borrow_mut();
         let mut lively_until = self.clock.now();

@@ -1,6 +1,6 @@
 //! Long texts between the ranks: the task before the run, the records after it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail};
 use fathom_core::{Nanos, Tick};
@@ -44,42 +44,103 @@ impl Offer {
     }
 }
 
-/// Gives the task to all ranks, and returns the names of their hosts, by rank. A rank that does not
-/// answer has none: the conductor notices it.
-pub(crate) fn hand_out(link: &mut impl BulkLink, task: &Task, own: &str) -> Result<Vec<String>> {
+/// Ranks that have told the names of their hosts.
+#[derive(Debug)]
+pub(crate) struct RollCall {
+    /// Names, by rank. A rank that does not answer has none: the conductor notices it.
+    pub(crate) names: Vec<String>,
+    /// Ranks that have already asked for the task.
+    early: BTreeSet<Rank>,
+}
+
+/// Waits for the names of all ranks' hosts, on rank 0.
+pub(crate) fn call_roll(link: &mut impl BulkLink, own: &str) -> Result<RollCall> {
+    let ranks = link.ranks();
+    let mut names = BTreeMap::from([(0, own.to_owned())]);
+    let mut early = BTreeSet::new();
+    let clock = Clock::monotonic();
+    let begun = clock.now();
+    while names.len() < ranks as usize && clock.now() - begun < TASK_PATIENCE {
+        let mut any = false;
+        while let Some((from, message)) = link.receive_bulk()? {
+            any = true;
+            match message {
+                BulkMessage::Want {
+                    item: Item::Task, ..
+                } => _ = early.insert(from),
+                BulkMessage::Piece {
+                    item: Item::Host,
+                    bytes,
+                    ..
+                } => {
+                    let name = String::from_utf8_lossy(&bytes);
+                    let printable = name.chars().filter(|letter| !letter.is_control());
+                    names.insert(from.get(), printable.collect());
+                }
+                _ => {}
+            }
+        }
+        rest(any);
+    }
+    let name = |rank| names.remove(&rank).unwrap_or_default();
+    let names = (0..ranks).map(name).collect();
+    Ok(RollCall { names, early })
+}
+
+/// Gives the task to all ranks.
+pub(crate) fn hand_out(link: &mut impl BulkLink, task: &Task, roll: &RollCall) -> Result<()> {
     let offer = Offer {
         task: serde_json::to_vec(task)?,
         ..Offer::default()
     };
-    let ranks = link.ranks();
-    let mut names = BTreeMap::from([(0, own.to_owned())]);
+    for &rank in &roll.early {
+        link.send_bulk(rank, &BulkMessage::piece(Item::Task, &offer.task, 0))?;
+    }
+    let silent = roll.names.iter().filter(|name| name.is_empty()).count();
+    let wanted = roll.names.len() - silent;
+    let mut have = BTreeSet::from([0]);
     let clock = Clock::monotonic();
     let begun = clock.now();
-    while names.len() < ranks as usize && clock.now() - begun < TASK_PATIENCE {
+    while have.len() < wanted && clock.now() - begun < TASK_PATIENCE {
         let any = offer.serve(link, &mut |from, message| {
             if let BulkMessage::Piece {
-                item: Item::Host,
-                bytes,
-                ..
+                item: Item::Host, ..
             } = message
             {
-                let name = String::from_utf8_lossy(bytes);
-                let printable = name.chars().filter(|letter| !letter.is_control());
-                names.insert(from.get(), printable.collect());
+                have.insert(from.get());
             }
         })?;
         rest(any);
     }
-    let name = |rank| names.remove(&rank).unwrap_or_default();
-    Ok((0..ranks).map(name).collect())
+    Ok(())
 }
 
-/// Takes the task from rank 0, and tells it the name of this host.
+/// Tells rank 0 the name of this host, and takes the task from it.
 pub(crate) fn fetch_task(link: &mut impl BulkLink, own: &str) -> Result<Task> {
     let zero = Rank::new(0);
-    let mut text = None;
+    let name = BulkMessage::piece(Item::Host, own.as_bytes(), 0);
+    link.send_bulk(zero, &name)?;
     let clock = Clock::monotonic();
-    let mut gather = Gather::new(clock.now(), Item::Task, [zero]);
+    let begun = clock.now();
+    let text = loop {
+        match fetched_from(link, zero, &clock)? {
+            // Rank 0 answers when it has heard of all.
+            Some(Err(GatherError::Silent { bytes: 0 }))
+                if clock.now() - begun < TASK_PATIENCE + TASK_PATIENCE => {}
+            Some(Err(error)) => bail!("the task of rank 0: {error}"),
+            Some(Ok(text)) => break text,
+            None => bail!("rank 0 has no task"),
+        }
+    };
+    // Once more: it has the task.
+    link.send_bulk(zero, &name)?;
+    serde_json::from_slice(&text)
+        .context("rank 0 has sent a task that cannot be read: use one version on all hosts")
+}
+
+fn fetched_from(link: &mut impl BulkLink, rank: Rank, clock: &Clock) -> Result<Option<Fetched>> {
+    let mut text = None;
+    let mut gather = Gather::new(clock.now(), Item::Task, [rank]);
     while !gather.is_done() {
         let any = step(&mut gather, link, clock.now(), &mut |_, fetched| {
             text = Some(fetched);
@@ -87,15 +148,7 @@ pub(crate) fn fetch_task(link: &mut impl BulkLink, own: &str) -> Result<Task> {
         })?;
         rest(any);
     }
-    let text = match text {
-        Some(Ok(text)) => text,
-        Some(Err(error)) => bail!("the task of rank 0: {error}"),
-        None => bail!("rank 0 has no task"),
-    };
-    let name = BulkMessage::piece(Item::Host, own.as_bytes(), 0);
-    link.send_bulk(zero, &name)?;
-    serde_json::from_slice(&text)
-        .context("rank 0 has sent a task that cannot be read: use one version on all hosts")
+    Ok(text)
 }
 
 /// Text of a rank, or the reason why there is none.
@@ -130,7 +183,8 @@ pub(crate) fn rest(any: bool) {
     }
 }
 
-/// Time that ranks have to take the task, from the moment at which MPI has started on all.
+/// Time that ranks have to tell their names, and then to take the task, from the moment at which
+/// MPI has started on all.
 const TASK_PATIENCE: Nanos = Nanos::from_secs(15);
 /// A guess: a piece takes some 0.1 ms.
 const NAP: Nanos = Nanos::from_micros(100);

@@ -5,7 +5,9 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use fathom_host::output_file::Stop;
 use fathom_hosts::{Checks, Link as _, Rank, StopReason, Verdict};
-use fathom_job::{Diagnostics, Dialect, Invocation, Plan, Settings, ShowMode, of_one_host, parse};
+use fathom_job::{
+    Diagnostics, Dialect, Invocation, Plan, RankPlace, Settings, ShowMode, of_one_host, parse,
+};
 use fathom_mpi::MpiLink;
 use fathom_record::{Record, Warning};
 use fathom_run::{Finished, Leftovers};
@@ -14,7 +16,6 @@ use fathom_sys::clock;
 use fathom_sys::signals::Interrupts;
 use fathom_sys::thread;
 
-use crate::clients;
 use crate::engines;
 use crate::exit::{self, ProgramEnd};
 use crate::external_requests::Trigger;
@@ -24,7 +25,8 @@ use crate::ranks::crew::Crew;
 use crate::ranks::events;
 use crate::ranks::exchange;
 use crate::ranks::sum::{self, Summary};
-use crate::ranks::task::{ClientTask, RankEnvironment, Task};
+use crate::ranks::task::{ClientTask, RankEnvironment, RankHost, Task, places};
+use crate::record_so_far::SoFar;
 use crate::report::Report;
 use crate::run_command;
 use crate::simulate;
@@ -48,7 +50,13 @@ pub(crate) fn run(mut link: MpiLink, host: &str, words: Option<Vec<String>>) -> 
 /// Rank 0, which measures as all others do.
 fn lead(mut link: MpiLink, host: &str, words: &[String]) -> Result<ProgramEnd> {
     let place = Place::of(&link, false);
-    let plan = RankPlan::read(words, Dialect::Fathom, &place, None);
+    let roll = exchange::call_roll(&mut link, host)?;
+    let host = |name: &String| RankHost {
+        name: name.clone(),
+        client: None,
+    };
+    let hosts: Vec<RankHost> = roll.names.iter().map(host).collect();
+    let plan = RankPlan::read(words, Dialect::Fathom, places(&hosts), &place, None);
     let named = plan
         .as_ref()
         .ok()
@@ -57,9 +65,11 @@ fn lead(mut link: MpiLink, host: &str, words: &[String]) -> Result<ProgramEnd> {
         program: VERSION.to_owned(),
         keeps_folder: named.is_some(),
         folder: named.unwrap_or_else(default_folder),
+        hosts,
         clients: None,
     };
-    let names = exchange::hand_out(&mut link, &task, host)?;
+    exchange::hand_out(&mut link, &task, &roll)?;
+    let names = roll.names;
     let tell = events::printer(Dialect::Fathom, names.clone(), Some(Rank::new(0)));
     let together = plan.as_ref().is_ok_and(|plan| plan.settings.stop_together);
     let mut crew = Crew::join(link, together, tell)?;
@@ -75,6 +85,7 @@ fn lead(mut link: MpiLink, host: &str, words: &[String]) -> Result<ProgramEnd> {
         names: &names,
         first: 0,
         own: measured.record,
+        clients: None,
     };
     let code = summary.finish(&crew, &mut report)?;
     let code = match report.finish() {
@@ -104,7 +115,7 @@ fn follow(link: MpiLink, task: &Task, words: Option<Vec<String>>) -> Result<Prog
             bail!("the ranks were started in different ways: all by `run`, or by `--client`")
         }
     };
-    let plan = RankPlan::read(&words, dialect, &place, client);
+    let plan = RankPlan::read(&words, dialect, task.places(), &place, client);
     let plan = plan.and_then(|plan| plan.among(task));
     // What concerns all of them is told by rank 0.
     let mut crew = Crew::join(link, false, Box::new(|_| {}))?;
@@ -168,12 +179,12 @@ impl RankPlan {
     fn read(
         words: &[String],
         dialect: Dialect,
+        places: Vec<RankPlace>,
         place: &Place,
         client: Option<&ClientTask>,
     ) -> Result<Self, Refusals> {
-        let environment = RankEnvironment::new(place.rank, place.ranks, client);
-        let words = clients::with_rank(words, dialect, "--rank=auto");
-        let (mut plan, mut settings, notes) = match parse(&words, dialect, &environment) {
+        let environment = RankEnvironment::new(place.rank, places, client);
+        let (plan, mut settings, notes) = match parse(words, dialect, &environment) {
             Ok(Invocation::Run {
                 plan,
                 settings,
@@ -189,7 +200,6 @@ impl RankPlan {
             }
             Err(refusal) => return Err(Refusals::of_diagnostics(&refusal.diagnostics, dialect)),
         };
-        plan.place.rank.rank = place.rank;
         settings.rank = None;
         if let Some((switch, why)) = of_one_host(&settings) {
             let why = format!("`{switch}` on the ranks of a launcher: {why}");
@@ -271,14 +281,16 @@ fn measure(crew: &mut Crew, plan: &Result<RankPlan, Refusals>, leads: bool) -> R
             return Ok(Measured::default());
         }
     };
-    let mut file = match files(plan, leads) {
-        Ok(file) => file,
+    let (mut file, mut so_far) = match files(plan, leads) {
+        Ok(files) => files,
         Err(error) => {
             refuse(crew, &[format!("{error:#}")])?;
             return Ok(Measured::default());
         }
     };
-    let (ran, report) = jobs(crew, plan, leads)?;
+    let (ran, report) = jobs(crew, plan, &mut so_far, leads)?;
+    // It would replace the whole one.
+    so_far.wait();
     let Finished { record, leftovers } = match ran {
         Ok(finished) => finished,
         Err(error) => {
@@ -310,12 +322,13 @@ fn measure(crew: &mut Crew, plan: &Result<RankPlan, Refusals>, leads: bool) -> R
     })
 }
 
-/// Returns the file of the record. It and, on rank 0, that of the report were checked.
-fn files(plan: &RankPlan, leads: bool) -> Result<Data> {
+/// Returns the file of the record, whole and as far as it is. It and, on rank 0, that of the report
+/// were checked.
+fn files(plan: &RankPlan, leads: bool) -> Result<(Data, SoFar)> {
     if leads {
         Data::new(plan.settings.output.as_deref()).check()?;
     }
-    keep::rank_file(&plan.settings)
+    keep::rank_files(&plan.settings)
 }
 
 /// Tells the reasons against the plan, and waits until all ranks have made their checks.
@@ -350,7 +363,12 @@ fn fail(crew: &Crew, plan: &RankPlan, leads: bool, error: &RunError) -> Result<(
 }
 
 /// Runs the jobs among those of the other ranks.
-fn jobs(crew: &Crew, plan: &RankPlan, leads: bool) -> Result<(Result<Finished, RunError>, Report)> {
+fn jobs(
+    crew: &Crew,
+    plan: &RankPlan,
+    so_far: &mut SoFar,
+    leads: bool,
+) -> Result<(Result<Finished, RunError>, Report)> {
     let RankPlan {
         plan,
         settings,
@@ -380,6 +398,9 @@ fn jobs(crew: &Crew, plan: &RankPlan, leads: bool) -> Result<(Result<Finished, R
     let ran = {
         let mut session = Session {
             tell: &mut |event| {
+                if let RunEvent::SoFar(record) = &event {
+                    so_far.keep(record);
+                }
                 if leads || is_for_all(&event) {
                     report.on_event(plan, &event, interrupts.last());
                 }
@@ -411,8 +432,8 @@ const fn is_for_all(event: &RunEvent<'_>) -> bool {
     matches!(event, RunEvent::Lost(_) | RunEvent::StillStopping(_))
 }
 
-/// Returns the warning about a launcher that confines the rank to fewer processors than it has jobs:
-/// Open MPI gives one or two ranks a core each.
+/// Returns the warning about a launcher that confines the rank to fewer processors than it has
+/// jobs: Open MPI gives one or two ranks a core each.
 fn bound_to_few(plan: &Plan) -> Option<Warning> {
     let allowed = thread::allowed_cpus().ok()?.len();
     let jobs: u64 = plan
@@ -437,8 +458,8 @@ pub(crate) fn default_folder() -> String {
     format!("fathom-ranks-{}", clock::wall_ms() / 1000)
 }
 
-/// Removes the record of a rank, if rank 0 has it, from a folder that the user has not named, and the
-/// folder with the last one.
+/// Removes the record of a rank, if rank 0 has it, from a folder that the user has not named, and
+/// the folder with the last one.
 pub(crate) fn clear(folder: &str, (rank, ranks): (u32, u32), is_fetched: bool) {
     let folder = Path::new(folder);
     if is_fetched {

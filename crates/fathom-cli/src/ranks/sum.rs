@@ -1,10 +1,11 @@
 //! The end of a run on rank 0: the records of all ranks, their sum, and the report.
 
 use anyhow::Result;
-use fathom_core::Nanos;
+use fathom_core::{Nanos, OutputFormat};
 use fathom_hosts::{Gather, Item, Rank, StopReason, Verdict};
-use fathom_job::Dialect;
+use fathom_job::{Dialect, Settings};
 use fathom_record::{HostSum, Record, Warning};
+use fathom_report::ClientStats;
 use fathom_run::Leftovers;
 
 use crate::exit::{self, ProgramEnd};
@@ -13,7 +14,7 @@ use crate::output::{self, StandardStream};
 use crate::ranks::crew::Crew;
 use crate::ranks::exchange::{self, Fetched};
 use crate::ranks::measure::{FAILED, clear};
-use crate::ranks::task::Task;
+use crate::ranks::task::{ClientTask, Task};
 use crate::report::Report;
 use crate::run_command;
 
@@ -27,6 +28,8 @@ pub(crate) struct Summary<'a> {
     pub(crate) first: u32,
     /// Record of rank 0, if it has measured.
     pub(crate) own: Option<Record>,
+    /// Under `--client`: what the ranks ran, and the user's settings.
+    pub(crate) clients: Option<(&'a ClientTask, &'a Settings)>,
 }
 
 impl Summary<'_> {
@@ -47,7 +50,10 @@ impl Summary<'_> {
         }
         let (dialect, names) = (self.dialect, self.names);
         let first = self.first;
-        let (sum, missing) = self.gathered(crew, &lost)?;
+        let mut stats = self.clients.map_or_else(Vec::new, |(_, settings)| {
+            merge::client_stats(&settings.formats)
+        });
+        let (sum, missing) = self.gathered(crew, &lost, &mut stats)?;
         let Some(mut sum) = sum.finish() else {
             return Ok(worst.max(FAILED));
         };
@@ -58,6 +64,9 @@ impl Summary<'_> {
                 .map(|(rank, why)| absent(*rank, first, names, why)),
         );
         sum.warnings.extend(was_stopped.then(stopped));
+        let documents = stats.into_iter();
+        let documents = documents.map(|(format, stats)| (format, stats.document(&sum)));
+        report.replace(documents.collect());
         report.print_record(&sum);
         let end = run_command::ended(&sum, was_stopped);
         let code = exit::code(dialect, end).max(worst);
@@ -66,7 +75,12 @@ impl Summary<'_> {
     }
 
     /// Gathers the records in order of rank; of those that are missing it returns the reasons.
-    fn gathered(self, crew: &Crew, lost: &[Rank]) -> Result<(HostSum, Vec<(Rank, String)>)> {
+    fn gathered(
+        self,
+        crew: &Crew,
+        lost: &[Rank],
+        stats: &mut [(OutputFormat, ClientStats)],
+    ) -> Result<(HostSum, Vec<(Rank, String)>)> {
         let mut ranks = crew.ranks.borrow_mut();
         let (_, count) = ranks.place();
         let mut sum = HostSum::new();
@@ -79,11 +93,18 @@ impl Summary<'_> {
         }
         let others = (1..count).map(Rank::new);
         let wanted = others.filter(|rank| !lost.contains(rank));
+        let line_of = self.clients.map_or(&[][..], |(task, _)| &task.line_of);
+        let line_of = |rank: Rank| line_of.get(rank.get().checked_sub(1)? as usize);
+        let mut last = None;
         let mut gather = Gather::new(crew.clock.now(), Item::Record, wanted);
         while !gather.is_done() {
             let now = crew.clock.now();
             let any = exchange::step(&mut gather, ranks.link_mut(), now, &mut |rank, text| {
-                let added = add(&mut sum, text);
+                // Groups of hosts, each with a command line, come one after the other.
+                if std::mem::replace(&mut last, line_of(rank)) != line_of(rank) {
+                    sum.begin_plan();
+                }
+                let added = add(&mut sum, text, stats);
                 missing.extend(added.err().map(|why| (rank, why)));
                 Ok(())
             })?;
@@ -96,7 +117,11 @@ impl Summary<'_> {
     }
 }
 
-fn add(sum: &mut HostSum, text: Fetched) -> Result<(), String> {
+fn add(
+    sum: &mut HostSum,
+    text: Fetched,
+    stats: &mut [(OutputFormat, ClientStats)],
+) -> Result<(), String> {
     let text = text.map_err(|error| error.to_string())?;
     if text.is_empty() {
         return Err("it has none".to_owned());
@@ -106,6 +131,9 @@ fn add(sum: &mut HostSum, text: Fetched) -> Result<(), String> {
         Some(record) => record,
         None => Record::from_json(&text).map_err(|error| error.to_string())?,
     };
+    for (_, stats) in stats {
+        stats.add(&record);
+    }
     sum.add(record).map_err(|error| error.to_string())
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 
 use fathom_core::EngineInfo;
-use fathom_job::{Dialect, Environment};
+use fathom_job::{Dialect, Environment, KnownRanks, Rank, RankPlace};
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Process;
@@ -18,8 +18,45 @@ pub(crate) struct Task {
     pub(crate) folder: String,
     /// The user has named the folder, so that the records stay.
     pub(crate) keeps_folder: bool,
+    /// Hosts of the ranks that measure, in order of rank.
+    pub(crate) hosts: Vec<RankHost>,
     /// Under `--client`: what the ranks from 1 on run.
     pub(crate) clients: Option<ClientTask>,
+}
+
+impl Task {
+    /// Returns the places of the ranks that measure.
+    pub(crate) fn places(&self) -> Vec<RankPlace> {
+        places(&self.hosts)
+    }
+}
+
+/// Host of a rank that measures.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RankHost {
+    /// Its own name.
+    pub(crate) name: String,
+    /// Name and port that the user has given with `--client`.
+    pub(crate) client: Option<(String, u16)>,
+}
+
+/// Returns the places of the ranks on these hosts. Ranks on hosts of one name share a host.
+pub(crate) fn places(hosts: &[RankHost]) -> Vec<RankPlace> {
+    let mut seen: HashMap<&str, u32> = HashMap::new();
+    let ranks = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
+    let each = (0..ranks).zip(hosts).map(|(rank, host)| {
+        let number = seen.entry(&host.name).or_default();
+        let on_host = *number;
+        *number += 1;
+        RankPlace {
+            rank: Rank { rank, ranks },
+            on_host,
+            host: host.name.clone(),
+            client: host.client.as_ref().map(|(name, _)| name.clone()),
+            port: host.client.as_ref().map(|(_, port)| *port),
+        }
+    });
+    each.collect()
 }
 
 /// Task of the ranks under `--client`.
@@ -50,30 +87,20 @@ impl ClientTask {
     }
 }
 
-/// Environment of a rank: this process, with the place that the MPI tells, and job files that rank 0
+/// Environment of a rank: this process, with the places that rank 0 tells, and job files that it
 /// has sent.
 pub(crate) struct RankEnvironment<'a> {
     process: Process,
-    rank: u32,
-    ranks: u32,
     files: Option<&'a HashMap<String, String>>,
 }
 
 impl<'a> RankEnvironment<'a> {
     /// Creates the environment of a rank among those that measure.
-    pub(crate) fn new(rank: u32, ranks: u32, client: Option<&'a ClientTask>) -> Self {
+    pub(crate) fn new(own: u32, places: Vec<RankPlace>, client: Option<&'a ClientTask>) -> Self {
         Self {
-            process: Process::new(),
-            rank,
-            ranks,
+            process: Process::among(own, places),
             files: client.map(|client| &client.files),
         }
-    }
-
-    /// Returns the rank among those of this host: as a launcher tells, whichever it is.
-    fn on_host(&self) -> Option<String> {
-        let told = |name: &&str| self.process.variable(name);
-        LOCAL_RANKS.iter().find_map(told)
     }
 }
 
@@ -100,15 +127,8 @@ impl Environment for RankEnvironment<'_> {
         }
     }
 
-    /// The variables that `--rank=auto` reads have the place that the MPI tells: that of a launcher
-    /// may be missing, and counts rank 0 of `--client`, which measures nothing.
     fn variable(&self, name: &str) -> Option<String> {
-        match name {
-            "OMPI_COMM_WORLD_RANK" => Some(self.rank.to_string()),
-            "OMPI_COMM_WORLD_SIZE" => Some(self.ranks.to_string()),
-            "OMPI_COMM_WORLD_LOCAL_RANK" => self.on_host(),
-            other => self.process.variable(other),
-        }
+        self.process.variable(name)
     }
 
     fn cpus(&self) -> u32 {
@@ -126,14 +146,12 @@ impl Environment for RankEnvironment<'_> {
     fn host_name(&self) -> String {
         self.process.host_name()
     }
+
+    fn ranks(&self) -> Option<KnownRanks<'_>> {
+        self.process.ranks()
+    }
 }
 
-/// Variables of launchers with the rank on its host: Open MPI, MPICH and Intel MPI, Slurm.
-const LOCAL_RANKS: [&str; 3] = [
-    "OMPI_COMM_WORLD_LOCAL_RANK",
-    "MPI_LOCALRANKID",
-    "SLURM_LOCALID",
-];
 /// Name of standard input among the files of a task.
 pub(crate) const STDIN: &str = "-";
 
@@ -153,13 +171,31 @@ mod tests {
         assert_eq!(task.line(1), Some(&["b.fio".to_owned()][..]));
         assert_eq!(task.line(2), Some(&["a.fio".to_owned()][..]));
         assert_eq!(task.line(3), None);
-        let environment = RankEnvironment::new(3, 16, Some(&task));
+        let environment = RankEnvironment::new(0, Vec::new(), Some(&task));
         assert_eq!(environment.read_file("b.fio").unwrap(), b"[b]");
         assert_eq!(environment.read_stdin().unwrap(), b"[c]");
         assert!(environment.read_file("/nowhere/c.fio").is_err());
-        let told = environment.variable("OMPI_COMM_WORLD_RANK");
-        assert_eq!(told.as_deref(), Some("3"));
-        let told = environment.variable("OMPI_COMM_WORLD_SIZE");
-        assert_eq!(told.as_deref(), Some("16"));
+    }
+
+    #[test]
+    fn ranks_on_hosts_of_one_name_are_counted_there() {
+        let host = |name: &str, client: Option<(&str, u16)>| RankHost {
+            name: name.into(),
+            client: client.map(|(name, port)| (name.to_owned(), port)),
+        };
+        let hosts = [
+            host("n1", None),
+            host("n2", Some(("10.0.0.2", 9000))),
+            host("n1", None),
+        ];
+        let found = places(&hosts);
+        let want = [(0, 0, "n1"), (1, 0, "n2"), (2, 1, "n1")];
+        let got = found
+            .iter()
+            .map(|place| (place.rank.rank, place.on_host, &*place.host));
+        assert_eq!(got.collect::<Vec<_>>(), want);
+        assert!(found.iter().all(|place| place.rank.ranks == 3));
+        assert_eq!(found[1].client.as_deref(), Some("10.0.0.2"));
+        assert_eq!((found[0].port, found[1].port), (None, Some(9000)));
     }
 }

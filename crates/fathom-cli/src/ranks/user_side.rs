@@ -8,20 +8,21 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use fathom_core::{EngineInfo, Nanos};
 use fathom_hosts::{Checks, Link as _, Ranks, StopReason, Verdict};
-use fathom_job::{Clients, Dialect, Environment, Invocation, parse};
+use fathom_job::{Clients, Dialect, Environment, Invocation, KnownRanks, parse};
 use fathom_mpi::MpiLink;
 use fathom_run::Leftovers;
 
+use crate::client_hosts::ClientHost;
 use crate::clients::{self, rank_side};
 use crate::environment::Process;
 use crate::exit::{self, ProgramEnd};
 use crate::output::{self, Data};
 use crate::ranks::crew::Crew;
 use crate::ranks::events;
-use crate::ranks::exchange;
+use crate::ranks::exchange::{self, RollCall};
 use crate::ranks::measure::{FAILED, default_folder};
 use crate::ranks::sum::{self, Summary};
-use crate::ranks::task::{ClientTask, STDIN, Task};
+use crate::ranks::task::{ClientTask, RankHost, STDIN, Task, places};
 use crate::report::Report;
 use crate::version::VERSION;
 
@@ -55,13 +56,16 @@ fn conduct(
     let settings = &clients.settings;
     let mut report = Report::new(dialect, settings, Data::new(settings.output.as_deref()));
     report.check()?;
-    let task = task(&clients, dialect, &mut report)?;
     let ranks = link.ranks();
-    let hosts = task.clients.as_ref().map_or(0, |task| task.line_of.len());
+    let named = clients::hosts(&clients)?;
+    let hosts = named.len();
     if usize::try_from(ranks)? != hosts + 1 {
         bail!("{ranks} ranks for {hosts} hosts: the launcher has started others than asked for");
     }
-    let names = exchange::hand_out(&mut link, &task, host)?;
+    let roll = exchange::call_roll(&mut link, host)?;
+    let task = task(&clients, (&named, &roll), dialect, &mut report)?;
+    exchange::hand_out(&mut link, &task, &roll)?;
+    let names = roll.names;
     let tell = events::printer(dialect, names.clone(), None);
     let crew = Crew::join(link, settings.stop_together, tell)?;
     follow(&crew, folder)?;
@@ -70,6 +74,7 @@ fn conduct(
         names: &names,
         first: 1,
         own: None,
+        clients: task.clients.as_ref().map(|task| (task, settings)),
     };
     let code = summary.finish(&crew, &mut report)?;
     let code = match report.finish() {
@@ -115,21 +120,30 @@ fn follow(crew: &Crew, folder: &Path) -> Result<()> {
 }
 
 /// Builds the task of the hosts: command lines, and the job files that these name.
-fn task(clients: &Clients, dialect: Dialect, report: &mut Report) -> Result<Task> {
-    let hosts = clients::hosts(clients)?;
+fn task(
+    clients: &Clients,
+    (named, roll): (&[(ClientHost, usize)], &RollCall),
+    dialect: Dialect,
+    report: &mut Report,
+) -> Result<Task> {
+    let hosts = named.iter().zip(roll.names.iter().skip(1));
+    let hosts = hosts.map(|((host, _), name)| RankHost {
+        name: name.clone(),
+        client: Some((host.name.clone(), host.port)),
+    });
+    let hosts: Vec<RankHost> = hosts.collect();
     let mut task = ClientTask {
         is_fio: dialect == Dialect::Fio,
-        line_of: hosts.iter().map(|(_, group)| *group).collect(),
+        line_of: named.iter().map(|(_, group)| *group).collect(),
         ..ClientTask::default()
     };
     for (at, group) in clients.groups.iter().enumerate() {
         let first = task.line_of.iter().position(|of| *of == at).unwrap_or(0);
         let words = clients::words(group);
         if group.own_files.is_empty() {
-            let rank = format!("--rank={first}/{}", hosts.len());
-            let line = clients::with_rank(&words, dialect, &rank);
-            let reader = Reader::new(&task.files);
-            match parse(&line, dialect, &reader) {
+            let own = u32::try_from(first)?;
+            let reader = Reader::new(Process::among(own, places(&hosts)), &task.files);
+            match parse(&words, dialect, &reader) {
                 Ok(Invocation::Run { notes, .. }) => report.notes(&notes),
                 Ok(_) => bail!("--client={}: these arguments run no jobs", group.hosts),
                 Err(refusal) => bail!(output::render(&refusal.diagnostics, dialect)),
@@ -138,11 +152,12 @@ fn task(clients: &Clients, dialect: Dialect, report: &mut Report) -> Result<Task
         }
         task.lines.push(words);
     }
-    let named = clients.settings.record.clone();
+    let folder = clients.settings.record.clone();
     Ok(Task {
         program: VERSION.to_owned(),
-        keeps_folder: named.is_some(),
-        folder: named.unwrap_or_else(default_folder),
+        keeps_folder: folder.is_some(),
+        folder: folder.unwrap_or_else(default_folder),
+        hosts,
         clients: Some(task),
     })
 }
@@ -156,9 +171,9 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(before: &'a HashMap<String, String>) -> Self {
+    fn new(process: Process, before: &'a HashMap<String, String>) -> Self {
         Self {
-            process: Process::new(),
+            process,
             before,
             read: RefCell::default(),
         }
@@ -210,6 +225,10 @@ impl Environment for Reader<'_> {
 
     fn host_name(&self) -> String {
         self.process.host_name()
+    }
+
+    fn ranks(&self) -> Option<KnownRanks<'_>> {
+        self.process.ranks()
     }
 }
 
