@@ -3,6 +3,7 @@
 use fathom_record::{HostRecord, HostResult, HostWave, Record};
 
 use crate::extensions;
+use crate::host_differences::differences;
 use crate::json::{Object, Value};
 use crate::peak::{aligned, short};
 use crate::peak_table::us;
@@ -37,8 +38,9 @@ pub(crate) fn text(record: &Record) -> String {
         all => format!("{ranks} of {all}"),
     };
     format!(
-        "\nHosts: {of}{left_out}\n{}{}{}{}",
+        "\nHosts: {of}{left_out}\n{}{}{}{}{}",
         aligned(&rows),
+        differences(hosts),
         together(hosts),
         starts(hosts),
         clocks(hosts)

@@ -16,6 +16,7 @@ mod exposition;
 mod extensions;
 mod group;
 mod header;
+mod host_differences;
 mod hosts;
 mod json;
 mod late;
