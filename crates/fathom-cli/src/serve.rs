@@ -7,8 +7,8 @@
 //!  GET /metrics       the same in OpenMetrics
 //! ```
 //!
-//! The parser of requests is `httparse`, which hyper uses. `tiny_http` was rejected: it reads
-//! headers of any length, has no time limit, and starts a thread for each connection.
+//! `tiny_http` was rejected: it reads headers of any length, has no time limit, and starts a thread
+//! for each connection.
 //!
 //! # Limits
 //! [`CLIENTS_MAX`] connections, each a thread with a small stack; requests of 8 KiB and one second;
@@ -18,8 +18,6 @@
 mod events;
 mod metrics;
 mod page;
-mod reply;
-mod request;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -29,10 +27,8 @@ use std::thread::{Builder, sleep};
 use std::time::Duration;
 
 use fathom_sys::signals;
-use fathom_target::{Client, Service};
+use fathom_target::{Client, Hosts, REQUEST_BYTES_MAX, Reply, Request, Service, is_whole};
 
-use self::reply::Reply;
-use self::request::{REQUEST_BYTES_MAX, Refusal, Request, Route};
 use crate::live::Hub;
 
 /// Server of a run's page, until it is dropped.
@@ -124,24 +120,23 @@ fn admit(stream: TcpStream, shared: &Arc<Shared>) {
 
 /// Reads a request and answers it.
 fn answer(client: &mut Client<TcpStream>, shared: &Shared) -> io::Result<()> {
-    let is_whole = |read: &[u8]| read.windows(4).any(|end| end == b"\r\n\r\n");
     let bytes = client.read_until(REQUEST_BYTES_MAX, is_whole)?;
-    let request = match Request::parse(&bytes) {
+    let request = match Request::parse(&bytes, Hosts::Addresses) {
         Ok(request) => request,
         Err(refusal) => return client.write_all(&Reply::refused(refusal).bytes(true)),
     };
     let wants_body = !request.head_only;
     let (_, figures) = shared.hub.latest();
-    let reply = match request.route {
-        Route::Page => page::page(),
-        Route::Figures => Reply::ok("application/json", figures.json()),
-        Route::Metrics => Reply::ok(metrics::CONTENT_TYPE, &metrics::metrics(&figures)),
-        Route::Events if wants_body => {
+    let reply = match request.path.as_str() {
+        "/" => page::page(),
+        "/figures.json" => Reply::ok("application/json", figures.json()),
+        "/metrics" => Reply::ok(metrics::CONTENT_TYPE, &metrics::metrics(&figures)),
+        "/events" if wants_body => {
             let ends = || shared.ends.load(Ordering::Relaxed);
             return events::send(client, &shared.hub, &ends);
         }
-        Route::Events => events::head(),
-        Route::Unknown => Reply::refused(Refusal::NotFound),
+        "/events" => events::head(),
+        _ => Reply::not_found("/, /events, /figures.json, /metrics"),
     };
     client.write_all(&reply.bytes(wants_body))
 }

@@ -5,6 +5,7 @@ mod devices;
 mod error;
 mod file;
 mod host;
+mod http;
 mod log;
 mod metrics;
 mod names;
@@ -26,6 +27,7 @@ pub use devices::{
 pub use error::DeviceError;
 pub use file::{read_address, read_cpus, read_metrics_address};
 pub use host::{Host, Obstacle, ThisHost};
+pub use http::{Hosts, REQUEST_BYTES_MAX, Refusal, Reply, Request, is_whole};
 pub use log::{EventLog, LogFormat};
 pub use metrics::Metrics;
 pub use names::{check_nqn, default_nguid, default_serial, read_identifier};

@@ -1,12 +1,12 @@
-//! Prometheus endpoint: answers `GET /metrics`, and nothing else.
-//!
-//! A few dozen lines instead of a dependency: one method, one path, no keep-alive, no body.
+//! Prometheus endpoint: answers requests for `/metrics`, and nothing else.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
 use fathom_report::prometheus;
 
+use crate::http::{Hosts, REQUEST_BYTES_MAX, Reply, Request, is_whole};
+use crate::plan::is_loopback;
 use crate::service::{Client, Service, Snapshot};
 
 /// Prometheus endpoint of a target, until it is dropped.
@@ -25,9 +25,15 @@ impl Metrics {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
+        // Prometheus on another host may know this one by any name. On the loopback address, a name
+        // can only be that of a page in a browser here, pointed to this machine by its owner.
+        let hosts = match is_loopback(address.ip()) {
+            true => Hosts::Addresses,
+            false => Hosts::Any,
+        };
         let service = Service::start("metrics", listener, move |listener: &TcpListener| {
             // A client that has gone, or is too slow, gets nothing: it will ask again.
-            let _gone = answer(listener, &snapshot);
+            let _gone = answer(listener, hosts, &snapshot);
         })?;
         Ok(Self {
             address,
@@ -42,64 +48,24 @@ impl Metrics {
     }
 }
 
-fn answer(listener: &TcpListener, snapshot: &Snapshot) -> io::Result<()> {
+fn answer(listener: &TcpListener, hosts: Hosts, snapshot: &Snapshot) -> io::Result<()> {
     let (stream, _peer) = listener.accept()?;
     stream.set_nonblocking(true)?;
     let mut client = Client::new(stream);
-    let is_whole = |read: &[u8]| read.windows(4).any(|end| end == b"\r\n\r\n");
-    let request = client.read_until(REQUEST_BYTES_MAX, is_whole)?;
-    let reply = match judge(&request, is_whole(&request)) {
-        Ok(()) => reply(
-            "200 OK",
-            "text/plain; version=0.0.4; charset=utf-8",
-            &prometheus(&snapshot()),
-        ),
-        Err(status) => reply(status, "text/plain", &format!("{status}\n")),
+    let bytes = client.read_until(REQUEST_BYTES_MAX, is_whole)?;
+    let (reply, wants_body) = match Request::parse(&bytes, hosts) {
+        Ok(request) if request.path == PATH => {
+            let reply = Reply::ok(CONTENT_TYPE, &prometheus(&snapshot()));
+            (reply, !request.head_only)
+        }
+        Ok(request) => (Reply::not_found(PATH), !request.head_only),
+        Err(refusal) => (Reply::refused(refusal), true),
     };
-    client.write_all(reply.as_bytes())
+    client.write_all(&reply.bytes(wants_body))
 }
 
-/// Judges a request by its first line.
-fn judge(request: &[u8], is_whole: bool) -> Result<(), &'static str> {
-    if !is_whole {
-        return Err(match request.len() >= REQUEST_BYTES_MAX {
-            true => "431 Request Header Fields Too Large",
-            false => BAD_REQUEST,
-        });
-    }
-    let line = request.split(|&byte| byte == b'\r').next();
-    let line = line.and_then(|line| std::str::from_utf8(line).ok());
-    let mut words = line.ok_or(BAD_REQUEST)?.split(' ');
-    let (Some(method), Some(path), Some(version), None) =
-        (words.next(), words.next(), words.next(), words.next())
-    else {
-        return Err(BAD_REQUEST);
-    };
-    if !version.starts_with("HTTP/1.") {
-        return Err(BAD_REQUEST);
-    }
-    match (method, path.split('?').next()) {
-        ("GET", Some("/metrics")) => Ok(()),
-        (_, Some("/metrics")) => Err("405 Method Not Allowed"),
-        _ => Err("404 Not Found"),
-    }
-}
-
-fn reply(status: &str, kind: &str, body: &str) -> String {
-    let allow = match status.starts_with("405") {
-        true => "Allow: GET\r\n",
-        false => "",
-    };
-    format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{allow}Connection: \
-         close\r\n\r\n{body}",
-        body.len()
-    )
-}
-
-/// Scrapers send some hundred bytes.
-const REQUEST_BYTES_MAX: usize = 8192;
-const BAD_REQUEST: &str = "400 Bad Request";
+const PATH: &str = "/metrics";
+const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[cfg(test)]
 mod tests {
@@ -111,12 +77,18 @@ mod tests {
 
     use super::*;
 
+    const BAD_REQUEST: &str = "400 Bad Request";
+
     fn endpoint() -> Metrics {
+        on("127.0.0.1:0")
+    }
+
+    fn on(address: &str) -> Metrics {
         let snapshot = || TargetRecord {
             uptime_ns: 5_000_000_000,
             ..TargetRecord::default()
         };
-        Metrics::start("127.0.0.1:0".parse().unwrap(), Arc::new(snapshot)).unwrap()
+        Metrics::start(address.parse().unwrap(), Arc::new(snapshot)).unwrap()
     }
 
     #[track_caller]
@@ -137,7 +109,7 @@ mod tests {
         let endpoint = endpoint();
         let reply = check(
             &endpoint,
-            b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
+            b"GET /metrics HTTP/1.1\r\nHost: localhost:9500\r\n\r\n",
             "200 OK",
         );
         let (head, body) = reply.split_once("\r\n\r\n").unwrap();
@@ -149,24 +121,43 @@ mod tests {
             head.contains(&format!("Content-Length: {}", body.len())),
             "{head}"
         );
-        check(&endpoint, b"GET /metrics?x=1 HTTP/1.0\r\n\r\n", "200 OK");
-        check(&endpoint, b"GET / HTTP/1.1\r\n\r\n", "404 Not Found");
-        check(
-            &endpoint,
-            b"GET /metrics/x HTTP/1.1\r\n\r\n",
-            "404 Not Found",
-        );
-        let reply = check(
-            &endpoint,
-            b"POST /metrics HTTP/1.1\r\n\r\n",
-            "405 Method Not Allowed",
-        );
-        assert!(reply.contains("\r\nAllow: GET\r\n"), "{reply}");
-        check(&endpoint, b"GET /metrics\r\n\r\n", BAD_REQUEST);
-        check(&endpoint, b"GET /metrics HTTP/2\r\n\r\n", BAD_REQUEST);
+        let ask = |line: &str, want| {
+            let request = format!("{line}\r\nHost: 127.0.0.1\r\n\r\n");
+            check(&endpoint, request.as_bytes(), want)
+        };
+        ask("GET /metrics?x=1 HTTP/1.0", "200 OK");
+        let reply = ask("HEAD /metrics HTTP/1.1", "200 OK");
+        assert!(reply.ends_with("\r\n\r\n"), "{reply}");
+        ask("GET / HTTP/1.1", "404 Not Found");
+        ask("GET /metrics/x HTTP/1.1", "404 Not Found");
+        let reply = ask("POST /metrics HTTP/1.1", "405 Method Not Allowed");
+        assert!(reply.contains("\r\nAllow: GET, HEAD\r\n"), "{reply}");
+        ask("GET /metrics", BAD_REQUEST);
+        ask("GET /metrics HTTP/2", BAD_REQUEST);
         check(&endpoint, b"\xff\xfe\r\n\r\n", BAD_REQUEST);
         check(&endpoint, b"GET /met", BAD_REQUEST);
         check(&endpoint, b"", BAD_REQUEST);
+    }
+
+    #[test]
+    fn pages_of_other_names_read_nothing() {
+        let endpoint = endpoint();
+        let ask = |fields: &str, want| {
+            let request = format!("GET /metrics HTTP/1.1\r\n{fields}\r\n");
+            check(&endpoint, request.as_bytes(), want)
+        };
+        let reply = ask("Host: evil.example:9500\r\n", "421 Misdirected Request");
+        assert!(!reply.contains("fathom_target"), "{reply}");
+        ask("", BAD_REQUEST);
+        let cross = "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n";
+        ask(cross, "403 Forbidden");
+    }
+
+    #[test]
+    fn other_hosts_may_use_any_name() {
+        let endpoint = on("0.0.0.0:0");
+        let request = b"GET /metrics HTTP/1.1\r\nHost: storage1.example\r\n\r\n";
+        check(&endpoint, request, "200 OK");
     }
 
     #[test]
@@ -177,7 +168,8 @@ mod tests {
         check(&endpoint, &long, "431 Request Header Fields Too Large");
         // One that says nothing is given up after a second.
         let silent = TcpStream::connect(endpoint.address()).unwrap();
-        check(&endpoint, b"GET /metrics HTTP/1.1\r\n\r\n", "200 OK");
+        let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        check(&endpoint, request, "200 OK");
         drop(silent);
     }
 }

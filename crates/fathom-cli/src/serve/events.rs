@@ -4,9 +4,8 @@ use std::io;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use fathom_target::Client;
+use fathom_target::{Client, Reply};
 
-use super::reply::Reply;
 use crate::live::{Hub, RunPhase};
 
 /// Returns the reply without events, for `HEAD`.

@@ -1,6 +1,6 @@
 //! The page: it asks for the figures and draws them.
 
-use super::reply::Reply;
+use fathom_target::Reply;
 
 /// Returns the page.
 pub(super) fn page() -> Reply {

@@ -4,7 +4,7 @@ use super::request::Refusal;
 
 /// Reply with a body.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub struct Reply {
     status: &'static str,
     kind: &'static str,
     /// Header fields of this reply alone, each with its line end.
@@ -14,7 +14,8 @@ pub(super) struct Reply {
 
 impl Reply {
     /// Creates a reply of a media type.
-    pub(super) fn ok(kind: &'static str, body: &str) -> Self {
+    #[must_use]
+    pub fn ok(kind: &'static str, body: &str) -> Self {
         Self {
             status: "200 OK",
             kind,
@@ -24,7 +25,8 @@ impl Reply {
     }
 
     /// Creates the refusal of a request.
-    pub(super) fn refused(refusal: Refusal) -> Self {
+    #[must_use]
+    pub fn refused(refusal: Refusal) -> Self {
         let (status, why) = match refusal {
             Refusal::Malformed => ("400 Bad Request", "not a request of HTTP/1.1"),
             Refusal::TooLong => (
@@ -37,34 +39,46 @@ impl Reply {
                 "name this machine by its address, or as localhost",
             ),
             Refusal::CrossSite => ("403 Forbidden", "other pages may link here, not read"),
-            Refusal::NotFound => ("404 Not Found", "/, /events, /figures.json, /metrics"),
-            Refusal::Busy => ("503 Service Unavailable", "too many connections"),
         };
         let fields = match refusal {
             Refusal::Method => "Allow: GET, HEAD\r\n",
-            Refusal::Busy => "Retry-After: 1\r\n",
             _ => "",
         };
         Self {
-            status,
             fields: fields.to_owned(),
+            ..Self::error(status, why)
+        }
+    }
+
+    /// Creates the reply to a request for a path that is none of `paths`.
+    #[must_use]
+    pub fn not_found(paths: &str) -> Self {
+        Self::error("404 Not Found", paths)
+    }
+
+    /// Creates the reply to one client too many.
+    #[must_use]
+    pub fn busy() -> Self {
+        Self::error("503 Service Unavailable", "too many connections").with("Retry-After", "1")
+    }
+
+    fn error(status: &'static str, why: &str) -> Self {
+        Self {
+            status,
             ..Self::ok("text/plain; charset=utf-8", &format!("{status}: {why}\n"))
         }
     }
 
-    /// Creates the reply to one client too many.
-    pub(super) fn busy() -> Self {
-        Self::refused(Refusal::Busy)
-    }
-
     /// Adds a header field.
-    pub(super) fn with(mut self, name: &str, value: &str) -> Self {
+    #[must_use]
+    pub fn with(mut self, name: &str, value: &str) -> Self {
         self.fields += &format!("{name}: {value}\r\n");
         self
     }
 
     /// Returns the bytes to send.
-    pub(super) fn bytes(&self, with_body: bool) -> Vec<u8> {
+    #[must_use]
+    pub fn bytes(&self, with_body: bool) -> Vec<u8> {
         let length = format!("Content-Length: {}\r\n", self.body.len());
         let mut bytes = self.head(&length);
         if with_body {
@@ -74,7 +88,8 @@ impl Reply {
     }
 
     /// Returns the head of a reply whose body ends with the connection.
-    pub(super) fn endless_head(&self) -> String {
+    #[must_use]
+    pub fn endless_head(&self) -> String {
         self.head("")
     }
 

@@ -1,34 +1,29 @@
-//! Requests of a client: what is asked for, and whether it may be.
+//! Requests of a client: the path, and reasons to refuse it.
 
 use std::net::IpAddr;
 
-/// Request that is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Request {
-    /// Path that is asked for, as its meaning.
-    pub(super) route: Route,
+/// Head of a request that may be answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Path that is asked for, without its query.
+    pub path: String,
     /// The client wants no body (`HEAD`).
-    pub(super) head_only: bool,
+    pub head_only: bool,
 }
 
-/// Meaning of a path.
+/// Names by which clients may ask for what is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Route {
-    /// The page.
-    Page,
-    /// The figures, again and again.
-    Events,
-    /// The figures.
-    Figures,
-    /// The figures in OpenMetrics.
-    Metrics,
-    /// Anything else.
-    Unknown,
+pub enum Hosts {
+    /// Addresses, and `localhost`.
+    Addresses,
+    /// Any name, for clients on other hosts.
+    Any,
 }
 
 /// Reason to refuse a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+#[non_exhaustive]
+pub enum Refusal {
     /// It is no request of HTTP/1.
     Malformed,
     /// It is too long.
@@ -40,15 +35,14 @@ pub(super) enum Refusal {
     Host,
     /// Another page asks, in a browser.
     CrossSite,
-    /// There is no such page.
-    NotFound,
-    /// Too many clients.
-    Busy,
 }
 
 impl Request {
-    /// Parses the head of a request.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
+    /// Parses the head of a request to one of the names in `hosts`.
+    ///
+    /// # Errors
+    /// The reason to refuse it.
+    pub fn parse(bytes: &[u8], hosts: Hosts) -> Result<Self, Refusal> {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut request = httparse::Request::new(&mut headers);
         match request.parse(bytes) {
@@ -67,22 +61,24 @@ impl Request {
         let path = target.ok_or(Refusal::Malformed)?.split('?').next();
         let headers = Headers(request.headers);
         let host = headers.only("host").ok_or(Refusal::Malformed)?;
-        if !is_this_host(host) {
+        if hosts == Hosts::Addresses && !is_address(host) {
             return Err(Refusal::Host);
         }
         let navigates = headers.only("sec-fetch-mode") == Some(b"navigate");
         if headers.only("sec-fetch-site") == Some(b"cross-site") && !navigates {
             return Err(Refusal::CrossSite);
         }
-        let route = match path {
-            Some("/") => Route::Page,
-            Some("/events") => Route::Events,
-            Some("/figures.json") => Route::Figures,
-            Some("/metrics") => Route::Metrics,
-            _ => Route::Unknown,
-        };
-        Ok(Self { route, head_only })
+        Ok(Self {
+            path: path.unwrap_or_default().to_owned(),
+            head_only,
+        })
     }
+}
+
+/// Returns whether what was read has the whole head of a request.
+#[must_use]
+pub fn is_whole(read: &[u8]) -> bool {
+    read.windows(4).any(|end| end == b"\r\n\r\n")
 }
 
 /// Header fields of a request.
@@ -102,7 +98,7 @@ impl<'a> Headers<'a> {
 
 /// Returns whether a `Host` can only mean a machine, not a page: an IP address, or `localhost`. The
 /// port may be another one, as behind `ssh -L`.
-fn is_this_host(host: &[u8]) -> bool {
+fn is_address(host: &[u8]) -> bool {
     let Ok(host) = std::str::from_utf8(host) else {
         return false;
     };
@@ -120,7 +116,7 @@ fn is_this_host(host: &[u8]) -> bool {
 }
 
 /// Browsers send some hundred bytes.
-pub(super) const REQUEST_BYTES_MAX: usize = 8192;
+pub const REQUEST_BYTES_MAX: usize = 8192;
 /// Fields of a request: browsers send some twenty.
 const HEADERS_MAX: usize = 64;
 
@@ -129,13 +125,14 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(request: &str, want: Result<Route, Refusal>) {
-        let parsed = Request::parse(request.as_bytes());
-        assert_eq!(parsed.map(|request| request.route), want, "{request}");
+    fn check(request: &str, want: Result<&str, Refusal>) {
+        let parsed = Request::parse(request.as_bytes(), Hosts::Addresses);
+        let path = parsed.as_ref().map(|request| request.path.as_str());
+        assert_eq!(path.map_err(|refusal| *refusal), want, "{request}");
     }
 
     #[test]
-    fn what_is_served_is_served_to_this_machine() {
+    fn only_addresses_and_localhost_are_answered() {
         let get = |path: &str, host: &str| format!("GET {path} HTTP/1.1\r\nhOst: {host}\r\n\r\n");
         for host in [
             "127.0.0.1:80",
@@ -144,7 +141,7 @@ mod tests {
             "[::1]:1",
             "192.0.2.7:80",
         ] {
-            check(&get("/", host), Ok(Route::Page));
+            check(&get("/", host), Ok("/"));
         }
         let names = [
             "evil.example",
@@ -161,14 +158,20 @@ mod tests {
         for host in names {
             check(&get("/", host), Err(Refusal::Host));
         }
-        check(&get("/metrics?x=1", "localhost"), Ok(Route::Metrics));
-        check(&get("/events", "localhost"), Ok(Route::Events));
-        check(&get("/figures.json", "localhost"), Ok(Route::Figures));
-        check(&get("/../etc/passwd", "localhost"), Ok(Route::Unknown));
+        check(&get("/metrics?x=1", "localhost"), Ok("/metrics"));
+        check(&get("/../etc/passwd", "localhost"), Ok("/../etc/passwd"));
         check(
             &get("http://127.0.0.1/", "localhost"),
             Err(Refusal::Malformed),
         );
+    }
+
+    #[test]
+    fn clients_on_other_hosts_may_use_any_name() {
+        let request = b"GET / HTTP/1.1\r\nHost: storage1.example:9500\r\n\r\n";
+        assert!(Request::parse(request, Hosts::Any).is_ok());
+        let none = Request::parse(b"GET / HTTP/1.1\r\n\r\n", Hosts::Any);
+        assert_eq!(none, Err(Refusal::Malformed));
     }
 
     #[test]
@@ -180,7 +183,8 @@ mod tests {
             let request = format!("{method} / HTTP/1.1\r\nHost: localhost\r\n\r\n");
             check(&request, Err(Refusal::Method));
         }
-        let head = Request::parse(b"HEAD /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let head = b"HEAD /events HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        let head = Request::parse(head, Hosts::Addresses);
         assert!(head.unwrap().head_only);
         for cut in ["", "GET", "GET / HTTP/1.1\r\nHost: localhost\r\n"] {
             check(cut, Err(Refusal::Malformed));
@@ -208,7 +212,7 @@ mod tests {
             )
         };
         check(&from("no-cors", "cross-site"), Err(Refusal::CrossSite));
-        check(&from("navigate", "cross-site"), Ok(Route::Page));
-        check(&from("cors", "same-origin"), Ok(Route::Page));
+        check(&from("navigate", "cross-site"), Ok("/"));
+        check(&from("cors", "same-origin"), Ok("/"));
     }
 }
