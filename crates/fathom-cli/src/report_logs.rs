@@ -1,5 +1,6 @@
 //! Pages of I/O logs: reading, and what to say about files that are no logs.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
 use std::path::Path;
@@ -27,7 +28,9 @@ fn is_log(word: &str) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_named = ENDS.iter().any(|end| name.ends_with(end));
     let is_histogram = || HistogramSource::recognise(path).is_ok_and(|found| found.is_some());
-    let is_known = || LogSource::open(path).is_ok() || is_histogram();
+    // Nothing is a log of no lines, but a record that could not be written is empty, too.
+    let has_content = path.metadata().is_ok_and(|file| file.len() > 0);
+    let is_known = || has_content && (LogSource::open(path).is_ok() || is_histogram());
     path.is_file() && (is_known() || is_named && !has_object(path))
 }
 
@@ -40,32 +43,33 @@ fn has_object(path: &Path) -> bool {
     read.is_ok() && lines.any(|line| line.trim_ascii_start().starts_with(b"{"))
 }
 
-/// Returns the page of the logs that the words name; `None` if they are no logs. `kind` overrides
-/// what the names of the files tell.
+/// Splits words into those that name logs and the others, in order: none, or a run.
+///
+/// # Errors
+/// There are logs and several other words, or one that does not exist; `kind` is given, which
+/// only logs have.
+pub(crate) fn split(words: &[String], kind: Option<LogKind>) -> Result<(Vec<String>, Vec<String>)> {
+    let (logs, others): (Vec<String>, Vec<String>) =
+        words.iter().cloned().partition(|word| is_log(word));
+    match others.as_slice() {
+        [other, ..] if logs.is_empty() && kind.is_some() => {
+            let why = format!("--kind: {other}: only I/O logs have a kind");
+            Err(with_hint(why, Some("leave it out")))
+        }
+        [_, other, ..] if !logs.is_empty() => {
+            // Tells a name that does not exist by the system's own words.
+            Path::new(other).metadata().with_context(|| other.clone())?;
+            let why = format!("{other}: no log; a page of logs shows one run beside them");
+            Err(with_hint(why, Some("write a page of its own")))
+        }
+        _ => Ok((logs, others)),
+    }
+}
+
+/// Returns the page of logs. `kind` overrides what the names of the files tell.
 ///
 /// A signal ends the process meanwhile: nothing has been written yet.
-pub(crate) fn page(words: &[String], kind: Option<LogKind>) -> Result<Option<Page>> {
-    let others: Vec<&str> = words
-        .iter()
-        .map(String::as_str)
-        .filter(|word| !is_log(word))
-        .collect();
-    match others.first() {
-        None => {}
-        Some(other) if others.len() < words.len() => {
-            // Tells a name that does not exist by the system's own words.
-            Path::new(other)
-                .metadata()
-                .with_context(|| (*other).to_owned())?;
-            let why = format!("{other}: no log, and a page of logs shows nothing else");
-            return Err(with_hint(why, Some("write a page of its own")));
-        }
-        Some(other) if kind.is_some() => {
-            let why = format!("--kind: {other}: only I/O logs have a kind");
-            return Err(with_hint(why, Some("leave it out")));
-        }
-        Some(_) => return Ok(None),
-    }
+pub(crate) fn page(words: &[String], kind: Option<LogKind>) -> Result<Page> {
     let reduction = read(words, kind)?;
     let name = |word: &String| {
         Path::new(word)
@@ -81,10 +85,11 @@ pub(crate) fn page(words: &[String], kind: Option<LogKind>) -> Result<Option<Pag
         ),
         [] => String::new(),
     };
-    Ok(Some(log_page(&reduction, &title)))
+    Ok(log_page(&reduction, &title))
 }
 
-fn read(paths: &[String], kind: Option<LogKind>) -> Result<LogReduction> {
+/// Reads logs.
+pub(crate) fn read(paths: &[String], kind: Option<LogKind>) -> Result<LogReduction> {
     if paths.len() > LogReduction::LOGS_MAX {
         let why = format!(
             "{} logs; a page takes {}",
@@ -115,6 +120,10 @@ fn read_one(name: &str, kind: Option<LogKind>, reduction: &mut LogReduction) -> 
     let source = LogSource::open(path)?;
     let shape = source.shape();
     let file = path.file_name().unwrap_or_default().to_string_lossy();
+    if source.format_name() == "compressed" && file.contains("_hist.") {
+        // As observed in files of fio 3.33.
+        return Err(io::Error::other(LostHistograms));
+    }
     let (kind, kind_source) = LogKind::found(kind, &file, source.value_name());
     reduction.begin(LogDescription {
         name: file.into_owned(),
@@ -211,6 +220,12 @@ fn refused(path: &str, error: &io::Error) -> anyhow::Error {
     }
     let hint = match error.kind() {
         ErrorKind::NotFound => None,
+        _ if error
+            .get_ref()
+            .is_some_and(|why| why.is::<LostHistograms>()) =>
+        {
+            Some("run the job again without log_store_compressed and log_compression")
+        }
         ErrorKind::InvalidData | ErrorKind::UnexpectedEof => {
             Some("give a log of fio or fathom: text, compressed (.fz), CSV or Parquet")
         }
@@ -219,8 +234,20 @@ fn refused(path: &str, error: &io::Error) -> anyhow::Error {
     with_hint(format!("{path}: {error}"), hint)
 }
 
+/// Error of a compressed histogram log of fio: nothing in it can be shown.
+#[derive(Debug)]
+struct LostHistograms;
+
+impl fmt::Display for LostHistograms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("fio stores addresses of its memory in a compressed histogram log, not counts")
+    }
+}
+
+impl std::error::Error for LostHistograms {}
+
 /// Ends of the names of logs.
-const ENDS: [&str; 3] = [".log", ".fz", ".parquet"];
+const ENDS: [&str; 4] = [".log", ".fz", ".csv", ".parquet"];
 
 /// Bytes in which an object of JSON is looked for.
 const PEEK_BYTES: u64 = 64 << 10;

@@ -49,14 +49,20 @@ pub(crate) fn run(arguments: &ReportArguments) -> ProgramEnd {
 }
 
 fn write(arguments: &ReportArguments) -> Result<()> {
-    let page = match report_logs::page(&arguments.what, arguments.kind)? {
-        Some(page) => page,
-        None => report_subject::resolve(&Wanted {
-            what: &arguments.what,
+    let (logs, what) = report_logs::split(&arguments.what, arguments.kind)?;
+    let page = if what.is_empty() {
+        report_logs::page(&logs, arguments.kind)?
+    } else {
+        let subject = report_subject::resolve(&Wanted {
+            what: &what,
             rules: &arguments.rules,
             series: arguments.series,
-        })?
-        .page(),
+        })?;
+        let logs = match logs.is_empty() {
+            true => None,
+            false => Some(report_logs::read(&logs, arguments.kind)?),
+        };
+        subject.page(logs.as_ref())?
     };
     report_output::write(&page, &arguments.html, arguments.svg_dir.as_deref())
 }
@@ -68,6 +74,7 @@ Examples:
   fathom report fio.json --html fio.html
   fathom report 12 --html run.html --svg-dir figures
   fathom report --html logs.html job_clat.1.log job_clat.2.log
+  fathom report run.json job_clat.1.log --html run.html
   fathom report my-lab.toml --html lab.html
   fathom report before/ after/ --html comparison.html
   fathom report trend:read.iops --html trend.html
@@ -75,6 +82,7 @@ Examples:
 WHAT is
   FILE                   a record, an exported run, or fio's report as JSON or JSON+
   LOG…                   I/O logs, fio's or fathom's, which are laid over each other
+  RUN LOG…               a record, fio's report or a run of the history, and its I/O logs
   FILE.toml, lab:NAME    a lab of the history: the last one of that file or name
   NUMBER                 a run of the history
   trend:METRIC           a metric over the runs of the history

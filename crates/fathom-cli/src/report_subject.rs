@@ -11,7 +11,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use fathom_lab::{Comparison, ImportError, PageRun, compare_page, page_run};
-use fathom_report::Page;
+use fathom_report::{LogReduction, Page};
 
 use crate::compare::{self, RuleArguments};
 use crate::failure::with_hint;
@@ -120,12 +120,18 @@ fn refuse_other_options(wanted: &Wanted<'_>) -> Result<()> {
 }
 
 impl Subject {
-    /// Returns its page.
-    pub(crate) fn page(self) -> Page {
+    /// Returns its page, with I/O logs if there are any.
+    ///
+    /// # Errors
+    /// There are logs, but the subject is no run.
+    pub(crate) fn page(self, logs: Option<&LogReduction>) -> Result<Page> {
         match self {
-            Self::Run { title, run } => run.page(&title),
-            Self::Comparison(comparison) => compare_page(&comparison),
-            Self::Page(page) => *page,
+            Self::Run { title, run } => Ok(run.page(&title, logs)),
+            Self::Comparison(_) | Self::Page(_) if logs.is_some() => {
+                bail!("I/O logs go with a run alone\nhint: write a page of the logs")
+            }
+            Self::Comparison(comparison) => Ok(compare_page(&comparison)),
+            Self::Page(page) => Ok(*page),
         }
     }
 }

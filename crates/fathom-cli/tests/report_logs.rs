@@ -138,6 +138,7 @@ fn what_is_no_log_is_refused_by_file_and_line() {
         format!("1, 0, 4096{}\n", ", 0".repeat(1855)),
     );
     folder.write("job.fio", "[global]\n");
+    folder.write("empty.json", "");
     for (words, why) in [
         (
             "bad_lat.log",
@@ -151,7 +152,13 @@ fn what_is_no_log_is_refused_by_file_and_line() {
             "h_clat_hist.1.log",
             "h_clat_hist.1.log:1: no line of a log: it has 1858 columns",
         ),
-        ("good_lat.log job.fio", "job.fio: no log"),
+        ("good_lat.log job.fio", "job.fio: "),
+        (
+            "job.fio good_lat.log job.fio",
+            "job.fio: no log; a page of logs shows one run",
+        ),
+        ("empty.json", "empty.json: no JSON document"),
+        ("good_lat.log lab:none", "there is no history"),
         ("good_lat.log missing.log", "missing.log: No such file"),
     ] {
         let run = report(&folder, words, 2);
@@ -196,6 +203,46 @@ fn histogram_logs_have_a_page() {
     folder.write("bad_clat_hist.1.log", whole + "1, 2, 0, 4096, 0\n");
     let run = report(&folder, "bad_clat_hist.1.log", 2);
     assert!(run.err.contains("it has 5 columns"), "{run:?}");
+}
+
+#[test]
+fn a_run_and_its_logs_have_one_page() {
+    let folder = Folder::new();
+    let words = "run --name=t --ioengine=null --rw=randread --bs=4k --size=4m --write_lat_log=w \
+                 --log_offset=1 --record=run.json --output=report";
+    folder.fathom(words).expect(0);
+    let pointer = "Name the logs after the run";
+    has(&page(&folder, "run.json"), &[pointer]);
+    let both = page(&folder, "run.json w_clat.1.log");
+    let parts = [
+        "<h1>run.json</h1>",
+        "I/O logs of this run",
+        "1 log, 1024 lines.",
+        "Offsets over time, read",
+        "All numbers, as JSON",
+    ];
+    has(&both, &parts);
+    assert!(!both.contains(pointer));
+    // The order of the words does not matter.
+    assert_eq!(page(&folder, "w_clat.1.log run.json"), both);
+}
+
+#[test]
+fn compressed_histogram_logs_of_fio_are_refused() {
+    let folder = Folder::new();
+    let words = "run --name=t --ioengine=null --rw=read --bs=4k --size=4m --write_lat_log=w \
+                 --log_compression=64k --log_store_compressed=1 --output=report";
+    folder.fathom(words).expect(0);
+    let (from, to) = ("w_clat.1.log.fz", "w_clat_hist.1.log.fz");
+    std::fs::rename(folder.path().join(from), folder.path().join(to)).unwrap();
+    let refused = report(&folder, to, 2);
+    has(
+        &refused.err,
+        &[
+            "w_clat_hist.1.log.fz: fio stores addresses of its memory",
+            "hint: run the job again without log_store_compressed",
+        ],
+    );
 }
 
 #[test]

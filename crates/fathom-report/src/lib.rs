@@ -63,7 +63,7 @@ pub use peak::{aligned, peak_line, peak_summary};
 pub use peak_table::{peak_matrix, peak_table};
 pub use prometheus::prometheus;
 pub use run_metrics::{DirectionMetrics, RunMetrics, openmetrics};
-pub use run_page::run_page;
+pub use run_page::{run_page, run_page_with_logs};
 pub use seeks::seeks;
 pub use status::{StatusFigures, status_line};
 pub use summary::{report_count, summary};

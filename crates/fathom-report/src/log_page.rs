@@ -34,9 +34,21 @@ use crate::page::Page;
 #[must_use]
 pub fn log_page(reduction: &LogReduction, title: &str) -> Page {
     let mut page = Page::new(title);
+    write(&mut page, reduction, "What to know about these numbers");
+    page
+}
+
+/// Adds logs of a run to its page.
+pub(crate) fn add_logs(page: &mut Page, reduction: &LogReduction) {
+    page.heading(2, "I/O logs of this run");
+    write(page, reduction, "What to know about the logs");
+}
+
+fn write(page: &mut Page, reduction: &LogReduction, caveats: &str) {
     page.paragraph(&tables::summary(reduction));
-    tables::caveats(&mut page, reduction);
-    tables::logs(&mut page, reduction);
+    page.heading(2, caveats);
+    tables::caveats(page, reduction);
+    tables::logs(page, reduction);
     let mut shown = BTreeSet::new();
     for (kind, of_kind) in LogKind::ALL.into_iter().zip(&reduction.kinds) {
         let section = Section::new(reduction, kind, of_kind);
@@ -48,19 +60,18 @@ pub fn log_page(reduction: &LogReduction, title: &str) -> Page {
             page.paragraph("No line was logged.");
             continue;
         }
-        tables::values(&mut page, &section);
-        tables::priorities(&mut page, &section);
-        distributions::figures(&mut page, &section);
-        over_time::values(&mut page, &section);
+        tables::values(page, &section);
+        tables::priorities(page, &section);
+        distributions::figures(page, &section);
+        over_time::values(page, &section);
         // The same ops stand in the logs of each kind.
         if section.has_ops() && shown.insert("rates") {
-            over_time::rates(&mut page, &section);
+            over_time::rates(page, &section);
         }
         if section.has_offsets() && shown.insert("offsets") {
-            offset_figures::figures(&mut page, &section);
+            offset_figures::figures(page, &section);
         }
     }
-    page
 }
 
 /// Logs of one kind.

@@ -13,11 +13,18 @@ use fathom_record::Record;
 
 use crate::document;
 use crate::group::reported_jobs;
+use crate::log_page::{LogReduction, add_logs};
 use crate::page::Page;
 
 /// Returns the page of a run. `name` is that of the record's file, for the title.
 #[must_use]
 pub fn run_page(record: &Record, name: &str) -> Page {
+    run_page_with_logs(record, name, None)
+}
+
+/// Returns the page of a run and of its I/O logs.
+#[must_use]
+pub fn run_page_with_logs(record: &Record, name: &str, logs: Option<&LogReduction>) -> Page {
     let mut page = Page::new(name);
     page.paragraph(&origin(record));
     caveats(&mut page, record);
@@ -30,6 +37,10 @@ pub fn run_page(record: &Record, name: &str) -> Page {
     tables::stalls(&mut page, &jobs);
     devices::disks(&mut page, record);
     devices::seeks(&mut page, record);
+    match logs {
+        Some(logs) => add_logs(&mut page, logs),
+        None => devices::logged_offsets(&mut page, record),
+    }
     tables::machine(&mut page, record);
     tables::jobs(&mut page, record);
     page.details("All numbers, as JSON", &document::json(record, false));

@@ -1,16 +1,16 @@
 //! Percentiles of a report without histograms, on the page of its run.
 
 use fathom_report::plot::{Axis, Panel, Plot, Point, Scale, Series};
-use fathom_report::{Figure, Page, Picture, run_page};
+use fathom_report::{Figure, LogReduction, Page, Picture, run_page_with_logs};
 
 use super::page_run::{PageRun, ReportedPercentiles};
 use crate::figure::shortened;
 
 impl PageRun {
-    /// Returns the page of the run.
+    /// Returns the page of the run, and of its I/O logs if there are any.
     #[must_use]
-    pub fn page(&self, title: &str) -> Page {
-        let mut page = run_page(&self.record, title);
+    pub fn page(&self, title: &str, logs: Option<&LogReduction>) -> Page {
+        let mut page = run_page_with_logs(&self.record, title, logs);
         if !self.percentiles.is_empty() {
             page.heading(2, "Percentiles of the report");
             let heads = ["job, direction and latency", "percentile", "latency, µs"];

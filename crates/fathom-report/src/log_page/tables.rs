@@ -40,7 +40,7 @@ pub(super) fn caveats(page: &mut Page, reduction: &LogReduction) {
     if reduction.logs.len() > 1 {
         all.push(several(reduction).to_owned());
     }
-    page.heading(2, "What to know about these numbers");
+    all.extend(twice(reduction));
     if all.is_empty() {
         page.paragraph("Nothing is odd about this log: no time goes back, and no gap stands out.");
     } else {
@@ -97,6 +97,33 @@ fn several(reduction: &LogReduction) -> &'static str {
              its job: jobs that did not begin together are shifted"
         }
     }
+}
+
+/// Returns a sentence for each histogram log beside a log of the same ops.
+fn twice(reduction: &LogReduction) -> impl Iterator<Item = String> {
+    let names = || reduction.logs.iter().map(|log| &log.description.name);
+    let pairs = names().filter_map(move |name| {
+        let (base, number) = numbered(name);
+        let base = base.strip_suffix("_hist")?;
+        let other = names().find(|other| numbered(other) == (base, number))?;
+        Some((name, other))
+    });
+    pairs.map(|(name, other)| {
+        format!(
+            "{name} and {other} are of the same ops: rows and figures of all logs count each op \
+             twice. Hint: give one of the two"
+        )
+    })
+}
+
+/// Splits the name of a log, without its end, into base and number: `a_clat.1.log` into `a_clat`
+/// and 1.
+fn numbered(name: &str) -> (&str, Option<u64>) {
+    let end = LOG_ENDS.iter().find_map(|end| name.strip_suffix(end));
+    let rest = end.unwrap_or(name);
+    let split = rest.rsplit_once('.');
+    let numbered = split.and_then(|(base, number)| Some((base, number.parse().ok()?)));
+    numbered.map_or((rest, None), |(base, number)| (base, Some(number)))
 }
 
 /// Writes a row for each log.
@@ -273,3 +300,5 @@ pub(super) fn named(priority: u16, is_whole: bool) -> String {
 }
 
 const MISSING: &str = "–";
+/// Ends of the names of logs, the longest first.
+const LOG_ENDS: [&str; 4] = [".log.fz", ".log", ".csv", ".parquet"];

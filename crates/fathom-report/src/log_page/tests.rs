@@ -168,6 +168,21 @@ fn logs_of_several_jobs_lie_over_each_other() {
 }
 
 #[test]
+fn logs_of_the_same_ops_are_told() {
+    let check = |names: [&str; 2], want: bool| {
+        let text = html(&names.map(|name| (description(name), reads(100))));
+        assert_eq!(text.contains("are of the same ops"), want, "{names:?}");
+    };
+    check(["a_clat.1.log", "a_clat_hist.1.log"], true);
+    check(["a_clat_hist.log", "a_clat.log.fz"], true);
+    check(["v1.2_clat_hist.3.log", "v1.2_clat.3.parquet"], true);
+    check(["a_clat.1.log", "a_clat_hist.2.log"], false);
+    check(["a_lat.1.log", "a_clat_hist.1.log"], false);
+    check(["a_clat_hist.1.log", "b_clat.1.log"], false);
+    check(["_hist.log", ".log"], true);
+}
+
+#[test]
 fn priorities_stand_apart() {
     let mut mixed = reads(1000);
     mixed

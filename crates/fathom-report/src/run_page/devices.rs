@@ -92,6 +92,21 @@ pub(super) fn seeks(page: &mut Page, record: &Record) {
     }
 }
 
+/// Tells where the offsets of the ops are, if they were logged: a record has none.
+pub(super) fn logged_offsets(page: &mut Page, record: &Record) {
+    let own = record.jobs.iter().map(|job| &job.options);
+    let mut lists = own.chain([&record.global_options]);
+    let is_set = |(name, value): &(String, String)| name == "log_offset" && value != "0";
+    if lists.any(|options| options.iter().any(is_set)) {
+        page.heading(2, "Offsets");
+        page.paragraph(
+            "The offsets of the ops are in the I/O logs of this run. Name the logs after the run \
+             to have offsets over time and distances on this page: fathom report RUN LOG… --html \
+             FILE",
+        );
+    }
+}
+
 /// Returns the histogram of distances; `None` if there are none.
 fn distances(seeks: &SeekRecord) -> Option<Panel> {
     let rows = || seeks.distances.rows();
