@@ -117,7 +117,7 @@ impl Options {
 
     fn wants_live(&self) -> bool {
         let is_named = |part: &String| LIVE_PAGE.contains(part.as_str());
-        !self.self_test && self.only.as_ref().is_none_or(is_named)
+        self.only.as_ref().is_none_or(is_named)
     }
 }
 
