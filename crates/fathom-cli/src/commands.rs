@@ -179,10 +179,12 @@ fn execute(command: FathomCommand, words: &[OsString]) -> ProgramEnd {
 
 /// Returns whether the arguments are fio's, with `run` forgotten.
 fn looks_like_fio(words: &[OsString]) -> bool {
-    words.iter().any(|word| {
-        let text = word.to_string_lossy();
-        text.ends_with(".fio") || text.starts_with("--name") || Path::new(word).is_file()
-    })
+    let is_command = |word: &OsString| Arguments::command().find_subcommand(word).is_some();
+    !words.first().is_some_and(is_command)
+        && words.iter().any(|word| {
+            let text = word.to_string_lossy();
+            text.ends_with(".fio") || text.starts_with("--name") || Path::new(word).is_file()
+        })
 }
 
 const EXAMPLES: &str = "\
@@ -192,3 +194,21 @@ Examples:
 
 Called as `fio` (through a link or a copy), it takes fio's arguments directly.
 Exit codes: 0 done; 1 done, but a check failed; 2 not done, or not completely.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hint_at_run_is_for_those_who_left_it_out() {
+        let check = |line: &str, want| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            assert_eq!(looks_like_fio(&words), want, "{line}");
+        };
+        check("job.fio --output-format=json", true);
+        check("--name=t --rw=read", true);
+        check("ab job.fio --machine m.toml", false);
+        check("lab --a-a 0 job.fio", false);
+        check("labb lab.toml", false);
+    }
+}

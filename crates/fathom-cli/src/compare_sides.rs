@@ -48,6 +48,11 @@ fn of_history(name: &str) -> Result<CompareSide> {
     let runs = reader()?
         .measured(&selection(name)?)
         .map_err(with_its_hint)?;
+    if runs.is_empty() {
+        let why = format!("{name}: no runs that measured anything in the history");
+        let hint = "`fathom history list` shows runs with their numbers, labs and tags";
+        return Err(crate::failure::with_hint(why, Some(hint)));
+    }
     let name = name.to_owned();
     Ok(CompareSide { name, runs })
 }

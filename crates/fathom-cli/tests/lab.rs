@@ -498,3 +498,14 @@ fn a_curve_asks_shares_of_its_maximum_and_prints_the_same_again() {
     let alarms = folder.fathom("lab curve.toml --a-a 3 --json").expect(0);
     assert_eq!(alarms.json()["rows"][0]["comparisons"], 9);
 }
+
+#[test]
+fn runs_on_modelled_machines_are_removed_by_the_age_of_their_lab() {
+    let folder = with("90");
+    folder.fathom("lab lab.toml").expect(0);
+    let run = folder.fathom("history prune --older-than 0 --dry-run");
+    let run = run.expect(0);
+    assert!(run.err.contains("32 runs would be removed"), "{}", run.err);
+    let run = folder.fathom("history prune --older-than 1 --dry-run");
+    assert!(run.expect(0).err.contains("0 runs would be removed"));
+}

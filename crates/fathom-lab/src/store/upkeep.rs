@@ -51,7 +51,9 @@ impl History {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn prune(&mut self, prune: &Prune) -> Result<u64, HistoryError> {
-        let old = "run.begun_ms < ?1 AND run.state NOT IN ('planned', 'running')
+        // Runs on modelled machines have no time of their own, only their lab has.
+        let old = "coalesce(run.begun_ms, (SELECT begun_ms FROM lab WHERE id = run.lab)) < ?1
+            AND run.state NOT IN ('planned', 'running')
             AND (run.lab IS NULL OR run.lab IN (SELECT id FROM lab WHERE state <> 'running'))";
         let (count, remove) = match prune.records_only {
             true => (

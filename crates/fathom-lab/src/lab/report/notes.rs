@@ -99,6 +99,7 @@ fn judged(report: &Report<'_>) -> Option<String> {
     let repeats = match repeats.stop {
         Stop::Never if plan.rounds.is_some() => format!("{} rounds that count", repeats.min),
         Stop::Never => format!("{} repeats", repeats.max),
+        Stop::Narrow if repeats.min == repeats.max => format!("{} repeats", repeats.max),
         Stop::Narrow => format!(
             "{} to {} repeats, until the intervals are narrow",
             repeats.min, repeats.max
