@@ -73,6 +73,17 @@ pub(super) const PAGES: &[Page] = &[
         drawn: Some(("logs", &["lat_clat.1.log", "lat_clat.2.log"])),
     },
     Page {
+        name: "run-and-logs",
+        what: "run with its I/O log below",
+        commands: &[
+            "run --record both.record --output both.json --output-format json SHORT \
+             --rate_iops=2000 --write_lat_log both --log_offset=1",
+            "report both.record both_clat.1.log --html run-and-logs.html",
+        ],
+        documents: &["both.json"],
+        drawn: None,
+    },
+    Page {
         name: "lab",
         what: "lab in virtual time, with a verdict per cell",
         commands: &[
