@@ -65,11 +65,16 @@ fn of_report(report: &Value, is_newer: bool) -> Result<PageRun, ImportError> {
         "made from a report of {program}: it has neither the course of the run nor the machine, \
          and no checks of the run"
     )];
-    notes.extend(fio_2::notes(report));
+    let of_fio_2 = fio_2::notes(report);
+    let no_histograms = match of_fio_2.is_empty() {
+        true => NO_HISTOGRAMS,
+        false => NO_HISTOGRAMS_OF_FIO_2,
+    };
+    notes.extend(of_fio_2);
     let percentiles = match fio::has_histograms(&record) {
         true => Vec::new(),
         false => {
-            notes.push(NO_HISTOGRAMS.into());
+            notes.push(no_histograms.into());
             reported(report)
         }
     };
@@ -119,6 +124,12 @@ fn points(latency: &Value) -> Vec<(f64, f64)> {
 /// Note on a report as plain JSON.
 const NO_HISTOGRAMS: &str = "plain JSON has no histograms: there are no percentile curves, only \
                              the report's percentiles; `--output-format=json+` keeps histograms";
+
+/// Note on a report of fio 2, as plain JSON or as JSON+.
+const NO_HISTOGRAMS_OF_FIO_2: &str = "histograms of fio 2 have numbers of buckets in place of \
+                                      latencies and are not read: there are no percentile \
+                                      curves, only the report's percentiles; fio 3 with \
+                                      `--output-format=json+` keeps histograms";
 
 #[cfg(test)]
 mod tests {

@@ -193,6 +193,10 @@ fn reports_of_fio_2_have_their_latencies_in_ns() {
     assert!(run.notes[0].starts_with("of fio 2"), "{:?}", run.notes);
     assert_eq!(run.notes.len(), 2, "{:?}", run.notes);
     let page = page_run(&report.to_string()).unwrap();
+    let warnings = page.record.warnings.iter();
+    let is_told = |text: &str| warnings.clone().any(|one| one.message.contains(text));
+    assert!(is_told("histograms of fio 2 have numbers of buckets"));
+    assert!(!is_told("plain JSON"));
     let clat = page.record.jobs[0].directions.read.clat.as_ref().unwrap();
     assert_eq!(
         (clat.summary.min(), clat.summary.max()),
