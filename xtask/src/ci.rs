@@ -13,7 +13,9 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::bench::programs;
-use crate::{bench, browser, compat, exports, fuzz, process, qemu, readme, static_build, tidy};
+use crate::{
+    bench, browser, compat, exports, fuzz, hosts, process, qemu, readme, static_build, tidy,
+};
 
 /// Runs `cargo xtask ci [--long]`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -41,6 +43,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     })?;
     step("test", || test(&root, long))?;
     step("mpi", || mpi(&root))?;
+    step("hosts", || {
+        hosts::run(&words(if long { &["--faults"] } else { &[] }))
+    })?;
     beside(
         || step("release", || programs::build().map(drop)),
         || {

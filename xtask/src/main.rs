@@ -13,6 +13,7 @@ mod compat;
 mod exports;
 mod fuzz;
 mod gallery;
+mod hosts;
 mod lines;
 mod miri;
 mod pauses;
@@ -52,6 +53,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "exports" => exports::run(rest),
         "fuzz" => fuzz::run(rest),
         "gallery" => gallery::run(rest),
+        "hosts" => hosts::run(rest),
         "miri" => miri::run(rest),
         "pauses" => pauses::run(rest),
         "qemu" => qemu::run(rest),
@@ -112,6 +114,11 @@ cargo xtask gallery  draw the pictures of docs/GALLERY.md anew, by the commands 
     --modelled       only those in virtual time
     --fathom FILE    draw with this program instead of building one
     --list           list pictures and commands and exit
+cargo xtask hosts    run ranks on three hosts of this machine: namespaces with an sshd each (root)
+    --faults         also cut hosts off, and stop, kill and interrupt ranks
+    --only NAME      only the tests whose name contains NAME
+    --fathom FILE    test this program, with fathom-mpi beside it, instead of building one
+    --list           list the tests and exit
 cargo xtask qemu     test NVMe/TCP with the Linux kernel's host and target, in QEMU
     --only NAME      only the tests whose name contains NAME
     --fathom FILE    test this program instead of building one
