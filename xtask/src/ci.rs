@@ -65,6 +65,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         },
     )?;
     if long {
+        step("mpich", || mpich(&root))?;
         step("fewer features", || fewer_features(&root))?;
         step("static", || static_build::run(&[]))?;
         step("bench", || {
@@ -118,6 +119,28 @@ fn mpi(root: &Path) -> Result<()> {
         &["--lib", "--test", "mpi_ranks"],
     ];
     cargo(root, &test.concat(), &[])
+}
+
+/// Tests the feature `mpi` with MPICH beside the other MPI. In a target folder of its own: the
+/// bindings are not generated anew for another `MPICC`.
+fn mpich(root: &Path) -> Result<()> {
+    let missing = ["mpicc.mpich", "mpiexec.mpich"]
+        .into_iter()
+        .find(|tool| process::find(tool).is_none());
+    if let Some(tool) = missing {
+        println!("skipped: no MPICH ({tool})");
+        return Ok(());
+    }
+    let target = programs::target_folder()?.join("mpich");
+    let target = target.to_string_lossy();
+    let variables = [
+        ("MPICC", "mpicc.mpich"),
+        ("FATHOM_MPIRUN", "mpiexec.mpich"),
+        ("CARGO_TARGET_DIR", &target),
+    ];
+    let test = ["test", "--features", "fathom-cli/mpi"];
+    let only = ["--package", "fathom-cli", "--test", "mpi_ranks"];
+    cargo(root, &[&test[..], &only].concat(), &variables)
 }
 
 /// Tests a build without default features, for those who want fewer crates, and checks one that has

@@ -61,25 +61,35 @@ impl MpiLauncher {
         as_root: bool,
     ) -> Command {
         let mut command = Command::new(&self.program);
-        if self.kind == LauncherKind::OpenMpi {
-            // Each rank on all processors of its host, and more than one if a host is named twice.
-            command.args(["--bind-to", "none", "--oversubscribe"]);
-            if as_root {
-                command.arg("--allow-run-as-root");
+        match self.kind {
+            LauncherKind::OpenMpi => {
+                // Each rank on all processors of its host, and more than one if a host is named
+                // twice.
+                command.args(["--bind-to", "none", "--oversubscribe"]);
+                if as_root {
+                    command.arg("--allow-run-as-root");
+                }
+            }
+            // One list for all, which is filled in order, a rank for each entry.
+            LauncherKind::Hydra => {
+                let all: Vec<&str> = std::iter::once(USER_HOST)
+                    .chain(hosts.iter().copied())
+                    .collect();
+                command.args(["-hosts", &all.join(",")]);
             }
         }
-        let host = match self.kind {
-            LauncherKind::OpenMpi => "--host",
-            LauncherKind::Hydra => "-host",
-        };
         let mut first = true;
-        for (name, words) in std::iter::once(("localhost", here))
+        for (name, words) in std::iter::once((USER_HOST, here))
             .chain(hosts.iter().map(|&name| (name, &rank.words[..])))
         {
             if !std::mem::take(&mut first) {
                 command.arg(":");
             }
-            command.args(["-n", "1", host, name]).arg(&rank.program);
+            command.args(["-n", "1"]);
+            if self.kind == LauncherKind::OpenMpi {
+                command.args(["--host", name]);
+            }
+            command.arg(&rank.program);
             command.args(words);
         }
         command
@@ -133,6 +143,8 @@ pub(crate) fn in_path(name: &str) -> Option<PathBuf> {
 /// Variable that names the launcher.
 const VARIABLE: &str = "FATHOM_MPIRUN";
 const NAMES: [&str; 2] = ["mpirun", "mpiexec"];
+/// Host of the user, in a launcher's words.
+const USER_HOST: &str = "localhost";
 
 #[cfg(test)]
 mod tests {
@@ -179,18 +191,19 @@ mod tests {
 
     #[test]
     fn each_host_is_a_rank_in_the_order_given() {
-        let ranks = |host: &str| {
+        let ranks = |of: [&str; 3]| {
+            let [here, a, b] = of;
             format!(
-                "-n 1 {host} localhost /opt/fathom-mpi conduct 'it'\\''s' : -n 1 {host} a \
-                 /opt/fathom-mpi join : -n 1 {host} b /opt/fathom-mpi join"
+                "-n 1 {here}/opt/fathom-mpi conduct 'it'\\''s' : -n 1 {a}/opt/fathom-mpi join : \
+                 -n 1 {b}/opt/fathom-mpi join"
             )
         };
         let open = "mpirun --bind-to none --oversubscribe";
-        let plain = ranks("--host");
+        let plain = ranks(["--host localhost ", "--host a ", "--host b "]);
         check(LauncherKind::OpenMpi, false, &format!("{open} {plain}"));
         let as_root = format!("{open} --allow-run-as-root {plain}");
         check(LauncherKind::OpenMpi, true, &as_root);
-        let hydra = format!("mpirun {}", ranks("-host"));
+        let hydra = format!("mpirun -hosts localhost,a,b {}", ranks([""; 3]));
         check(LauncherKind::Hydra, true, &hydra);
     }
 }

@@ -1,4 +1,5 @@
-//! Ranks of an MPI job on this machine, started by its launcher.
+//! Ranks of an MPI job on this machine, started by its launcher, or by that which `FATHOM_MPIRUN`
+//! names: it must be of the MPI that this was built with.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
@@ -22,7 +23,19 @@ fn launcher(folder: &Folder, count: u32, words: &str) -> Command {
 }
 
 fn mpirun(folder: &Folder, count: u32) -> Command {
-    let mut command = folder.command("mpirun", "--oversubscribe --bind-to none");
+    let named = std::env::var("FATHOM_MPIRUN").unwrap_or_default();
+    let launcher = match &*named {
+        "" => "mpirun",
+        named => named,
+    };
+    let version = Command::new(launcher).arg("--version").output();
+    let version = String::from_utf8(version.unwrap().stdout).unwrap();
+    // MPICH needs no switches.
+    let switches = match version.contains("Open MPI") || version.contains("PRRTE") {
+        true => "--oversubscribe --bind-to none",
+        false => "",
+    };
+    let mut command = folder.command(launcher, switches);
     command.args(["-n", &count.to_string()]);
     as_root(&mut command);
     command
@@ -182,7 +195,7 @@ fn ended_by(command: &str, options: &str, code: i32) -> (Run, Folder) {
     let folder = Folder::new();
     let job = format!(
         "[global]\nioengine=null\nsize=1g\ntime_based\nruntime=600\nthinktime=10ms\n{options}\n\
-         [a]\nexec_prerun=test \"$OMPI_COMM_WORLD_RANK\" != 2 || {command}\n"
+         [a]\nexec_prerun=test $rank != 2 || {command}\n"
     );
     folder.write("job.fio", job);
     let run = ranks(&folder, 4, "job.fio --output-format=json --record=out");

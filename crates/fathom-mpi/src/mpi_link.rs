@@ -57,7 +57,8 @@ impl MpiLink {
         let world = universe.world();
         let number = |number: i32| u32::try_from(number).map_err(|_| StartError::Numbers);
         let (rank, ranks) = (number(world.rank())?, number(world.size())?);
-        let places = Frames::frames_max(ranks);
+        // With the last message to each.
+        let places = Frames::frames_max(ranks).saturating_add(ranks as usize);
         // Not touched, and so not resident, before it is used.
         universe.set_buffer_size(places.saturating_mul(PLACE_BYTES).min(BUFFER_BYTES_MAX));
         Ok(Self {
@@ -82,8 +83,35 @@ impl MpiLink {
     /// A link that is dropped without it leaves MPI as it is, and the process has to end: where a
     /// rank is lost, the others would wait for it here.
     pub fn finish(&mut self) {
-        self.send_frames();
+        if self.universe.is_some() {
+            self.send_frames();
+            self.take_the_rest();
+        }
         drop(self.universe.take());
+    }
+
+    /// Takes and drops what is still on its way: the UCX under MPICH prints a line for each message
+    /// that nobody takes. Messages of a rank arrive in order, so that its last one ends them.
+    fn take_the_rest(&self) {
+        // Rank 0 talks to all, the others to rank 0.
+        let others = match self.rank.get() {
+            0 => 1..self.ranks,
+            _ => 0..1,
+        };
+        let others = others.filter_map(|other| i32::try_from(other).ok());
+        let others = others.map(|other| self.world.process_at_rank(other));
+        for other in others.clone() {
+            let nothing: [u8; 0] = [];
+            other.buffered_send_with_tag(&nothing, LAST_TAG);
+        }
+        for other in others {
+            loop {
+                let (_, status) = other.matched_probe().matched_receive_vec::<u8>();
+                if status.tag() == LAST_TAG {
+                    break;
+                }
+            }
+        }
     }
 
     /// Sends the frames that may be sent.
@@ -206,6 +234,8 @@ impl std::error::Error for StartError {}
 
 /// Tag of all frames.
 const TAG: i32 = 1;
+/// Tag of the last message of a rank to another, which is empty.
+const LAST_TAG: i32 = 2;
 /// Room of a frame in the buffer: MPI adds some 100 bytes to each, and rounds up.
 const PLACE_BYTES: usize = FRAME_BYTES_MAX + 512;
 /// Largest buffer: MPI takes its length as a C int. That of 4,096 ranks has 416 MiB.
