@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::bench::programs;
 use crate::{
-    bench, browser, compat, exports, fuzz, hosts, process, qemu, readme, static_build, tidy,
+    bench, browser, compat, exports, fuzz, hosts, process, readme, static_build, tidy, vm,
 };
 
 /// Runs `cargo xtask ci [--long]`.
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     step("examples", || examples(&root, long))?;
     step("compat", || compat::run(&[]))?;
     beside(
-        || step("qemu", || qemu::run(&[])),
+        || step("qemu", || qemu(long)),
         || {
             step("browser", browser)?;
             step("exports", exports)
@@ -269,6 +269,11 @@ fn doc(root: &Path) -> Result<()> {
         "--document-private-items",
     ];
     cargo(root, &args, &[("RUSTDOCFLAGS", "-D warnings")])
+}
+
+/// Runs the tests in emulated machines.
+fn qemu(long: bool) -> Result<()> {
+    vm::run_tests(&words(if long { &["--long"] } else { &[] }))
 }
 
 /// Checks the checks of pages, then the pages, with the program that is there.

@@ -18,7 +18,6 @@ mod lines;
 mod miri;
 mod pauses;
 mod process;
-mod qemu;
 mod readme;
 mod static_build;
 mod tidy;
@@ -31,7 +30,7 @@ use anyhow::{Result, bail};
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match dispatch(&args) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("xtask: {error:#}");
             ExitCode::FAILURE
@@ -39,12 +38,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn dispatch(args: &[String]) -> Result<()> {
+fn dispatch(args: &[String]) -> Result<ExitCode> {
     let (command, rest) = match args.split_first() {
         Some((command, rest)) => (command.as_str(), rest),
         None => ("help", args),
     };
-    match command {
+    let done = match command {
         "tidy" => tidy::run(rest),
         "bench" => bench::run(rest),
         "browser" => browser::run(rest),
@@ -56,14 +55,17 @@ fn dispatch(args: &[String]) -> Result<()> {
         "hosts" => hosts::run(rest),
         "miri" => miri::run(rest),
         "pauses" => pauses::run(rest),
-        "qemu" => qemu::run(rest),
+        "qemu" => vm::run_tests(rest),
         "static" => static_build::run(rest),
+        // Its exit code is that of the script in the machine.
+        "vm" => return vm::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())
         }
         other => bail!("no command `{other}`: `cargo xtask help` lists them"),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 const HELP: &str = "\
@@ -119,10 +121,29 @@ cargo xtask hosts    run ranks on three hosts of this machine: namespaces with a
     --only NAME      only the tests whose name contains NAME
     --fathom FILE    test this program, with fathom-mpi beside it, instead of building one
     --list           list the tests and exit
-cargo xtask qemu     test NVMe/TCP with the Linux kernel's host and target, in QEMU
+cargo xtask qemu     run the tests of tests/vm, each in a machine that QEMU emulates
     --only NAME      only the tests whose name contains NAME
+    --long           also those that take minutes
+    --qemu FILE      emulate by this program
     --fathom FILE    test this program instead of building one
     --list           list the tests and exit
+cargo xtask vm       boot a machine with a stock Debian kernel and fathom: a shell
+    SCRIPT           run this script instead (a file, or a name of tests/vm) in the machine that it
+                     describes; its exit code is that of the command
+    --nvme [K=V,…]   a namespace of nvme0: zoned, ms=8, pi=1, size=64M, as QEMU's nvme-ns
+    --null-blk [K=V,…]  a device of null_blk: zoned=1,zone_size=4, as in its folder of configfs
+    --scsi-debug [K=V,…]  a SCSI disk: dev_size_mb=64, as the module's parameters
+    --dm delay|flakey[,K=V,…]  a device that is slow (ms=100) or fails in turns (up=5,down=2)
+    --network        a network card, and the port of this machine that leads to the guest's 4420
+    --module NAME    load a module of the kernel, and what it needs
+    --nvme-module P  parameter of the module nvme, such as poll_queues=2
+    --program NAME   take an installed program of this machine along, such as fio
+    --test NAME      take an integration test along, as NAME-tests
+    --qemu FILE      emulate by this program (default: qemu-system-x86_64 in the path)
+    --memory MIB     memory of the machine (default 1024)
+    --limit S        stop a script that has not ended after so long (default 180)
+    --dev            take a build of fathom without optimisations
+    --fathom FILE    take this program instead of building one
 cargo xtask static   build the program without shared libraries (musl), and run it
     --release        with optimisations
 cargo xtask pauses   show the tasks that preempt a job with I/O logs (root, perf)

@@ -21,10 +21,8 @@ impl Modules {
                 let path = entry?.path();
                 if path.is_dir() {
                     folders.push(path);
-                } else if path.extension().is_some_and(|end| end == "ko")
-                    && let Some(stem) = path.file_stem()
-                {
-                    found.insert(plain(&stem.to_string_lossy()), path);
+                } else if path.extension().is_some_and(|end| end == "ko") {
+                    found.insert(Self::name_of(&path), path);
                 }
             }
         }
@@ -39,6 +37,11 @@ impl Modules {
             self.add(&plain(name), &mut order)?;
         }
         Ok(order)
+    }
+
+    /// Returns the name of the module in a file.
+    pub(crate) fn name_of(path: &Path) -> String {
+        plain(&path.file_stem().unwrap_or_default().to_string_lossy())
     }
 
     fn add(&self, name: &str, order: &mut Vec<PathBuf>) -> Result<()> {

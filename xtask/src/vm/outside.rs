@@ -16,26 +16,21 @@ use crate::process;
 #[derive(Debug)]
 pub(crate) struct Outside {
     folder: PathBuf,
-    /// Port of this machine that leads to the guest's.
-    port: u16,
+    /// Port of this machine that leads to the guest's, if the guest has a network.
+    port: Option<u16>,
     started: BTreeMap<String, (Child, Lines)>,
 }
 
 impl Outside {
-    /// Creates a folder in which `fathom` is the program under test.
-    pub(crate) fn new(parent: &Path, fathom: &Path, port: u16) -> Result<Self> {
-        let folder = parent.join(format!("run-{}", std::process::id()));
+    /// Prepares a folder in which `fathom` is the program under test.
+    pub(crate) fn new(folder: &Path, fathom: &Path, port: Option<u16>) -> Result<Self> {
         fs::create_dir_all(folder.join("bin"))?;
         symlink(fathom.canonicalize()?, folder.join("bin/fathom"))?;
         Ok(Self {
-            folder,
+            folder: folder.to_owned(),
             port,
             started: BTreeMap::new(),
         })
-    }
-
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
     }
 
     /// Returns the lines of the processes' standard error, each with its process's name.
@@ -64,7 +59,12 @@ impl Outside {
                 self.start(name, command, deadline)
             }
             "stop" => self.stop(rest),
-            "port" => Ok(vec![self.port.to_string()]),
+            "port" => {
+                let port = self
+                    .port
+                    .context("the machine has no network: `# vm: --network`")?;
+                Ok(vec![port.to_string()])
+            }
             other => bail!("the guest asks for `{other}`: run, start, stop or port"),
         }
     }
@@ -143,7 +143,6 @@ impl Drop for Outside {
             let _has_ended = child.kill();
             let _status = child.wait();
         }
-        let _left_behind = fs::remove_dir_all(&self.folder);
     }
 }
 

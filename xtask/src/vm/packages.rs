@@ -21,7 +21,12 @@ impl Root {
     pub(crate) fn prepare() -> Result<Self> {
         let folder = target_folder()?.join("vm");
         let root = folder.join("root");
-        if root.is_dir() {
+        // Unpacked for other programs or another kernel, it lacks what is needed now.
+        let (contents, wanted) = (
+            root.join(CONTENTS),
+            [&[KERNEL], &PROGRAMS[..]].concat().join("\n"),
+        );
+        if fs::read_to_string(&contents).is_ok_and(|had| had == wanted) {
             return Ok(Self(root));
         }
         let names = closure()?;
@@ -29,6 +34,10 @@ impl Root {
         fs::create_dir_all(&partial).with_context(|| partial.display().to_string())?;
         let unpacked = download(&partial, &names).and_then(|()| unpack(&partial));
         if unpacked.is_ok() {
+            fs::write(partial.join("root").join(CONTENTS), wanted)?;
+            if root.is_dir() {
+                fs::remove_dir_all(&root)?;
+            }
             // Renamed when complete, so that a run that was killed leaves no half of a folder.
             fs::rename(partial.join("root"), &root)?;
         }
@@ -147,7 +156,8 @@ fn only(folder: &Path, fits: impl Fn(&str) -> bool) -> Option<PathBuf> {
     Some(entry.path())
 }
 
-/// Its dependency is the package of the current kernel. This kernel is for virtual machines: few
-/// drivers, but all of NVMe over fabrics.
-const KERNEL: &str = "linux-image-cloud-amd64";
-const PROGRAMS: [&str; 2] = ["busybox-static", "nvme-cli"];
+/// Its dependency is the package of the current kernel.
+const KERNEL: &str = "linux-image-amd64";
+const PROGRAMS: [&str; 3] = ["busybox-static", "nvme-cli", "dmsetup"];
+/// File in the folder that says which packages it was unpacked for.
+const CONTENTS: &str = "packages";

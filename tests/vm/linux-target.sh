@@ -1,4 +1,7 @@
 # The kernel's target with our initiator, which runs outside the guest.
+#
+# test: the kernel's target with the engine nvme_tcp
+# vm: --network --module nvme_tcp --module nvmet_tcp --module brd --module crc32c_intel --limit 240
 . /guest.sh
 . /nvmet.sh
 

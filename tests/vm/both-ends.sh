@@ -1,5 +1,8 @@
 # The kernel's own target and host in one guest: proves that the harness, the packages and the
 # script functions work, without Fathom.
+#
+# test: the kernel's NVMe/TCP host and target in one guest, without Fathom
+# vm: --network --module nvme_tcp --module nvmet_tcp --module brd --module crc32c_intel --limit 240
 . /guest.sh
 . /nvmet.sh
 

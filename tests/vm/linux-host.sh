@@ -1,4 +1,7 @@
 # The kernel's host and nvme-cli with `fathom target`, which serves a file outside the guest.
+#
+# test: the kernel's host and nvme-cli with `fathom target`
+# vm: --network --module nvme_tcp --module nvmet_tcp --module brd --module crc32c_intel --limit 240
 . /guest.sh
 
 nqn=nqn.2026-01.io.fathom:linux-host
