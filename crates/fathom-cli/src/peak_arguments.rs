@@ -58,6 +58,10 @@ pub(crate) struct PeakArguments {
     /// I/O engine
     #[arg(long, value_name = "ENGINE", value_enum, default_value = "io_uring")]
     engine: EngineName,
+    /// Pass NVMe commands to a namespace's character device, such as /dev/ng0n1, instead of using
+    /// its block device
+    #[arg(long, conflicts_with_all = ["engine", "buffered"])]
+    passthrough: bool,
     /// Write instead of read; destroys the target's data
     #[arg(long)]
     pub(crate) write: bool,
@@ -84,7 +88,7 @@ pub(crate) struct PeakArguments {
     /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Files or block devices
+    /// Files, block devices, or with --passthrough character devices of namespaces
     #[arg(value_name = "TARGET")]
     pub(crate) targets: Vec<PathBuf>,
 }
@@ -149,6 +153,7 @@ impl PeakArguments {
 
     const fn engine(&self) -> PeakEngine {
         match self.engine {
+            _ if self.passthrough => PeakEngine::Passthrough,
             EngineName::Uring => PeakEngine::Uring,
             EngineName::Libaio => PeakEngine::Libaio,
             EngineName::Sync => PeakEngine::Sync,
@@ -168,7 +173,7 @@ impl PeakArguments {
     const fn usual_depth(&self) -> u32 {
         match self.engine() {
             PeakEngine::Sync => 1,
-            PeakEngine::Uring | PeakEngine::Libaio => 128,
+            PeakEngine::Uring | PeakEngine::Passthrough | PeakEngine::Libaio => 128,
         }
     }
 
@@ -310,6 +315,7 @@ Examples:
   fathom peak --sweep --block 512 --cpu 1 --json /dev/nvme0n1 > before.json
   fathom peak --sweep --block 512 --cpu 1 --against before.json /dev/nvme0n1
   fathom peak --depth 32 --against '--engine libaio' /dev/nvme0n1
+  fathom peak --passthrough /dev/ng0n1
   fathom peak --nop --seconds 2
 
 A comparison shows no change that is within the spread of the repeats. Settings of this command are

@@ -10,7 +10,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use crate::{Completion, EngineError, FileIndex, Op, Slot, Tick};
+use crate::{Completion, EngineError, Errno, FileIndex, Op, Slot, Tick};
 
 /// Performs ops through a kernel, a network or a model, and returns completions.
 ///
@@ -131,6 +131,13 @@ pub trait Engine {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
+
+    /// Returns a description of the latest op that failed with this errno, if the engine knows more
+    /// than the errno says: a status of the device.
+    fn explain(&self, errno: Errno) -> Option<String> {
+        let _says_all = errno;
+        None
+    }
 }
 
 /// Boxed engines, so that rare engines share one compiled loop.
@@ -193,6 +200,10 @@ impl<E: Engine + ?Sized> Engine for Box<E> {
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         (**self).descriptor()
+    }
+
+    fn explain(&self, errno: Errno) -> Option<String> {
+        (**self).explain(errno)
     }
 }
 

@@ -90,6 +90,9 @@ pub enum Storage {
     /// Elsewhere. The engine opens the job's file names in its own way; this machine's file system
     /// and page cache are left alone.
     Remote,
+    /// Devices of this machine, by commands that pass its block layer: checked for other users as
+    /// block devices are. Otherwise as [`Remote`](Self::Remote).
+    Device,
 }
 
 /// End of an engine's jobs, if neither time nor an error ends them earlier.

@@ -100,6 +100,7 @@ errnos! {
     EINVAL = 22, "Invalid argument.";
     ENFILE = 23, "Too many open files in the system.";
     EMFILE = 24, "Too many open files in the process.";
+    ENOTTY = 25, "Inappropriate ioctl for a device.";
     ETXTBSY = 26, "Text file busy.";
     EFBIG = 27, "File too large.";
     ENOSPC = 28, "No space left on the device.";

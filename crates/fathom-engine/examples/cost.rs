@@ -67,6 +67,7 @@ fn main() {
                 AnyEngine::Sync(engine) => measure(engine, batch, rounds, clock),
                 AnyEngine::Libaio(engine) => measure(engine, batch, rounds, clock),
                 AnyEngine::Uring(engine) => measure(engine, batch, rounds, clock),
+                AnyEngine::Passthrough(engine) => measure(engine, batch, rounds, clock),
                 AnyEngine::Offload(engine) => measure(*engine, batch, rounds, clock),
                 AnyEngine::Boxed(engine) => measure(engine, batch, rounds, clock),
             };

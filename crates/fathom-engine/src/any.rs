@@ -2,7 +2,7 @@
 
 use fathom_core::Engine;
 
-use crate::{Libaio, Null, Offload, SyncEngine, Uring};
+use crate::{Libaio, Null, Offload, Passthrough, SyncEngine, Uring};
 
 /// A started engine.
 ///
@@ -19,6 +19,8 @@ pub enum AnyEngine {
     Libaio(Libaio),
     /// `io_uring`.
     Uring(Uring),
+    /// `io_uring_cmd`; jobs run it boxed, and only `fathom peak` in a loop of its own.
+    Passthrough(Passthrough),
     /// Any engine, run by worker threads.
     Offload(Box<Offload>),
     /// Any other engine, called through a vtable.
@@ -33,6 +35,7 @@ impl AnyEngine {
             Self::Sync(engine) => engine.features(),
             Self::Libaio(engine) => engine.features(),
             Self::Uring(engine) => engine.features(),
+            Self::Passthrough(engine) => engine.features(),
             Self::Null(_) | Self::Offload(_) | Self::Boxed(_) => Vec::new(),
         }
     }
@@ -44,6 +47,7 @@ impl AnyEngine {
             Self::Sync(engine) => engine.system_calls(),
             Self::Libaio(engine) => engine.system_calls(),
             Self::Uring(engine) => engine.system_calls(),
+            Self::Passthrough(engine) => engine.system_calls(),
             Self::Null(_) | Self::Offload(_) | Self::Boxed(_) => 0,
         }
     }
@@ -56,6 +60,7 @@ impl AnyEngine {
             Self::Sync(engine) => Box::new(engine),
             Self::Libaio(engine) => Box::new(engine),
             Self::Uring(engine) => Box::new(engine),
+            Self::Passthrough(engine) => Box::new(engine),
             Self::Offload(engine) => engine,
             Self::Boxed(engine) => engine,
         }
@@ -69,6 +74,7 @@ impl AnyEngine {
             Self::Sync(engine) => engine,
             Self::Libaio(engine) => engine,
             Self::Uring(engine) => engine,
+            Self::Passthrough(engine) => engine,
             Self::Offload(engine) => &mut **engine,
             Self::Boxed(engine) => &mut **engine,
         }

@@ -44,7 +44,10 @@ pub struct EngineConfig {
     pub job: JobFacts,
     /// Numbers of the streams that writes take in turn; empty for none.
     pub write_streams: Box<[u8]>,
-    /// Draw the stream of a write instead.
+    /// Handles under which an engine of devices places writes in turn, all if empty; `None`: it
+    /// places none.
+    pub placement: Option<Box<[u8]>>,
+    /// Draw the stream or handle of a write instead.
     pub random_streams: bool,
     /// Clock that issue times are read from.
     pub clock: Clock,
@@ -82,6 +85,7 @@ impl EngineConfig {
             atomic_write_bytes: 0,
             job: JobFacts::default(),
             write_streams: Box::default(),
+            placement: None,
             random_streams: false,
             clock,
         }

@@ -1,6 +1,6 @@
 //! The engines and the registry that starts them: those that read and write data (null, the sync
-//! family, splice, mmap, posixaio, libaio, io_uring), those that work on the blocks, the size or
-//! the name of a file, net and netsplice, page_fault, cpuio and exec.
+//! family, splice, mmap, posixaio, libaio, io_uring, io_uring_cmd), those that work on the blocks,
+//! the size or the name of a file, net and netsplice, page_fault, cpuio and exec.
 //!
 //! Each engine is a thin translation of the contract in `fathom-core` into calls of `fathom-sys`,
 //! which has the unsafe code and the kernel's structures. Workers and file locks wrap any engine;
@@ -27,6 +27,7 @@ mod null;
 mod offload;
 pub mod options;
 mod page_fault;
+mod passthrough;
 mod posixaio;
 mod registry;
 mod serial;
@@ -42,6 +43,7 @@ pub use libaio::Libaio;
 pub use locking::FileLock;
 pub use null::Null;
 pub use offload::{Kick, Offload, OffloadStats, SharedStats, WorkerThreads};
+pub use passthrough::Passthrough;
 pub use registry::{
     FileCheck, FileRefusal, Registration, Registry, RemoteFileCheck, built_in, start,
     start_with_stats,

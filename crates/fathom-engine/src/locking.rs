@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, Slot,
+    Capabilities, Completion, Direction, Engine, EngineError, Errno, FileIndex, Op, OpKind, Slot,
     Submitted, Tick,
 };
 
@@ -193,6 +193,10 @@ impl Engine for Locking {
             0 if min > 0 => Ok(()),
             missing => self.inner.wait(missing, until),
         }
+    }
+
+    fn explain(&self, errno: Errno) -> Option<String> {
+        self.inner.explain(errno)
     }
 }
 

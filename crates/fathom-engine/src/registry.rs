@@ -27,7 +27,8 @@ use crate::offload::{Offload, SharedStats};
 use crate::sync::{self, SyncCall, SyncEngine};
 use crate::uring::{self, Uring};
 use crate::{
-    AnyEngine, EngineConfig, e4defrag, falloc, ftruncate, netsplice, page_fault, posixaio, splice,
+    AnyEngine, EngineConfig, e4defrag, falloc, ftruncate, netsplice, page_fault, passthrough,
+    posixaio, splice,
 };
 
 /// A registered engine: facts that hold before it starts, and its constructor.
@@ -209,6 +210,7 @@ const BUILT_IN: &[Registration] = &[
             Uring::start(config).map(AnyEngine::Uring)
         })
     },
+    passthrough::REGISTRATION,
     Registration::new(&posixaio::INFO, posixaio::start),
     Registration::new(&mmap::INFO, Mmap::start),
     Registration::new(&splice::INFO, splice::start),

@@ -15,15 +15,15 @@ use fathom_core::{
 use fathom_sys::clock::Clock;
 use fathom_sys::file_io::{self, RwFlags};
 use fathom_sys::files::{self, Access, DeviceNumber, FileKind};
-use fathom_sys::uring::{RING_ENTRIES_MAX, Ring, RingConfig};
+use fathom_sys::uring::{Ring, RingConfig};
 
 use crate::error::broken;
 use crate::files::Files;
 use crate::options::{HIPRI, NOWAIT, U32, UNCACHED};
 use crate::{EngineConfig, EngineFile, FileCheck, FileRefusal};
 
-use refusal::start_error;
 pub use refusal::why_no_ring;
+pub(crate) use refusal::{RingUse, check_ring, start_error};
 
 /// Facts about `io_uring`.
 pub(crate) static INFO: EngineInfo = EngineInfo {
@@ -145,6 +145,16 @@ impl From<&EngineValues> for Options {
     }
 }
 
+impl Options {
+    const fn ring_use(&self) -> RingUse {
+        RingUse {
+            engine: INFO.name,
+            fixed_buffers: self.fixed_buffers,
+            kernel_thread_cpu: self.kernel_thread_cpu,
+        }
+    }
+}
+
 /// `io_uring`: one ring, its buffers, and the job's files.
 ///
 /// An op costs one submission entry; a turn of the loop makes one `io_uring_enter` that submits,
@@ -173,6 +183,7 @@ impl Uring {
             slots: config.depth,
             buffer_bytes: config.buffer_bytes,
             memory: config.memory.clone(),
+            extra_bytes: 0,
             files: u32::try_from(config.files.len()).unwrap_or(u32::MAX),
             fixed_buffers: options.fixed_buffers,
             fixed_files: options.fixed_files,
@@ -191,7 +202,7 @@ impl Uring {
             random_streams: config.random_streams,
         });
         Ok(Self {
-            ring: ring.map_err(|error| start_error(config, options, &error))?,
+            ring: ring.map_err(|error| start_error(config, &options.ring_use(), &error))?,
             clock: config.clock,
             files: Files::new(config),
             polled: options.polled,
@@ -406,40 +417,17 @@ fn needs_workers(files: &[EngineFile]) -> bool {
 
 /// Refuses configurations that no kernel accepts.
 fn check(config: &EngineConfig, options: Options) -> Result<(), EngineError> {
-    let refuse = |step, target: String, hint: &str| {
-        Err(EngineError {
-            step,
-            target,
-            errno: None,
-            hint: hint.into(),
-        })
-    };
-    if config.depth > RING_ENTRIES_MAX {
-        let target = format!("a ring of {} entries", config.depth);
-        return refuse(
-            EngineStep::SetUpRing,
-            target,
-            "the kernel takes at most iodepth=32768",
-        );
-    }
-    if options.fixed_buffers && config.depth > FIXED_BUFFERS_MAX {
-        let target = format!("{} buffers", config.depth);
-        return refuse(
-            EngineStep::RegisterBuffers,
-            target,
-            "the kernel takes at most iodepth=16384 with fixedbufs=1",
-        );
-    }
+    check_ring(config, &options.ring_use())?;
     if options.polled && !config.direct {
-        let target = "engine `io_uring`".into();
-        let hint = "polling needs direct I/O: set direct=1";
-        return refuse(EngineStep::Option(HIPRI.name), target, hint);
+        return Err(EngineError {
+            step: EngineStep::Option(HIPRI.name),
+            target: "engine `io_uring`".into(),
+            errno: None,
+            hint: "polling needs direct I/O: set direct=1".into(),
+        });
     }
     Ok(())
 }
-
-/// IORING_MAX_REG_BUFFERS of the kernel.
-const FIXED_BUFFERS_MAX: u32 = 16_384;
 
 #[cfg(test)]
 mod tests {

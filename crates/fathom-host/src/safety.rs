@@ -59,6 +59,11 @@ pub enum Refusal {
         /// Its file system.
         filesystem: &'static str,
     },
+    /// Not a device that takes commands.
+    NotPassthrough {
+        /// The path as given.
+        path: PathBuf,
+    },
     /// A pipe or a socket, which has no offsets.
     NoOffsets {
         /// The path as given.
@@ -112,6 +117,9 @@ impl Refusal {
                  what is on it may be destroyed"
             }
             Self::KernelInterface { .. } => "choose a file on a disk",
+            Self::NotPassthrough { .. } => {
+                "name the character device of an NVMe namespace, like /dev/ng0n1"
+            }
             Self::Harmful { .. } | Self::NoOffsets { .. } => {
                 "choose a regular file or a block device"
             }
@@ -146,6 +154,13 @@ impl fmt::Display for Refusal {
                 "{}: will not be written: {filesystem} is an interface to the kernel",
                 path.display()
             ),
+            Self::NotPassthrough { path } => {
+                write!(
+                    f,
+                    "{}: not a device that takes NVMe commands",
+                    path.display()
+                )
+            }
             Self::NoOffsets { path } => {
                 write!(f, "{}: a pipe or socket has no offsets", path.display())
             }
@@ -241,6 +256,48 @@ impl Guard {
             }
             FileKind::Block if writes && !allow_mounted_write => self.check_free(path),
             FileKind::Regular | FileKind::Block | FileKind::Directory => Ok(()),
+        }
+    }
+
+    /// Checks that a job may send commands to `path`, an NVMe namespace: if it `writes`, that the
+    /// namespace's block device is free, as [`check`](Self::check) does with a block device.
+    ///
+    /// # Errors
+    /// The reason for the refusal.
+    pub fn check_passthrough(
+        &self,
+        path: &Path,
+        writes: bool,
+        allow_mounted_write: bool,
+    ) -> Result<(), Refusal> {
+        let Ok(metadata) = fs::metadata(path) else {
+            return self.check_missing(path).and(Err(Refusal::NotPassthrough {
+                path: path.to_path_buf(),
+            }));
+        };
+        let number = DeviceNumber::of_node(&metadata);
+        let takes_commands = FileKind::of(&metadata) == FileKind::Character
+            && characters::is_namespace(number, &self.tree);
+        if !takes_commands {
+            return Err(Refusal::NotPassthrough {
+                path: path.to_path_buf(),
+            });
+        }
+        // A namespace whose format the block layer does not support has no use but by commands.
+        let block = self.tree.behind_character_device(number);
+        let usage = block
+            .filter(|_| writes && !allow_mounted_write)
+            .and_then(|block| {
+                let node = Path::new("/dev").join(&block.name);
+                self.in_use()
+                    .usage(Store::Device(block.number), &node, &self.tree)
+            });
+        match usage {
+            Some(usage) => Err(Refusal::InUse {
+                path: path.to_path_buf(),
+                usage,
+            }),
+            None => Ok(()),
         }
     }
 
@@ -382,6 +439,20 @@ mod tests {
             assert!(is_harmful(refused("/dev/mem", false)));
         }
         assert!(is_harmful(refused("/dev/tty", true)));
+    }
+
+    #[test]
+    fn commands_go_to_namespaces_alone() {
+        let guard = Guard::new(BlockTree::default());
+        for path in [
+            "/dev/null",
+            "/dev/fathom-no-such-device",
+            "/tmp",
+            "/etc/passwd",
+        ] {
+            let refused = guard.check_passthrough(Path::new(path), false, true);
+            assert!(refused.is_err(), "{path}");
+        }
     }
 
     #[test]

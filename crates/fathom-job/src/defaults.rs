@@ -199,10 +199,17 @@ impl Options {
         self.engine.has_effect(effect, &self.engine_values)
     }
 
-    /// Returns whether the job's data are on other machines.
+    /// Returns whether the engine opens the job's files in its own way: on other machines, or as
+    /// devices that take commands.
     #[must_use]
     pub const fn has_remote_files(&self) -> bool {
-        matches!(self.engine.storage, Storage::Remote)
+        matches!(self.engine.storage, Storage::Remote | Storage::Device)
+    }
+
+    /// Returns whether the engine sends commands to devices of this machine.
+    #[must_use]
+    pub const fn has_devices(&self) -> bool {
+        matches!(self.engine.storage, Storage::Device)
     }
 
     /// Resets engine options, which belong to the engine chosen before.

@@ -8,6 +8,8 @@ pub struct DeviceOptions {
     pub atomic: bool,
     /// `dataplacement`, `fdp`: writes have streams.
     pub streams: bool,
+    /// `dataplacement=streams`: by the streams directive of NVMe, not by flexible data placement.
+    pub stream_directive: bool,
     /// `plids`: identifiers of the streams, from 0; empty for all.
     pub placement: Vec<u8>,
     /// `plid_select=random`.
@@ -53,6 +55,7 @@ impl Default for DeviceOptions {
         Self {
             atomic: false,
             streams: false,
+            stream_directive: false,
             placement: Vec::new(),
             random_streams: false,
             block_errors: false,

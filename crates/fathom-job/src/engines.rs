@@ -3,10 +3,6 @@
 /// Engines of fio that are not implemented yet, with what to do until they are.
 pub(crate) const LATER: &[(&str, &str)] = &[
     (
-        "io_uring_cmd",
-        "use `ioengine=io_uring` on the block device, as `filename=/dev/nvme0n1`",
-    ),
-    (
         "sg",
         "use `ioengine=io_uring` on the disk's block device, as `filename=/dev/sda`",
     ),

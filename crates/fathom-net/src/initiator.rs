@@ -21,6 +21,5 @@ mod options;
 mod path;
 mod session;
 mod slots;
-mod status;
 
 pub use engine::NVME_TCP;

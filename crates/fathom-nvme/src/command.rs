@@ -169,12 +169,16 @@ impl Opcode {
     pub const WRITE: Self = Self(0x01);
     /// Read (I/O).
     pub const READ: Self = Self(0x02);
+    /// Write Uncorrectable (I/O).
+    pub const WRITE_UNCORRECTABLE: Self = Self(0x04);
     /// Compare (I/O).
     pub const COMPARE: Self = Self(0x05);
     /// Write Zeroes (I/O).
     pub const WRITE_ZEROES: Self = Self(0x08);
     /// Dataset Management (I/O).
     pub const DATASET_MANAGEMENT: Self = Self(0x09);
+    /// Verify (I/O).
+    pub const VERIFY: Self = Self(0x0c);
 
     /// Get Log Page (admin).
     pub const GET_LOG_PAGE: Self = Self(0x02);

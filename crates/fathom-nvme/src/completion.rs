@@ -107,6 +107,12 @@ impl Status {
     /// Compare with other data.
     pub const COMPARE_FAILURE: Self = Self::media(0x85);
 
+    /// Creates the status of 15 bits, as a driver reports it; a higher bit is cut.
+    #[must_use]
+    pub const fn from_bits(bits: u16) -> Self {
+        Self(bits & 0x7fff)
+    }
+
     /// Returns the status with "do not retry" set.
     #[must_use]
     pub const fn do_not_retry(self) -> Self {

@@ -30,7 +30,7 @@ pub struct ControllerIdentity {
     pub commands_max: u16,
     /// Largest namespace identifier.
     pub namespaces: u32,
-    /// Optional commands: Compare, Dataset Management, Write Zeroes.
+    /// Optional I/O commands.
     pub optional: OptionalCommands,
     /// Bytes that the capsule of an I/O command may carry.
     pub in_capsule_bytes: u32,
@@ -56,6 +56,10 @@ pub struct OptionalCommands {
     pub dataset_management: bool,
     /// Write Zeroes.
     pub write_zeroes: bool,
+    /// Write Uncorrectable.
+    pub write_uncorrectable: bool,
+    /// Verify.
+    pub verify: bool,
 }
 
 impl ControllerIdentity {
@@ -126,8 +130,10 @@ impl ControllerIdentity {
 impl OptionalCommands {
     const fn bits(self) -> u16 {
         self.compare as u16
+            | (self.write_uncorrectable as u16) << 1
             | (self.dataset_management as u16) << 2
             | (self.write_zeroes as u16) << 3
+            | (self.verify as u16) << 7
     }
 
     const fn from_bits(bits: u16) -> Self {
@@ -135,6 +141,8 @@ impl OptionalCommands {
             compare: bits & 1 != 0,
             dataset_management: bits & 4 != 0,
             write_zeroes: bits & 8 != 0,
+            write_uncorrectable: bits & 2 != 0,
+            verify: bits & 0x80 != 0,
         }
     }
 }
@@ -278,6 +286,7 @@ mod tests {
                 compare: true,
                 dataset_management: true,
                 write_zeroes: true,
+                ..OptionalCommands::default()
             },
             in_capsule_bytes: 8192,
             subsystem_nqn: "nqn.2026-01.io.fathom:test".into(),

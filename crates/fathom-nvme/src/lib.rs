@@ -1,4 +1,4 @@
-//! NVMe over TCP without sockets: bytes and events in, bytes and events out.
+//! NVMe, and NVMe over TCP without sockets: bytes and events in, bytes and events out.
 //!
 //! ```text
 //! socket ─► Decoder ─► Event ─► state machine ─► Pdu ─► encode ─► socket
@@ -8,6 +8,7 @@
 //! Transport Specification 1.0. All integers on the wire are little-endian.
 #![forbid(unsafe_code)]
 
+mod block_format;
 mod command;
 mod completion;
 mod controller;
@@ -20,7 +21,10 @@ mod identify;
 mod io_command;
 mod log_pages;
 mod pdu;
+mod placement;
+mod protection;
 mod send_queue;
+mod status_errno;
 mod status_text;
 mod subsystem;
 mod target_queue;
@@ -28,6 +32,7 @@ mod text;
 mod wire;
 
 // Public items, listed once.
+pub use block_format::BlockFormat;
 pub use command::{Command, DataPointer, Opcode};
 pub use completion::{Completion, Status};
 pub use controller::{Answer, Controller, ControllerLimits};
@@ -51,6 +56,8 @@ pub use pdu::{
     DataPdu, Digests, Encoded, FatalStatus, Framing, IcReq, IcResp, Pdu, PduType, ReadyToTransfer,
     Side, TermReq,
 };
+pub use placement::{has_data_placement, placement_identifiers};
+pub use protection::{Guard, Protection, ProtectionError, ProtectionTags, ProtectionType};
 pub use send_queue::{Piece, SendQueue};
 pub use subsystem::{Discovery, Subsystem};
 pub use target_queue::{

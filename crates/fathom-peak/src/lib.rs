@@ -29,7 +29,7 @@ use fathom_stats::Latency;
 /// Configuration of a measurement. Numbers of ops are per thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeakConfig {
-    /// Files and block devices; empty with `nops`.
+    /// Files and block devices, or character devices of NVMe namespaces; empty with `nops`.
     pub targets: Vec<PathBuf>,
     /// Engine that performs the ops.
     pub engine: PeakEngine,
@@ -72,6 +72,8 @@ pub struct PeakConfig {
 pub enum PeakEngine {
     /// io_uring.
     Uring,
+    /// NVMe commands through io_uring, past the block layer.
+    Passthrough,
     /// Linux native AIO.
     Libaio,
     /// `pread` and `pwrite`.
@@ -84,9 +86,15 @@ impl PeakEngine {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Uring => "io_uring",
+            Self::Passthrough => "io_uring_cmd",
             Self::Libaio => "libaio",
             Self::Sync => "psync",
         }
+    }
+
+    /// Returns whether it has a ring.
+    pub(crate) const fn is_ring(self) -> bool {
+        matches!(self, Self::Uring | Self::Passthrough)
     }
 }
 

@@ -64,20 +64,24 @@ fn check_combination(config: &PeakConfig) -> Result<(), PeakError> {
     if config.nops && !config.targets.is_empty() {
         return refuse("--nop: takes no target", "leave out one of the two");
     }
-    if config.engine != PeakEngine::Uring {
-        let engine = config.engine.name();
-        if config.nops {
-            return refuse(
-                &format!("--nop: {engine} has no such op"),
-                "use --engine io_uring",
-            );
-        }
-        if config.polled {
-            return refuse(
-                &format!("--polled: {engine} does not poll"),
-                "use --engine io_uring",
-            );
-        }
+    let engine = config.engine.name();
+    if config.nops && config.engine != PeakEngine::Uring {
+        return refuse(
+            &format!("--nop: {engine} has no such op"),
+            "use --engine io_uring",
+        );
+    }
+    if config.engine == PeakEngine::Passthrough && config.buffered {
+        return refuse(
+            "--buffered: commands bypass the page cache",
+            "leave out --passthrough or --buffered",
+        );
+    }
+    if !config.engine.is_ring() && config.polled {
+        return refuse(
+            &format!("--polled: {engine} does not poll"),
+            "use --engine io_uring",
+        );
     }
     if config.engine == PeakEngine::Sync && config.depth > 1 {
         return refuse(
@@ -102,14 +106,14 @@ fn check_combination(config: &PeakConfig) -> Result<(), PeakError> {
 
 fn check_depth(config: &PeakConfig) -> Result<(), PeakError> {
     let depth = config.depth;
-    if config.engine == PeakEngine::Uring && depth > RING_ENTRIES_MAX {
+    if config.engine.is_ring() && depth > RING_ENTRIES_MAX {
         let what = format!(
             "--depth: {depth} is more than a ring's {RING_ENTRIES_MAX} entries (IORING_MAX_ENTRIES \
              of the kernel)"
         );
         return Err(refuse(what, format!("lower it to {RING_ENTRIES_MAX}")));
     }
-    let fixed = config.engine == PeakEngine::Uring && config.fixed_buffers && !config.nops;
+    let fixed = config.engine.is_ring() && config.fixed_buffers && !config.nops;
     if fixed && depth > FIXED_BUFFERS_MAX {
         let what = format!(
             "--depth: {depth} is more than the {FIXED_BUFFERS_MAX} buffers that can be \

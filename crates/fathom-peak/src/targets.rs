@@ -3,12 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use fathom_engine::{EngineConfig, EngineFile, built_in};
 use fathom_host::block_tree::BlockTree;
 use fathom_host::safety::Guard;
 use fathom_host::storage::storage_under;
+use fathom_sys::clock::Clock;
 use fathom_sys::files::{self, Access, FileKind};
+use fathom_sys::nvme;
 
-use crate::{PeakConfig, PeakError};
+use crate::limits::explain;
+use crate::{PeakConfig, PeakEngine, PeakError};
 
 /// A checked target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,11 +29,66 @@ pub(crate) fn check(config: &PeakConfig) -> Result<Vec<CheckedTarget>, PeakError
     let targets = config.targets.iter();
     targets
         .map(|path| {
+            if config.engine == PeakEngine::Passthrough {
+                return check_namespace(path, config, &guard);
+            }
             let judged = guard.check(path, config.write, false);
             judged.map_err(PeakError::Refused)?;
             check_one(path, config, &tree)
         })
         .collect()
+}
+
+/// Checks the character device of a namespace.
+fn check_namespace(
+    path: &Path,
+    config: &PeakConfig,
+    guard: &Guard,
+) -> Result<CheckedTarget, PeakError> {
+    let judged = guard.check_passthrough(path, config.write, false);
+    judged.map_err(PeakError::Refused)?;
+    let (bytes, block_bytes) = namespace_size(path, config)?;
+    let block = u64::from(config.block_bytes);
+    if block % block_bytes != 0 {
+        return Err(PeakError::Config {
+            message: format!(
+                "--block: {block} B is not a multiple of the {block_bytes} B block of {}",
+                path.display()
+            ),
+            hint: format!("set --block {}", block.next_multiple_of(block_bytes)),
+        });
+    }
+    if bytes < block {
+        return Err(PeakError::Unsuitable {
+            path: path.to_path_buf(),
+            why: format!("{bytes} B, smaller than a block of {block} B"),
+            hint: "choose a larger namespace, or lower --block",
+        });
+    }
+    Ok(CheckedTarget {
+        path: path.to_owned(),
+        blocks: bytes / block,
+    })
+}
+
+/// Returns the size of a namespace and of its blocks, in bytes.
+fn namespace_size(path: &Path, config: &PeakConfig) -> Result<(u64, u64), PeakError> {
+    let engine = built_in(config.engine.name());
+    let file = EngineFile {
+        path: path.to_string_lossy().into_owned(),
+        read: true,
+        ..EngineFile::default()
+    };
+    let own = EngineConfig {
+        files: vec![file],
+        ..EngineConfig::new(engine, Clock::stopped())
+    };
+    let look_up = engine.remote_file.ok_or_else(|| PeakError::Config {
+        message: format!("engine `{}` has no devices", own.name()),
+        hint: String::new(),
+    })?;
+    let found = look_up(&own).map_err(|error| explain(error, config))?;
+    Ok((found.bytes, found.block_bytes.into()))
 }
 
 fn check_one(
@@ -93,7 +152,11 @@ fn check_one(
 /// Returns the smallest block size for direct I/O to `path`, if known, and at least 512.
 #[must_use]
 pub fn block_of(path: &Path) -> u32 {
-    let bytes = storage_under(path, &BlockTree::default()).logical_block_bytes;
+    let block = fs::metadata(path)
+        .ok()
+        .and_then(|node| nvme::block_device_of(&node));
+    let path = block.map_or_else(|| path.to_owned(), |block| Path::new("/dev").join(block));
+    let bytes = storage_under(&path, &BlockTree::default()).logical_block_bytes;
     u32::try_from(bytes)
         .unwrap_or(BLOCK_BYTES_MIN)
         .max(BLOCK_BYTES_MIN)

@@ -9,7 +9,8 @@ use fathom_core::{
     Direction, Engine, EngineError, EngineStep, EngineValues, Errno, FileIndex, Nanos, stream_seed,
 };
 use fathom_engine::{
-    AnyEngine, EngineConfig, EngineFile, Libaio, SyncEngine, Uring, built_in, options, start,
+    AnyEngine, EngineConfig, EngineFile, Libaio, Passthrough, SyncEngine, Uring, built_in, options,
+    start,
 };
 use fathom_stats::Latency;
 use fathom_sys::clock::{Clock, sleep_until};
@@ -202,6 +203,9 @@ fn measure_thread(
     shared.start.wait();
     match engine {
         AnyEngine::Uring(engine) => spin(engine, Uring::system_calls, task, shared, cell),
+        AnyEngine::Passthrough(engine) => {
+            spin(engine, Passthrough::system_calls, task, shared, cell)
+        }
         AnyEngine::Libaio(engine) => spin(engine, Libaio::system_calls, task, shared, cell),
         AnyEngine::Sync(engine) => spin(engine, SyncEngine::system_calls, task, shared, cell),
         AnyEngine::Null(_) | AnyEngine::Offload(_) | AnyEngine::Boxed(_) => {

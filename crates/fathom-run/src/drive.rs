@@ -29,7 +29,9 @@ use fathom_setup::replay::ReplayPlan;
 use fathom_setup::translate::EarlyEnd;
 use fathom_sys::clock::{Clock, sleep_until, spin_until};
 use fathom_sys::thread;
-use fathom_workload::{Checker, Control, JobLog, RecordingSink, Worker, WorkerConfig, turn};
+use fathom_workload::{
+    Checker, Control, JobLog, RecordingSink, Results, Worker, WorkerConfig, turn,
+};
 
 use crate::affinity::{self, ThreadSettings};
 use crate::agreed_start::AgreedStart;
@@ -236,6 +238,10 @@ fn dispatch(
             run_worker::<Box<dyn Engine>, _>(engine, worker, context, outcome, watched)
         }
         AnyEngine::Boxed(engine) => run_worker(engine, worker, context, outcome, watched),
+        AnyEngine::Passthrough(engine) => {
+            let engine: Box<dyn Engine> = Box::new(engine);
+            run_worker(engine, worker, context, outcome, watched)
+        }
     }
 }
 
@@ -310,7 +316,7 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
         outcome.cpu.system_us += helpers_us(thread_id, offload::at_work(told));
     }
     handles.cell.publish(&worker.progress());
-    let results = worker.into_results();
+    let results = results(worker, &engine);
     outcome.warnings.extend(context.verified.tell(&results));
     outcome.results = Some(results);
     run_postrun(context.hooks, outcome);
@@ -329,6 +335,19 @@ fn pass_barrier(handles: &JobHandles<'_>) -> Tick {
     let clock = &handles.shared.clock;
     spin_until(clock, handles.barrier.pass());
     clock.now()
+}
+
+/// Returns the results of a worker; its engine may say more of an error than the errno does.
+fn results(worker: Worker, engine: &impl Engine) -> Results {
+    let mut results = worker.into_results();
+    let unexplained = results
+        .error
+        .as_mut()
+        .filter(|error| error.detail.is_none());
+    if let Some(error) = unexplained {
+        error.detail = engine.explain(error.errno);
+    }
+    results
 }
 
 /// Runs `exec_postrun`, if the job has one.

@@ -3,7 +3,7 @@
 use fathom_core::OptionValue;
 use fathom_engine::{EngineConfig, EngineFile, FileAdvice, JobFacts, Kick, Registration};
 use fathom_job::{FadviseHint, Job, MemoryKind, OffloadKick, Options, engine_files};
-use fathom_setup::check::{write_bytes, write_streams};
+use fathom_setup::check::{placement, write_bytes, write_streams};
 use fathom_setup::translate::JobSetup;
 use fathom_sys::clock::Clock;
 use fathom_sys::memory::MemoryPlacement;
@@ -61,6 +61,7 @@ pub(crate) fn engine_config(
             runtime: setup.worker.runtime,
         },
         write_streams: write_streams(setup).into_boxed_slice(),
+        placement: placement(setup).map(Vec::into_boxed_slice),
         random_streams: options.device.random_streams,
         offload: options.offload.then(|| kick(options.offload_kick)),
         ..EngineConfig::new(engine, clock)

@@ -214,9 +214,14 @@ fn teller(shared: &RunState, sender: Sender<Message>) -> Say {
 /// Returns a failed outcome if the job would write to a device that is now in use.
 fn refused(launch: &Launch, guard: &Guard) -> Option<JobOutcome> {
     let engine = &launch.spec.engine;
-    if launch.allow_mounted_write || engine.engine.info.storage != Storage::LocalFiles {
+    if launch.allow_mounted_write {
         return None;
     }
+    let check = |path: &str| match engine.engine.info.storage {
+        Storage::LocalFiles => guard.check_free(Path::new(path)).err(),
+        Storage::Device => guard.check_passthrough(Path::new(path), true, false).err(),
+        Storage::None | Storage::Peer | Storage::Remote => None,
+    };
     let changed = engine
         .files
         .iter()
@@ -224,7 +229,7 @@ fn refused(launch: &Launch, guard: &Guard) -> Option<JobOutcome> {
     let named = engine.engine.info.written_files(&engine.options);
     let named = named.map(|(_option, path)| path);
     let mut changed = changed.map(|file| file.path.clone()).chain(named);
-    let refusal = changed.find_map(|path| guard.check_free(Path::new(&path)).err())?;
+    let refusal = changed.find_map(|path| check(&path))?;
     Some(JobOutcome {
         failure: Some(JobFailure::new(Errno::EBUSY, refusal.to_string()).hint(refusal.hint())),
         ..JobOutcome::default()

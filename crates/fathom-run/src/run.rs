@@ -518,7 +518,7 @@ fn launches(
         let engine = engine.expect("the plan was checked with these engines");
         let files = match engine.info.storage {
             Storage::None | Storage::Peer => 0,
-            Storage::LocalFiles | Storage::Remote => setup.files.len(),
+            Storage::LocalFiles | Storage::Remote | Storage::Device => setup.files.len(),
         };
         Launch {
             name: setup.name.clone(),

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::rc::Rc;
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, Slot,
+    Capabilities, Completion, Direction, Engine, EngineError, Errno, FileIndex, Op, OpKind, Slot,
     Submitted, Tick,
 };
 use fathom_engine::AnyEngine;
@@ -225,6 +225,10 @@ impl Engine for LoggingEngine {
     fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
         self.flush();
         self.engine.wait(min, until)
+    }
+
+    fn explain(&self, errno: Errno) -> Option<String> {
+        self.engine.explain(errno)
     }
 }
 

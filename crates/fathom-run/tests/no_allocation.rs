@@ -115,6 +115,7 @@ fn count(engine: AnyEngine, config: (WorkerConfig, Option<JobLog>), clock: Clock
         AnyEngine::Sync(engine) => drive(engine, config, clock),
         AnyEngine::Libaio(engine) => drive(engine, config, clock),
         AnyEngine::Uring(engine) => drive(engine, config, clock),
+        AnyEngine::Passthrough(engine) => drive(engine, config, clock),
         AnyEngine::Offload(engine) => drive(*engine, config, clock),
         AnyEngine::Boxed(engine) => drive(engine, config, clock),
     }

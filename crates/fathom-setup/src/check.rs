@@ -35,7 +35,7 @@ use crate::translate::{FileSetup, JobSetup};
 
 pub use self::atomic::write_bytes;
 pub use self::recorded::recordings;
-pub use self::streams::write_streams;
+pub use self::streams::{placement, write_streams};
 pub use self::verify_map::verify_maps;
 pub use self::verify_shared::shared as verified_by_many;
 
@@ -176,6 +176,9 @@ impl Checker {
                 .into_iter()
                 .for_each(|file| self.alignment(setup, file));
         }
+        if job.options.has_devices() {
+            setup.files.iter().for_each(|file| self.device(setup, file));
+        }
         if !setup.has_local_files() {
             return;
         }
@@ -193,6 +196,32 @@ impl Checker {
             if self.looked_at.insert(key) {
                 self.file(setup, file);
             }
+        }
+    }
+
+    /// Checks a device that takes commands.
+    fn device(&mut self, setup: &JobSetup, file: &FileSetup) {
+        let job = &*setup.job;
+        let writes = file.may_write(&job.options);
+        if !self.looked_at.insert((file.path.clone(), writes, false)) {
+            return;
+        }
+        let (path, allowed) = (Path::new(&file.path), job.options.allow_mounted_write);
+        if let Err(refusal) = self.guard.check_passthrough(path, writes, allowed) {
+            return self.add(job, "filename", refusal.into());
+        }
+        let TargetKind::Block { logical_block, .. } = file.found else {
+            return;
+        };
+        if setup.worker.verify.is_some() && !logical_block.is_power_of_two() {
+            let message = format!(
+                "{}: blocks of {logical_block} B end with metadata, which verification would take \
+                 for data",
+                file.path
+            );
+            let problem = RunProblem::new(ProblemKind::UnalignedBlockSize, message);
+            let hint = "use a namespace that transfers its metadata apart, or remove `verify`";
+            self.add(job, "verify", problem.hint(hint));
         }
     }
 

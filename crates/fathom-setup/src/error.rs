@@ -109,6 +109,7 @@ impl From<Refusal> for RunProblem {
             Refusal::InUse { .. } => ProblemKind::DeviceInUse,
             Refusal::Harmful { .. } => ProblemKind::HarmfulDevice,
             Refusal::KernelInterface { .. } => ProblemKind::KernelInterface,
+            Refusal::NotPassthrough { .. } => ProblemKind::NoSuchDevice,
             Refusal::NoOffsets { .. } => ProblemKind::NoOffsets,
         };
         Self::new(kind, refusal.to_string()).hint(refusal.hint())

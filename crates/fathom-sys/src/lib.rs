@@ -24,6 +24,7 @@ pub mod map;
 pub mod memory;
 pub mod names;
 pub mod numa;
+pub mod nvme;
 pub mod peak_allocation;
 pub mod pinned;
 pub mod shared_words;

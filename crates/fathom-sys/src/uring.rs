@@ -1,11 +1,12 @@
 //! io_uring: a ring with the buffers and the in-flight table of one worker.
 //!
 //! `rings.rs` has the queues shared with the kernel, `setup.rs` their creation, `ops.rs` the
-//! encoding of ops, `enter.rs` the system call. Submitting, waiting and the ownership of buffers
-//! are here.
+//! encoding of ops, `command.rs` that of commands for drivers, `enter.rs` the system call.
+//! Submitting, waiting and the ownership of buffers are here.
 
 mod abi;
 mod call;
+mod command;
 mod enter;
 mod entry;
 mod ops;
@@ -32,6 +33,7 @@ use ops::{Mode, buffer_number};
 use rings::Rings;
 use streams::Streams;
 
+pub use command::{CommandData, NvmeCommand};
 pub use setup::{RING_ENTRIES_MAX, RingConfig, RingError};
 
 /// An io_uring with the buffers and the in-flight table of one worker.
@@ -43,9 +45,11 @@ pub use setup::{RING_ENTRIES_MAX, RingConfig, RingError};
 /// Only the creating thread may use a ring; the kernel enforces that (`SINGLE_ISSUER`) where it
 /// can. The constructor allocates all memory, and registers buffers and files if asked to. Dropping
 /// a busy ring waits up to 30 s, then leaks the memory that the kernel may still write to.
+///
+/// If `BIG`, it is a [`CommandRing`].
 #[derive(Debug)]
-pub struct Ring {
-    rings: Rings,
+pub struct Ring<const BIG: bool = false> {
+    rings: Rings<BIG>,
     /// First argument of `io_uring_enter`: the ring's descriptor, or its registered index.
     enter_fd: i32,
     /// Flag for a registered index; 0 for a descriptor.
@@ -70,10 +74,16 @@ pub struct Ring {
     looked: bool,
 }
 
+/// A ring with entries of double size for commands that a driver executes (`IORING_OP_URING_CMD`,
+/// Linux 5.19). It takes commands alone: `push_command` instead of `push`.
+pub type CommandRing = Ring<true>;
+
 /// Memory that the kernel may be reading or writing.
 #[derive(Debug)]
 struct Memory {
     buffers: Buffers,
+    /// Second buffer of each slot, for metadata and ranges of commands.
+    extra: Option<Buffers>,
     /// One per slot if vectors are used; else empty.
     vectors: Box<[libc::iovec]>,
 }
@@ -165,7 +175,9 @@ impl Ring {
         // the slot is in flight.
         unsafe { self.rings.submission.push(fields.entry()) };
     }
+}
 
+impl<const BIG: bool> Ring<BIG> {
     /// Adds the completion of an op performed outside of the ring.
     pub fn complete(&mut self, slot: Slot, result: i32) {
         let user_data = self.in_flight.begin(slot);
@@ -303,6 +315,34 @@ impl Ring {
         self.memory.buffers.get(slot)
     }
 
+    /// Returns the second buffer of a slot that is not in flight; empty if there are none.
+    ///
+    /// # Panics
+    /// If the slot is in flight.
+    #[inline]
+    pub fn extra_buffer(&mut self, slot: Slot) -> &mut [u8] {
+        assert!(!self.in_flight.contains(slot), "slot {slot:?} is in flight");
+        match &mut self.memory.extra {
+            Some(extra) => extra.get(slot),
+            None => &mut [],
+        }
+    }
+
+    /// Returns both buffers of a slot that is not in flight; the second is empty if there are none.
+    ///
+    /// # Panics
+    /// If the slot is in flight.
+    #[inline]
+    pub fn both_buffers(&mut self, slot: Slot) -> (&mut [u8], &mut [u8]) {
+        assert!(!self.in_flight.contains(slot), "slot {slot:?} is in flight");
+        let memory = &mut *self.memory;
+        let extra = match &mut memory.extra {
+            Some(extra) => extra.get(slot),
+            None => &mut [],
+        };
+        (memory.buffers.get(slot), extra)
+    }
+
     /// Releases the buffer of a slot that is not in flight to other threads.
     ///
     /// # Panics
@@ -386,7 +426,7 @@ impl Ring {
     }
 }
 
-impl Drop for Ring {
+impl<const BIG: bool> Drop for Ring<BIG> {
     fn drop(&mut self) {
         let drained = self.drain();
         self.unregister_fd();
@@ -395,6 +435,7 @@ impl Drop for Ring {
         if !drained {
             // The kernel may still write to the buffers, so they are leaked.
             memory.buffers.leak();
+            memory.extra.into_iter().for_each(Buffers::leak);
             Box::leak(memory.vectors);
         }
     }

@@ -143,6 +143,10 @@ const UNTRIED: &[(&str, &str)] = &[
         "nvme_tcp",
         "fio has it as a plugin of SPDK's; tested beside our target and Linux's",
     ),
+    (
+        "io_uring_cmd",
+        "needs an NVMe namespace; tested by `cargo xtask qemu`",
+    ),
     ("dircreate", "not in fio 3.33; tested by itself"),
     ("dirstat", "not in fio 3.33; tested by itself"),
     ("dirdelete", "not in fio 3.33; tested by itself"),

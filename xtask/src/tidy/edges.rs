@@ -144,7 +144,7 @@ const ALLOWED: [(&str, &[&str]); 31] = [
         "fathom-trace",
         &["core", "stats", "sys", "host", "block", "record"],
     ),
-    ("fathom-engine", &["sys", "core", "stats", "block"]),
+    ("fathom-engine", &["sys", "core", "stats", "block", "nvme"]),
     ("fathom-engine-example", &["engine", "sys", "core"]),
     (
         "fathom-peak",

@@ -1,16 +1,46 @@
 //! Remedies for a ring that the kernel does not create.
 
 use fathom_core::{EngineError, EngineStep, Errno};
-use fathom_sys::uring::RingError;
+use fathom_sys::uring::{RING_ENTRIES_MAX, RingError};
 
-use super::Options;
 use crate::EngineConfig;
 use crate::error::no_memory;
 
+/// Use of a ring, as far as it can be refused.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RingUse {
+    pub(crate) engine: &'static str,
+    pub(crate) fixed_buffers: bool,
+    pub(crate) kernel_thread_cpu: Option<u32>,
+}
+
+/// Refuses rings that no kernel creates.
+pub(crate) fn check_ring(config: &EngineConfig, ring: &RingUse) -> Result<(), EngineError> {
+    let refuse = |step, target: String, hint: &str| {
+        Err(EngineError {
+            step,
+            target,
+            errno: None,
+            hint: hint.into(),
+        })
+    };
+    if config.depth > RING_ENTRIES_MAX {
+        let target = format!("a ring of {} entries", config.depth);
+        let hint = "the kernel takes at most iodepth=32768";
+        return refuse(EngineStep::SetUpRing, target, hint);
+    }
+    if ring.fixed_buffers && config.depth > FIXED_BUFFERS_MAX {
+        let target = format!("{} buffers", config.depth);
+        let hint = "the kernel takes at most iodepth=16384 with fixedbufs=1";
+        return refuse(EngineStep::RegisterBuffers, target, hint);
+    }
+    Ok(())
+}
+
 /// Returns the error of a ring that could not be set up, with a remedy.
-pub(super) fn start_error(
+pub(crate) fn start_error(
     config: &EngineConfig,
-    options: Options,
+    ring: &RingUse,
     refused: &RingError,
 ) -> EngineError {
     if refused.step == EngineStep::MapBuffers {
@@ -19,9 +49,9 @@ pub(super) fn start_error(
     let errno = Errno::of(&refused.error);
     EngineError {
         step: refused.step,
-        target: "engine `io_uring`".into(),
+        target: format!("engine `{}`", ring.engine),
         errno,
-        hint: hint(refused.step, errno, config, options, &io_uring_disabled()),
+        hint: hint(refused.step, errno, config, ring, &io_uring_disabled()),
     }
 }
 
@@ -30,7 +60,7 @@ fn hint(
     step: EngineStep,
     errno: Option<Errno>,
     config: &EngineConfig,
-    options: Options,
+    ring: &RingUse,
     disabled: &str,
 ) -> String {
     match (step, errno) {
@@ -43,19 +73,30 @@ fn hint(
             "more files than the process may open: raise `ulimit -n`, or leave out registerfiles"
                 .into()
         }
-        (EngineStep::SetUpRing, Some(errno @ (Errno::EPERM | Errno::ENOSYS))) => format!(
-            "{} run with `--ioengine=libaio`",
-            no_ring_because(errno, disabled)
-        ),
+        (EngineStep::SetUpRing, Some(errno @ (Errno::EPERM | Errno::ENOSYS))) => {
+            let place = if ring.engine == "io_uring" {
+                ""
+            } else {
+                " on the block device"
+            };
+            let why = no_ring_because(errno, disabled);
+            format!("{why} run with `--ioengine=libaio`{place}")
+        }
         (EngineStep::SetUpRing, Some(Errno::ENOMEM)) => {
             "the ring must be locked in memory: raise `ulimit -l` or lower iodepth".into()
         }
-        (EngineStep::SetUpRing, Some(Errno::EINVAL)) if options.kernel_thread_cpu.is_some() => {
+        (EngineStep::SetUpRing, Some(Errno::EINVAL)) if ring.kernel_thread_cpu.is_some() => {
             "check that the processor of sqthread_poll_cpu is there and online".into()
+        }
+        (EngineStep::SetUpRing, Some(Errno::EINVAL)) if ring.engine != "io_uring" => {
+            "commands need Linux 5.19: run with `--ioengine=io_uring` on the block device".into()
         }
         _ => String::new(),
     }
 }
+
+/// IORING_MAX_REG_BUFFERS of the kernel.
+const FIXED_BUFFERS_MAX: u32 = 16_384;
 
 /// Returns the reason why this kernel creates no ring (EPERM or ENOSYS), and what would change it.
 #[must_use]
@@ -84,7 +125,6 @@ fn io_uring_disabled() -> String {
 
 #[cfg(test)]
 mod tests {
-    use fathom_core::EngineValues;
     use fathom_sys::clock::Clock;
 
     use super::*;
@@ -98,13 +138,15 @@ mod tests {
         }
     }
 
-    fn options() -> Options {
-        Options::from(&EngineValues::default())
-    }
+    const RING: RingUse = RingUse {
+        engine: "io_uring",
+        fixed_buffers: false,
+        kernel_thread_cpu: None,
+    };
 
     #[track_caller]
     fn check_hint(step: EngineStep, errno: Errno, disabled: &str, want: &str) {
-        let hint = hint(step, Some(errno), &config(), options(), disabled);
+        let hint = hint(step, Some(errno), &config(), &RING, disabled);
         assert!(hint.contains(want), "{hint}");
     }
 
@@ -136,7 +178,7 @@ mod tests {
                 EngineStep::SetUpRing,
                 Some(Errno::EINVAL),
                 &config(),
-                options(),
+                &RING,
                 "0"
             ),
             ""

@@ -213,7 +213,8 @@ fn names() -> Vec<&'static str> {
     let registry = Registry::built_in();
     let infos = registry.infos().iter();
     let with_files = infos.filter(|info| {
-        info.performs_io() && info.storage != Storage::Peer && info.name_work().is_none()
+        let has_files = !matches!(info.storage, Storage::Peer | Storage::Device);
+        info.performs_io() && has_files && info.name_work().is_none()
     });
     with_files.map(|info| info.name).collect()
 }
@@ -358,6 +359,7 @@ impl Bench {
             AnyEngine::Sync(engine) => Engine::prepare_many(engine, &op, &slots, offset),
             AnyEngine::Libaio(engine) => Engine::prepare_many(engine, &op, &slots, offset),
             AnyEngine::Uring(engine) => Engine::prepare_many(engine, &op, &slots, offset),
+            AnyEngine::Passthrough(engine) => Engine::prepare_many(engine, &op, &slots, offset),
             AnyEngine::Offload(engine) => {
                 Engine::prepare_many(&mut **engine, &op, &slots, offset);
             }

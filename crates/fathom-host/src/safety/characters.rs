@@ -38,7 +38,12 @@ const fn is_safe_to_read(number: DeviceNumber) -> bool {
 fn description(number: DeviceNumber, tree: &BlockTree) -> String {
     if let Some(device) = tree.behind_character_device(number) {
         let name = device.name;
-        return format!("a passthrough device, which no engine supports: use /dev/{name}");
+        return match is_namespace(number, tree) {
+            true => format!(
+                "a passthrough device: use `ioengine=io_uring_cmd`, or the block device /dev/{name}"
+            ),
+            false => format!("a passthrough device, which no engine supports: use /dev/{name}"),
+        };
     }
     let what = match (number.major, number.minor) {
         (1, _) => "the machine's memory, its ports or its kernel log",
@@ -63,6 +68,11 @@ fn description(number: DeviceNumber, tree: &BlockTree) -> String {
         },
     };
     what.to_owned()
+}
+
+/// Returns whether this is the character device of an NVMe namespace.
+pub(super) fn is_namespace(number: DeviceNumber, tree: &BlockTree) -> bool {
+    subsystem(number, tree).as_deref() == Some("nvme-generic")
 }
 
 /// Returns the kernel's name of the device's subsystem.
@@ -110,6 +120,23 @@ mod tests {
         check(188, 0, false, false, "not known to be safe"); // ttyUSB0
         check(229, 0, false, false, "not known to be safe"); // hvc0
         check(511, 0, false, false, "not known to be safe");
+    }
+
+    #[test]
+    fn namespaces_are_known_by_their_subsystem() {
+        let fake = FakeHost::new("characters-namespace");
+        fake.device("nvme0n1", "259:0")
+            .character("ng0n1", "242:0", "nvme-generic")
+            .character("nvme0", "241:0", "nvme");
+        let (namespace, controller) = ((242, 0), (241, 0));
+        let number = |(major, minor)| DeviceNumber { major, minor };
+        assert!(is_namespace(number(namespace), &fake.tree()));
+        assert!(!is_namespace(number(controller), &fake.tree()));
+        let said = objection(number(namespace), false, &fake.tree()).unwrap();
+        assert!(
+            said.contains("io_uring_cmd") && said.contains("/dev/nvme0n1"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -22,6 +22,15 @@ impl JobCheck<'_> {
     pub(super) fn streams(&mut self) {
         let options = &self.layer.options;
         let writes = !matches!(options.rw, ReadWrite::Read | ReadWrite::Trim);
+        if options.device.streams && writes && options.has_devices() {
+            if options.device.stream_directive {
+                let engine = options.engine.name;
+                let why = format!("`{engine}` places data by FDP, not by the streams directive");
+                let found = problem("no-streams", why).fix("write `dataplacement=fdp`");
+                self.error_at(&["dataplacement"], found);
+            }
+            return;
+        }
         if options.device.streams && writes && !options.direct {
             let found = problem("no-streams", "write streams bypass the page cache");
             let names = ["direct", "dataplacement", "fdp"];

@@ -23,14 +23,20 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "dataplacement",
         "none",
-        "Mark writes with streams of the device (Linux 6.16, block devices)",
+        "Mark writes with streams of the device (block devices: Linux 6.16)",
         "dataplacement=fdp",
         ValueKind::Choice(&[
             choice("none", "no", |o| o.device.streams = false),
             choice("fdp", "flexible data placement of NVMe", |o| {
-                o.device.streams = true;
+                (o.device.streams, o.device.stream_directive) = (true, false);
             }),
-            choice("streams", "same as `fdp`", |o| o.device.streams = true),
+            choice(
+                "streams",
+                "same as `fdp`, but not with `io_uring_cmd`",
+                |o| {
+                    (o.device.streams, o.device.stream_directive) = (true, true);
+                },
+            ),
         ]),
     )
     .aliases(&["data_placement"])
@@ -41,7 +47,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Same as `dataplacement=fdp`",
         "fdp=1",
-        ValueKind::Bool(|o, v| o.device.streams = v),
+        ValueKind::Bool(|o, v| (o.device.streams, o.device.stream_directive) = (v, false)),
     )
     .only_with(|engine| engine.write_streams)
     .stricter("as `dataplacement`"),

@@ -7,7 +7,6 @@ use fathom_nvme::{Command, CommandData, Completion, Opcode};
 use fathom_sys::memory::Buffers;
 
 use crate::initiator::link::{Link, Owner};
-use crate::initiator::status::errno;
 
 /// Slots of the engine, indexed by number; the number is the tag of a slot's commands.
 #[derive(Debug)]
@@ -218,7 +217,7 @@ impl Owner for Slots {
         let place = &mut self.ops[tag as usize];
         place.commands -= 1;
         if !completion.status.is_success() {
-            place.failure.get_or_insert(errno(completion.status));
+            place.failure.get_or_insert(completion.status.errno());
             // No more commands for an op that has failed.
             place.begun = place.length;
         }

@@ -189,6 +189,7 @@ fn controller_limits(limits: &TargetLimits, mdts: u32) -> ControllerLimits {
             compare: true,
             dataset_management: true,
             write_zeroes: true,
+            ..OptionalCommands::default()
         },
     }
 }

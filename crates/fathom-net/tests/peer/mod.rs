@@ -42,6 +42,7 @@ impl Default for PeerConfig {
                     compare: false,
                     dataset_management: true,
                     write_zeroes: true,
+                    ..OptionalCommands::default()
                 },
             },
             digests: Digests {

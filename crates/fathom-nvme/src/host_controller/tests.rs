@@ -14,6 +14,8 @@ const LIMITS: ControllerLimits = ControllerLimits {
         compare: false,
         dataset_management: true,
         write_zeroes: true,
+        write_uncorrectable: false,
+        verify: false,
     },
 };
 

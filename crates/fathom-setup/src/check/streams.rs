@@ -11,10 +11,18 @@ use crate::problem_kind::ProblemKind;
 use crate::translate::pattern::uses;
 use crate::translate::{FileSetup, JobSetup};
 
+/// Returns the handles under which an engine of devices places a job's writes, all if empty; `None`
+/// if it does not. The engine asks the device which it has.
+pub fn placement(setup: &JobSetup) -> Option<Vec<u8>> {
+    let options = &setup.job.options;
+    let places = options.has_devices() && wants(options);
+    places.then(|| options.device.placement.clone())
+}
+
 /// Returns the numbers of the streams that a job's writes take in turn; empty for none.
 pub fn write_streams(setup: &JobSetup) -> Vec<u8> {
     let options = &setup.job.options;
-    if !wants(options) {
+    if !wants(options) || options.has_devices() {
         return Vec::new();
     }
     let paths = setup.files.iter().map(|file| Path::new(&file.path));

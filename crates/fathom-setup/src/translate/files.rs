@@ -34,7 +34,7 @@ pub(super) fn files(
     let names = file_names(job, place, planned)?;
     let found = names.iter().map(|name| match options.engine.storage {
         Storage::None | Storage::Peer => Ok(TargetKind::Missing),
-        Storage::Remote => planned
+        Storage::Remote | Storage::Device => planned
             .remote(options, name)
             .map_err(|problem| problem.at(job, "filename")),
         Storage::LocalFiles => planned

@@ -190,7 +190,7 @@ pub(super) fn files(
         let path = path(job, name, planned)?;
         let found = match job.options.engine.storage {
             Storage::None | Storage::Peer => TargetKind::Missing,
-            Storage::Remote => planned
+            Storage::Remote | Storage::Device => planned
                 .remote(&job.options, &path)
                 .map_err(|problem| problem.at(job, "read_iolog"))?,
             Storage::LocalFiles => planned

@@ -74,7 +74,13 @@ impl Parameters {
 
     /// Returns the size of both queues' indices and the completions.
     pub(super) fn queues_bytes(&self) -> usize {
-        let completions = self.completion.entries as usize + self.completion_entries as usize * 16;
+        let entry = if self.flags & SETUP_CQE32 == 0 {
+            16
+        } else {
+            32
+        };
+        let completions =
+            self.completion.entries as usize + self.completion_entries as usize * entry;
         let array = self.index_array().map_or(0, |array| {
             array as usize + self.submission_entries as usize * 4
         });
@@ -83,7 +89,12 @@ impl Parameters {
 
     /// Returns the size of the submission queue entries.
     pub(super) const fn entries_bytes(&self) -> usize {
-        self.submission_entries as usize * 64
+        let entry = if self.flags & SETUP_SQE128 == 0 {
+            64
+        } else {
+            128
+        };
+        self.submission_entries as usize * entry
     }
 }
 
@@ -116,6 +127,8 @@ pub(super) const SETUP_CQSIZE: u32 = 1 << 3;
 pub(super) const SETUP_SUBMIT_ALL: u32 = 1 << 7;
 pub(super) const SETUP_COOP_TASKRUN: u32 = 1 << 8;
 pub(super) const SETUP_TASKRUN_FLAG: u32 = 1 << 9;
+pub(super) const SETUP_SQE128: u32 = 1 << 10;
+pub(super) const SETUP_CQE32: u32 = 1 << 11;
 pub(super) const SETUP_SINGLE_ISSUER: u32 = 1 << 12;
 pub(super) const SETUP_DEFER_TASKRUN: u32 = 1 << 13;
 pub(super) const SETUP_NO_SQARRAY: u32 = 1 << 16;
@@ -146,8 +159,12 @@ pub(super) const OP_WRITE_FIXED: u8 = 5;
 pub(super) const OP_SYNC_FILE_RANGE: u8 = 8;
 pub(super) const OP_READ: u8 = 22;
 pub(super) const OP_WRITE: u8 = 23;
+pub(super) const OP_URING_CMD: u8 = 46;
 
 pub(super) const SQE_FIXED_FILE: u8 = 1 << 0;
 pub(super) const SQE_ASYNC: u8 = 1 << 4;
 
 pub(super) const FSYNC_DATASYNC: u32 = 1 << 0;
+
+/// The command's data are in a registered buffer.
+pub(super) const URING_CMD_FIXED: u32 = 1 << 0;

@@ -10,7 +10,7 @@ use super::Ring;
 use super::abi::{ENTER_EXT_ARG, ENTER_GETEVENTS, ENTER_SQ_WAKEUP, EventsArgument};
 use super::call;
 
-impl Ring {
+impl<const BIG: bool> Ring<BIG> {
     /// Wakes the SQPOLL thread if it sleeps, and waits for `want` completions.
     pub(super) fn submit_to_thread(&mut self, want: u32) -> io::Result<()> {
         let mut flags = 0;

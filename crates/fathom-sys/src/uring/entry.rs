@@ -54,7 +54,7 @@ pub(super) const fn head(opcode: u8, flags: u8) -> u16 {
 
 /// Packs two adjacent fields in memory order.
 #[inline]
-const fn pair_u16(first: u16, second: u16) -> u32 {
+pub(super) const fn pair_u16(first: u16, second: u16) -> u32 {
     if cfg!(target_endian = "little") {
         first as u32 | (second as u32) << 16
     } else {
@@ -63,7 +63,7 @@ const fn pair_u16(first: u16, second: u16) -> u32 {
 }
 
 #[inline]
-const fn pair_u32(first: u32, second: u32) -> u64 {
+pub(super) const fn pair_u32(first: u32, second: u32) -> u64 {
     if cfg!(target_endian = "little") {
         first as u64 | (second as u64) << 32
     } else {

@@ -24,6 +24,7 @@ pub(super) struct Mode {
     /// `rw_flags` that only writes have; 0 if `plain`.
     pub(super) write_flags: u32,
     pub(super) fixed_files: bool,
+    pub(super) fixed_buffers: bool,
     /// Ops name files by index: files are registered, or the op ignores its file (no-ops).
     pub(super) indexed_files: bool,
     pub(super) vectored: bool,
@@ -38,7 +39,7 @@ pub(super) struct Mode {
 }
 
 /// Returns the entry flags for registered or unregistered files.
-const fn file_flags(registered: bool) -> u8 {
+pub(super) const fn file_flags(registered: bool) -> u8 {
     if registered { SQE_FIXED_FILE } else { 0 }
 }
 
@@ -72,6 +73,7 @@ impl Mode {
                 false => 0,
             },
             fixed_files: config.fixed_files,
+            fixed_buffers: config.fixed_buffers,
             indexed_files: config.fixed_files || config.nops,
             vectored,
             kernel_thread: config.kernel_thread,
@@ -135,13 +137,7 @@ impl Ring {
             }
             OpKind::Sync(kind) => self.sync_fields(op, kind, file),
         };
-        if self.mode.force_async > 0 {
-            self.until_async -= 1;
-            if self.until_async == 0 {
-                self.until_async = self.mode.force_async;
-                fields.head |= head(0, SQE_ASYNC);
-            }
-        }
+        fields.head |= head(0, self.async_flag());
         fields
     }
 
@@ -178,6 +174,22 @@ impl Ring {
             op_flags,
             ..Fields::default()
         }
+    }
+}
+
+impl<const BIG: bool> Ring<BIG> {
+    /// Returns the entry flag of the next op: a kernel worker takes every Nth.
+    #[inline]
+    pub(super) fn async_flag(&mut self) -> u8 {
+        if self.mode.force_async == 0 {
+            return 0;
+        }
+        self.until_async -= 1;
+        if self.until_async > 0 {
+            return 0;
+        }
+        self.until_async = self.mode.force_async;
+        SQE_ASYNC
     }
 }
 

@@ -25,21 +25,26 @@ use crate::in_flight::InFlight;
 /// our ops, as they are in a new queue, and never written.
 pub(super) type EntryWords = [u64; 6];
 
-/// Storage for an entry.
+/// A submission queue entry of double size, with a command of 80 bytes for the driver behind the
+/// words of [`EntryWords`]. The last word is zero for all our commands, and never written.
+pub(super) type CommandWords = [u64; 15];
+
+/// Storage for an entry; one of double size has two.
 type EntrySlot = [u64; 8];
 
-/// Both queues of a ring and its descriptor.
+/// Both queues of a ring and its descriptor. If `BIG`, entries and completions have double size
+/// (`SQE128`, `CQE32`), as commands for drivers need.
 #[derive(Debug)]
-pub(super) struct Rings {
+pub(super) struct Rings<const BIG: bool> {
     fd: OwnedFd,
-    pub(super) submission: Submission,
-    pub(super) completion: CompletionQueue,
+    pub(super) submission: Submission<BIG>,
+    pub(super) completion: CompletionQueue<BIG>,
     /// Unmapped on drop.
     _queues: Mapping,
     _entries: Mapping,
 }
 
-impl Rings {
+impl<const BIG: bool> Rings<BIG> {
     /// Creates a ring; the kernel fills in `parameters`.
     ///
     /// # Errors
@@ -100,7 +105,7 @@ impl Rings {
 
 /// Submission queue.
 #[derive(Debug)]
-pub(super) struct Submission {
+pub(super) struct Submission<const BIG: bool> {
     places: NonNull<EntrySlot>,
     mask: u32,
     /// Index of the next entry.
@@ -112,7 +117,7 @@ pub(super) struct Submission {
     flags: NonNull<AtomicU32>,
 }
 
-impl Submission {
+impl<const BIG: bool> Submission<BIG> {
     /// # Safety
     /// The mappings match `parameters` and outlive the result.
     unsafe fn new(parameters: &Parameters, queues: &Mapping, entries: &Mapping) -> Self {
@@ -143,9 +148,20 @@ impl Submission {
     /// completion.
     #[inline(always)]
     pub(super) unsafe fn push(&mut self, entry: EntryWords) {
-        let place = (self.tail & self.mask) as usize;
+        // SAFETY: what is written fits into any entry; the caller vouches for the rest.
+        unsafe { self.push_words(entry) };
+    }
+
+    /// Writes the words of an entry, which has at least so many.
+    ///
+    /// # Safety
+    /// As for `push`.
+    #[inline(always)]
+    unsafe fn push_words<const WORDS: usize>(&mut self, entry: [u64; WORDS]) {
+        const { assert!(WORDS <= if BIG { 16 } else { 8 }) };
+        let place = ((self.tail & self.mask) as usize) << usize::from(BIG);
         // SAFETY: masked, so in the mapping; the kernel does not read it now, says the caller.
-        unsafe { self.places.add(place).cast::<EntryWords>().write(entry) };
+        unsafe { self.places.add(place).cast::<[u64; WORDS]>().write(entry) };
         self.tail = self.tail.wrapping_add(1);
     }
 
@@ -158,7 +174,7 @@ impl Submission {
         // Local copies: the compiler cannot rule out that writing entries changes `self`.
         let (places, mask, mut tail) = (self.places, self.mask, self.tail);
         for entry in entries {
-            let place = (tail & mask) as usize;
+            let place = ((tail & mask) as usize) << usize::from(BIG);
             // SAFETY: masked, so in the mapping; the kernel does not read it now, says the caller.
             unsafe { places.add(place).cast::<EntryWords>().write(entry) };
             tail = tail.wrapping_add(1);
@@ -218,9 +234,21 @@ impl Submission {
     }
 }
 
+impl Submission<true> {
+    /// Writes an entry with a command.
+    ///
+    /// # Safety
+    /// As for `push`.
+    #[inline(always)]
+    pub(super) unsafe fn push_command(&mut self, entry: CommandWords) {
+        // SAFETY: the caller vouches for it.
+        unsafe { self.push_words(entry) };
+    }
+}
+
 /// Completion queue.
 #[derive(Debug)]
-pub(super) struct CompletionQueue {
+pub(super) struct CompletionQueue<const BIG: bool> {
     entries: NonNull<RawCompletion>,
     mask: u32,
     /// Index of the next completion.
@@ -229,7 +257,7 @@ pub(super) struct CompletionQueue {
     shared_tail: NonNull<AtomicU32>,
 }
 
-impl CompletionQueue {
+impl<const BIG: bool> CompletionQueue<BIG> {
     /// # Safety
     /// The mapping matches `parameters` and outlives the result.
     unsafe fn new(parameters: &Parameters, queues: &Mapping) -> Self {
@@ -262,7 +290,9 @@ impl CompletionQueue {
         let (entries, mask, mut head) = (self.entries, self.mask, self.head);
         let mut end = in_flight.ender();
         for place in &mut out[..count] {
-            let index = (head & mask) as usize;
+            // The second half of a completion of double size is the driver's own result, which no
+            // command here has.
+            let index = ((head & mask) as usize) << usize::from(BIG);
             // SAFETY: masked, so in the mapping; before the kernel's tail, so written and left
             // alone until we move the head.
             let RawCompletion {

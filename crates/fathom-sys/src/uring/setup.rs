@@ -7,9 +7,9 @@ use fathom_core::EngineStep;
 
 use super::abi::{
     ENTER_REGISTERED_RING, Parameters, REGISTER_BUFFERS, REGISTER_FILES, REGISTER_FILES_UPDATE,
-    REGISTER_RING_FDS, SETUP_COOP_TASKRUN, SETUP_CQSIZE, SETUP_DEFER_TASKRUN, SETUP_IOPOLL,
-    SETUP_NO_SQARRAY, SETUP_SINGLE_ISSUER, SETUP_SQ_AFF, SETUP_SQPOLL, SETUP_SUBMIT_ALL,
-    SETUP_TASKRUN_FLAG, UNREGISTER_RING_FDS, Update,
+    REGISTER_RING_FDS, SETUP_COOP_TASKRUN, SETUP_CQE32, SETUP_CQSIZE, SETUP_DEFER_TASKRUN,
+    SETUP_IOPOLL, SETUP_NO_SQARRAY, SETUP_SINGLE_ISSUER, SETUP_SQ_AFF, SETUP_SQE128, SETUP_SQPOLL,
+    SETUP_SUBMIT_ALL, SETUP_TASKRUN_FLAG, UNREGISTER_RING_FDS, Update,
 };
 use super::rings::Rings;
 use super::streams::Streams;
@@ -27,6 +27,8 @@ pub struct RingConfig {
     pub buffer_bytes: u32,
     /// Memory of the buffers.
     pub memory: crate::memory::MemoryPlacement,
+    /// Size of each slot's second buffer; 0: none.
+    pub extra_bytes: u32,
     /// Number of the job's files.
     pub files: u32,
     /// Register the buffers.
@@ -70,20 +72,26 @@ pub struct RingError {
     pub error: io::Error,
 }
 
-impl Ring {
+impl<const BIG: bool> Ring<BIG> {
     /// Creates a ring for the calling thread.
     ///
     /// # Errors
     /// The step that failed: creating the ring, mapping or registering buffers, registering files.
-    /// ENOSYS for a kernel before 5.11, which cannot wait with a time-out.
+    /// ENOSYS for a kernel before 5.11, which cannot wait with a time-out; EINVAL for one before
+    /// 5.19 if `BIG`.
     ///
     /// # Panics
     /// If a number in `config` is out of its range.
     pub fn new(config: &RingConfig) -> Result<Self, RingError> {
         assert!((1..=RING_ENTRIES_MAX).contains(&config.slots), "slots");
-        let built = build(config).map_err(failed(EngineStep::SetUpRing))?;
+        let built = build::<BIG>(config).map_err(failed(EngineStep::SetUpRing))?;
         let buffers = Buffers::within(&config.memory, config.slots, config.buffer_bytes);
         let buffers = buffers.map_err(failed(EngineStep::MapBuffers))?;
+        let extra = match config.extra_bytes {
+            0 => Ok(None),
+            bytes => Buffers::new(config.slots, bytes).map(Some),
+        };
+        let extra = extra.map_err(failed(EngineStep::MapBuffers))?;
         let mode = Mode::new(config, built.flags & SETUP_DEFER_TASKRUN != 0);
         let vectors = if mode.vectored { config.slots } else { 0 };
         let empty = libc::iovec {
@@ -99,6 +107,7 @@ impl Ring {
             refused: names(built.refused),
             memory: ManuallyDrop::new(Memory {
                 buffers,
+                extra,
                 vectors: vec![empty; vectors as usize].into_boxed_slice(),
             }),
             in_flight: InFlight::new(config.slots),
@@ -209,8 +218,8 @@ impl Ring {
 }
 
 /// Result of negotiating flags.
-struct Built {
-    rings: Rings,
+struct Built<const BIG: bool> {
+    rings: Rings<BIG>,
     /// `IORING_SETUP_…` flags in force.
     flags: u32,
     /// Flags of the newest kernels that this one lacks.
@@ -218,19 +227,20 @@ struct Built {
 }
 
 /// Tries the flags of ever older kernels. They change costs, never the semantics of an op.
-fn build(config: &RingConfig) -> io::Result<Built> {
+fn build<const BIG: bool>(config: &RingConfig) -> io::Result<Built<BIG>> {
     let mut first_error = None;
     let entries = config.slots.next_power_of_two();
+    let size = if BIG { SETUP_SQE128 | SETUP_CQE32 } else { 0 };
     for features in FEATURE_SETS {
         // At most one op per slot is in flight; a larger completion queue would waste memory.
-        let mut parameters = Parameters::new(flags(features, config), entries);
+        let mut parameters = Parameters::new(flags(features, config) | size, entries);
         parameters.thread_cpu = config.kernel_thread_cpu.unwrap_or(0);
         parameters.thread_idle_ms = KERNEL_THREAD_IDLE_MS;
         match Rings::set_up(entries, &mut parameters) {
             Ok(rings) => {
                 return Ok(Built {
                     rings,
-                    flags: flags(features, config),
+                    flags: flags(features, config) | size,
                     refused: flags(FEATURE_SETS[0], config) & !flags(features, config),
                 });
             }
@@ -279,6 +289,8 @@ fn names(flags: u32) -> Vec<&'static str> {
         (SETUP_IOPOLL, "IOPOLL"),
         (SETUP_SQPOLL, "SQPOLL"),
         (SETUP_SQ_AFF, "SQ_AFF"),
+        (SETUP_SQE128, "SQE128"),
+        (SETUP_CQE32, "CQE32"),
     ];
     let set = table.into_iter().filter(|row| flags & row.0 != 0);
     set.map(|row| row.1).collect()

@@ -1,0 +1,558 @@
+//! `io_uring_cmd`: NVMe commands through a ring, past the block layer.
+
+mod encode;
+mod namespace;
+mod options;
+mod protect;
+
+use std::fs::File;
+use std::io;
+
+use fathom_core::{
+    Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineStep, Errno,
+    FileIndex, Nanos, Op, OpKind, RemoteFile, Slot, Storage, Submitted, Synchronous, Taus88, Tick,
+};
+use fathom_nvme::Status;
+use fathom_sys::clock::Clock;
+use fathom_sys::file_io::RwFlags;
+use fathom_sys::nvme::{self, CommandError};
+use fathom_sys::uring::{CommandRing, RingConfig};
+
+use crate::error::broken;
+use crate::files::Files;
+use crate::uring::{RingUse, check_ring, start_error};
+use crate::{EngineConfig, Registration};
+
+use encode::{RANGE_BYTES, encode, put_range};
+use namespace::{Namespace, check_node, look_up};
+use options::Options;
+use protect::OwnProtection;
+
+/// Facts about `io_uring_cmd`.
+pub(crate) static INFO: EngineInfo = EngineInfo {
+    synchronous: Synchronous::Never,
+    storage: Storage::Device,
+    write_streams: true,
+    kernel_threads: true,
+    options: options::ALL,
+    ..EngineInfo::new(
+        "io_uring_cmd",
+        "NVMe commands through io_uring, past the block layer (/dev/ng0n1)",
+    )
+};
+
+/// Row of the registry.
+pub(crate) const REGISTRATION: Registration = Registration {
+    remote_file: Some(remote_file),
+    ..Registration::new(&INFO, |config| {
+        Passthrough::start(config).map(crate::AnyEngine::Passthrough)
+    })
+};
+
+/// `io_uring_cmd`: one ring of commands, its buffers, and the job's namespaces.
+///
+/// An op is one command: reads and writes, trims (Dataset Management), and syncs (Flush), all of
+/// which may be in flight together; on polled queues, a sync waits for an empty queue. Its cost is
+/// that of `io_uring`, and the encoding of the command.
+///
+/// The kernel checks nothing: the block size is that of the namespace when its file was opened, and
+/// one that is formatted to another size under the job ends its ops with an error, at the latest a
+/// second later.
+pub struct Passthrough {
+    ring: CommandRing,
+    clock: Clock,
+    options: Options,
+    files: Files,
+    paths: Box<[String]>,
+    writes: Box<[bool]>,
+    buffer_bytes: u32,
+    /// By file; those of closed files are kept, to compare with when they are opened again.
+    namespaces: Box<[Option<Namespace>]>,
+    own_protection: Box<[Option<OwnProtection>]>,
+    /// By slot.
+    in_flight: Box<[CommandOp]>,
+    placement: Option<Placement>,
+    /// Latest failure that a status or a check explains, for [`Engine::explain`].
+    failure: Option<(Errno, String)>,
+    /// A namespace has been formatted under the job: no op reaches it any more.
+    reformatted: bool,
+    /// Next look at the namespaces' formats.
+    look_at: Tick,
+    /// Prepared sync that a polled ring cannot take; the queue is otherwise empty.
+    exclusive_op: Option<Op>,
+    /// Error by which the ring became unusable.
+    broken: Option<EngineError>,
+}
+
+/// Command in flight.
+#[derive(Clone, Copy, Debug, Default)]
+struct CommandOp {
+    /// Result of success.
+    length: i32,
+    /// Its namespace, if what it reads is to be checked.
+    checked: Option<FileIndex>,
+    first: u64,
+    buffer_offset: u32,
+}
+
+impl Passthrough {
+    pub(crate) fn start(config: &EngineConfig) -> Result<Self, EngineError> {
+        let options = Options::resolve(&config.options)?;
+        let ring_use = RingUse {
+            engine: INFO.name,
+            fixed_buffers: options.fixed_buffers,
+            kernel_thread_cpu: options.kernel_thread_cpu,
+        };
+        check_ring(config, &ring_use)?;
+        options.check()?;
+        let ring = CommandRing::new(&RingConfig {
+            slots: config.depth,
+            buffer_bytes: config.buffer_bytes,
+            extra_bytes: options.metadata_bytes.max(RANGE_BYTES),
+            memory: config.memory.clone(),
+            files: u32::try_from(config.files.len()).unwrap_or(u32::MAX),
+            fixed_buffers: options.fixed_buffers,
+            fixed_files: options.fixed_files,
+            kernel_thread: options.kernel_thread,
+            kernel_thread_cpu: options.kernel_thread_cpu,
+            polled: options.polled,
+            vectored: options.vectored,
+            force_async: options.force_async,
+            flags: RwFlags::new(false, false, false),
+            ..RingConfig::default()
+        });
+        let ring = ring.map_err(|error| start_error(config, &ring_use, &error))?;
+        // Commands have no page cache to bypass, and the kernel refuses the flags of one.
+        let plain = EngineConfig {
+            direct: false,
+            sync_flag: 0,
+            ..config.clone()
+        };
+        let mut own = Self {
+            ring,
+            clock: config.clock,
+            options,
+            files: Files::new(&plain),
+            paths: config.files.iter().map(|file| file.path.clone()).collect(),
+            writes: config.files.iter().map(|file| file.write).collect(),
+            buffer_bytes: config.buffer_bytes,
+            namespaces: config.files.iter().map(|_| None).collect(),
+            own_protection: config.files.iter().map(|_| None).collect(),
+            in_flight: vec![CommandOp::default(); config.depth as usize].into_boxed_slice(),
+            placement: Placement::of(config),
+            failure: None,
+            reformatted: false,
+            look_at: Tick::ZERO,
+            exclusive_op: None,
+            broken: None,
+        };
+        own.look_at = own.clock.now() + LOOK_INTERVAL;
+        Ok(own)
+    }
+
+    /// Returns the number of system calls made for ops.
+    #[must_use]
+    #[inline]
+    pub const fn system_calls(&self) -> u64 {
+        self.ring.calls()
+    }
+
+    /// Returns the kernel's optional features in use, and those that it lacks.
+    pub(crate) fn features(&self) -> Vec<String> {
+        let used = self.ring.features().iter().map(|&name| name.to_owned());
+        let refused = self.ring.refused().iter();
+        used.chain(refused.map(|name| format!("{name} refused by the kernel")))
+            .collect()
+    }
+
+    /// Identifies an open namespace.
+    fn identify(&self, file: FileIndex, device: &File) -> Result<Namespace, EngineError> {
+        let (path, index) = (&self.paths[file.index()], file.index());
+        let namespace = Namespace::identify(path, device, &self.options)?;
+        let writes = self.writes[index];
+        namespace.check(path, &self.options, self.buffer_bytes, writes)?;
+        let before = self.namespaces[index].as_ref();
+        if before.is_some_and(|before| before.format != namespace.format) {
+            return Err(EngineError {
+                step: EngineStep::Open,
+                target: path.clone(),
+                errno: Some(Errno::EIO),
+                hint: "the namespace was formatted while the run used it: run it again".into(),
+            });
+        }
+        if let Some(placement) = self.placement.as_ref().filter(|_| writes) {
+            placement.check(path, &namespace)?;
+        }
+        Ok(namespace)
+    }
+
+    /// Encodes an op and its data, and queues the command.
+    #[inline]
+    fn queue(&mut self, op: &Op) -> Result<(), Errno> {
+        if self.reformatted {
+            return Err(Errno::EIO);
+        }
+        let index = op.file.index();
+        let Some(namespace) = self.namespaces[index].as_ref() else {
+            return Err(Errno::EBADF);
+        };
+        let placement = self.placement.as_mut().filter(|_| is_write(op));
+        let identifier = placement.map(|own| own.next(&namespace.placements));
+        let encoded = encode(op, namespace, &self.options, identifier).ok_or(Errno::EINVAL)?;
+        let own_protection = self.own_protection[index].as_ref();
+        match op.kind {
+            OpKind::Data(Direction::Trim) => {
+                put_range(self.ring.extra_buffer(op.slot), &encoded);
+            }
+            OpKind::Data(Direction::Write) => {
+                if let Some(own) = own_protection.filter(|_| encoded.command.moves_data()) {
+                    let (data, metadata) = self.ring.both_buffers(op.slot);
+                    own.protect(&encoded, part(data, op.buffer_offset, op.length), metadata);
+                }
+            }
+            OpKind::Data(Direction::Read) | OpKind::Sync(_) => {}
+        }
+        let reads = matches!(op.kind, OpKind::Data(Direction::Read));
+        self.in_flight[op.slot.index()] = CommandOp {
+            length: op.length.min(Completion::BYTES_MAX).cast_signed(),
+            checked: (reads && own_protection.is_some()).then_some(op.file),
+            first: encoded.first,
+            buffer_offset: op.buffer_offset,
+        };
+        let open = || self.files.descriptor(op.file);
+        self.ring
+            .push_command(op.slot, op.file.get(), open, &encoded.command);
+        Ok(())
+    }
+
+    /// Prepares a flush that the ring cannot take. Linux 6.1 takes commands without data on polled
+    /// rings, but polls for them by a pointer that it has not set, and crashes.
+    #[cold]
+    fn prepare_exclusive(&mut self, op: Op) {
+        assert!(
+            self.ring.in_flight() == 0 && self.exclusive_op.is_none(),
+            "{:?} while others are in flight",
+            op.kind
+        );
+        self.exclusive_op = Some(op);
+    }
+
+    /// Executes that flush by a system call of its own.
+    #[cold]
+    fn submit_exclusive(&mut self) -> Submitted {
+        let issue = self.clock.now();
+        let Some(op) = self.exclusive_op.take() else {
+            return Submitted::Issued { issue, now: issue };
+        };
+        let namespace = self.namespaces[op.file.index()].as_ref();
+        let result = match (self.files.get(op.file), namespace) {
+            (Some(device), Some(namespace)) => match nvme::flush(device, namespace.id) {
+                Ok(()) => 0,
+                Err(CommandError::Status(status)) => self.failed(status.into()),
+                Err(CommandError::Call(error)) => Errno::of(&error).unwrap_or(Errno::EIO).result(),
+            },
+            _ => Errno::EBADF.result(),
+        };
+        // Its result is passed on as it is.
+        self.in_flight[op.slot.index()] = CommandOp::default();
+        self.ring.complete(op.slot, result);
+        let now = self.clock.now();
+        Submitted::Issued { issue, now }
+    }
+
+    /// Completes an op that cannot be a command.
+    #[cold]
+    fn reject(&mut self, op: &Op, errno: Errno) {
+        if errno == Errno::EINVAL {
+            let bytes = self.namespaces[op.file.index()].as_ref();
+            let bytes = bytes.map_or(0, |namespace| namespace.op_block_bytes);
+            let text = format!("not in whole blocks of {bytes} B, at most 65536 of them");
+            self.failure = Some((errno, text));
+        }
+        self.ring.complete(op.slot, errno.result());
+    }
+
+    /// Returns the result of a completed command, given what the ring has of it.
+    #[inline]
+    fn result(&mut self, slot: Slot, result: i32) -> i32 {
+        let op = self.in_flight[slot.index()];
+        match (result, op.checked) {
+            (0, None) => op.length,
+            (0, Some(file)) => self.check_read(slot, &op, file),
+            (1.., _) => self.failed(result),
+            (..0, _) => result,
+        }
+    }
+
+    /// Checks the protection information of what was read.
+    fn check_read(&mut self, slot: Slot, op: &CommandOp, file: FileIndex) -> i32 {
+        let Some(own) = &self.own_protection[file.index()] else {
+            return op.length;
+        };
+        let (data, metadata) = self.ring.both_buffers(slot);
+        let data = part(data, op.buffer_offset, op.length.unsigned_abs());
+        match own.check(op.first, data, metadata) {
+            Ok(()) => op.length,
+            Err((block, error)) => {
+                let text = format!("{error} in block {block}, found by the host");
+                self.failure = Some((Errno::EILSEQ, text));
+                Errno::EILSEQ.result()
+            }
+        }
+    }
+
+    /// Returns the errno of a command that failed with a status, and keeps the status.
+    #[cold]
+    fn failed(&mut self, status: i32) -> i32 {
+        let status = Status::from_bits(u16::try_from(status).unwrap_or(u16::MAX));
+        let errno = status.errno();
+        self.failure = Some((errno, status.to_string()));
+        // It may be the reason.
+        self.look_at_formats();
+        match self.reformatted {
+            true => Errno::EIO.result(),
+            false => errno.result(),
+        }
+    }
+
+    /// Stops all ops if a namespace has been formatted to another block size.
+    #[cold]
+    fn look_at_formats(&mut self) {
+        self.look_at = self.clock.now() + LOOK_INTERVAL;
+        let mut open = self.namespaces.iter().zip(&self.paths);
+        let changed =
+            open.find(|(namespace, _)| namespace.as_ref().is_some_and(Namespace::is_reformatted));
+        if let Some((Some(namespace), path)) = changed {
+            let bytes = namespace.format.block_bytes();
+            self.failure = Some((
+                Errno::EIO,
+                format!("{path} no longer has blocks of {bytes} B: it was formatted under the job"),
+            ));
+            self.reformatted = true;
+        }
+    }
+
+    /// Keeps the error by which the ring became unusable; the next `wait` returns it.
+    #[cold]
+    fn fail(&mut self, error: &io::Error) {
+        self.broken
+            .get_or_insert_with(|| broken("io_uring_enter", INFO.name, error));
+    }
+}
+
+impl Engine for Passthrough {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: INFO.name,
+            synchronous: false,
+            moves_data: true,
+            queued_sync: !self.options.polled,
+            queued_trim: true,
+        }
+    }
+
+    fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        check_node(&self.paths[file.index()])?;
+        self.files.open(file)?;
+        let opened = self
+            .files
+            .get(file)
+            .map(|device| self.identify(file, device));
+        let namespace = match opened {
+            Some(Ok(namespace)) => namespace,
+            Some(Err(error)) => {
+                self.files.close(file)?;
+                return Err(error);
+            }
+            None => return self.files.close(file),
+        };
+        self.own_protection[file.index()] = OwnProtection::of(&namespace, &self.options);
+        self.namespaces[file.index()] = Some(namespace);
+        let registered = self.ring.set_file(file.get(), self.files.descriptor(file));
+        registered.map_err(|error| {
+            let step = EngineStep::Call("register file");
+            self.files.error(step, file, &error, String::new())
+        })
+    }
+
+    fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        let taken_out = self.ring.set_file(file.get(), None);
+        taken_out.map_err(|error| {
+            let step = EngineStep::Call("unregister file");
+            self.files.error(step, file, &error, String::new())
+        })?;
+        self.files.close(file)
+    }
+
+    #[inline]
+    fn buffer(&mut self, slot: Slot) -> &mut [u8] {
+        self.ring.buffer(slot)
+    }
+
+    #[inline]
+    fn prepare(&mut self, op: &Op) {
+        if self.options.polled && matches!(op.kind, OpKind::Sync(_)) {
+            let op = *op;
+            return self.prepare_exclusive(op);
+        }
+        if let Err(errno) = self.queue(op) {
+            self.reject(op, errno);
+        }
+    }
+
+    #[inline]
+    fn submit(&mut self, want: u32) -> Submitted {
+        if self.exclusive_op.is_some() {
+            return self.submit_exclusive();
+        }
+        if let Err(error) = self.ring.submit(want) {
+            self.fail(&error);
+        }
+        let now = self.clock.now();
+        if now >= self.look_at {
+            self.look_at_formats();
+        }
+        Submitted::Issued { issue: now, now }
+    }
+
+    #[inline]
+    fn reap(&mut self, out: &mut [Completion]) -> usize {
+        let count = self.ring.reap(out);
+        for completion in &mut out[..count] {
+            completion.result = self.result(completion.slot, completion.result);
+        }
+        count
+    }
+
+    #[inline]
+    fn reaped_at(&mut self) -> Option<Tick> {
+        self.ring.has_looked().then(|| self.clock.now())
+    }
+
+    fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
+        if let Some(error) = &self.broken {
+            return Err(error.clone());
+        }
+        let span = until.map(|until| until - self.clock.now());
+        self.ring
+            .wait(min, span)
+            .map_err(|error| broken("io_uring_enter", INFO.name, &error))
+    }
+
+    fn explain(&self, errno: Errno) -> Option<String> {
+        let (own, text) = self.failure.as_ref()?;
+        (*own == errno).then(|| text.clone())
+    }
+}
+
+/// Placement of writes: the identifiers that they take in turn.
+#[derive(Clone, Debug)]
+struct Placement {
+    /// Handles, counted from 0; empty for all that the namespace has.
+    handles: Box<[u16]>,
+    next: usize,
+    /// Drawn rather than in turn.
+    random: Option<Taus88>,
+}
+
+impl Placement {
+    /// Returns the placement that a job asks for.
+    fn of(config: &EngineConfig) -> Option<Self> {
+        let asked = config.placement.as_ref()?;
+        Some(Self {
+            handles: asked.iter().map(|&handle| u16::from(handle)).collect(),
+            next: 0,
+            random: config.random_streams.then(|| Taus88::new(PLACEMENT_SEED)),
+        })
+    }
+
+    /// Refuses a namespace that cannot place the writes.
+    fn check(&self, path: &str, namespace: &Namespace) -> Result<(), EngineError> {
+        let count = namespace.placements.len();
+        let largest = self.handles.iter().copied().max().unwrap_or(0);
+        let hint = if count == 0 {
+            "the controller has no flexible data placement: remove `dataplacement`".to_owned()
+        } else if usize::from(largest) >= count {
+            format!("name `plids` from 0 to {}", count - 1)
+        } else {
+            return Ok(());
+        };
+        Err(EngineError {
+            step: EngineStep::Option("dataplacement"),
+            target: path.into(),
+            errno: Some(Errno::EOPNOTSUPP),
+            hint,
+        })
+    }
+
+    /// Returns the identifier of the next write, of those that a namespace has.
+    fn next(&mut self, identifiers: &[u16]) -> u16 {
+        let count = match self.handles.len() {
+            0 => identifiers.len(),
+            count => count,
+        };
+        let count = count.max(1);
+        let turn = match &mut self.random {
+            // Cannot be cut: below the number of handles.
+            Some(random) => usize::try_from(random.below(count as u64)).unwrap_or(0),
+            None => self.next % count,
+        };
+        self.next = turn + 1;
+        let handle = self
+            .handles
+            .get(turn)
+            .map_or(turn, |&handle| usize::from(handle));
+        // Both were compared when the file was opened.
+        identifiers.get(handle).copied().unwrap_or(0)
+    }
+}
+
+/// Looks up a namespace before a run.
+fn remote_file(config: &EngineConfig) -> Result<RemoteFile, EngineError> {
+    let options = Options::resolve(&config.options)?;
+    let file = config.files.first().map_or("", |file| &file.path);
+    look_up(file, &options)
+}
+
+const fn is_write(op: &Op) -> bool {
+    matches!(op.kind, OpKind::Data(Direction::Write))
+}
+
+fn part(buffer: &mut [u8], offset: u32, length: u32) -> &mut [u8] {
+    &mut buffer[offset as usize..][..length as usize]
+}
+
+/// Interval between looks at the format of the namespaces, each a read of sysfs.
+const LOOK_INTERVAL: Nanos = Nanos::from_secs(1);
+
+/// Arbitrary, but fixed: the same writes are placed alike in every run.
+const PLACEMENT_SEED: u64 = 0x706c_6163_656d;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::built_in;
+
+    fn placement(asked: &[u8], random: bool) -> Placement {
+        let config = EngineConfig {
+            placement: Some(asked.into()),
+            random_streams: random,
+            ..EngineConfig::new(built_in("io_uring_cmd"), Clock::monotonic())
+        };
+        Placement::of(&config).unwrap()
+    }
+
+    #[test]
+    fn writes_take_their_handles_in_turn_or_draw_them() {
+        let identifiers = [10, 11, 12];
+        let mut all = placement(&[], false);
+        let got: Vec<u16> = (0..4).map(|_| all.next(&identifiers)).collect();
+        assert_eq!(got, [10, 11, 12, 10]);
+        let mut some = placement(&[2, 0], false);
+        let got: Vec<u16> = (0..3).map(|_| some.next(&identifiers)).collect();
+        assert_eq!(got, [12, 10, 12]);
+        let mut drawn = placement(&[2, 0], true);
+        let got: Vec<u16> = (0..100).map(|_| drawn.next(&identifiers)).collect();
+        assert!(got.contains(&10) && got.contains(&12) && !got.contains(&11));
+    }
+}

@@ -1,0 +1,369 @@
+//! Ops as NVMe commands.
+
+use fathom_core::{Direction, Op, OpKind};
+use fathom_nvme::{Opcode, ProtectionType};
+use fathom_sys::uring::{CommandData, NvmeCommand};
+
+use super::namespace::Namespace;
+use super::options::{Options, WriteMode};
+
+/// Command of an op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Encoded {
+    pub(super) command: NvmeCommand,
+    /// Blocks that it names; 0 for a flush.
+    pub(super) blocks: u32,
+    /// First of them.
+    pub(super) first: u64,
+}
+
+/// Encodes an op; `None` if it is not in whole blocks, or in more than a command can name.
+/// `placement` is the identifier under which a write is placed.
+#[inline]
+pub(super) fn encode(
+    op: &Op,
+    namespace: &Namespace,
+    options: &Options,
+    placement: Option<u16>,
+) -> Option<Encoded> {
+    let direction = match op.kind {
+        OpKind::Data(direction) => direction,
+        OpKind::Sync(_) => return Some(flush(namespace)),
+    };
+    let (first, blocks) = extent(op, namespace)?;
+    let encoded = |command| Encoded {
+        command,
+        blocks,
+        first,
+    };
+    if direction == Direction::Trim {
+        return Some(encoded(deallocate(namespace)));
+    }
+    // Counted from 0, in 16 bits.
+    let count = blocks.checked_sub(1).filter(|&count| count <= 0xffff)?;
+    let opcode = match direction {
+        Direction::Write => options.write_mode.opcode(),
+        Direction::Read | Direction::Trim => Opcode::READ,
+    };
+    let transfers = [Opcode::READ, Opcode::WRITE, Opcode::COMPARE].contains(&opcode);
+    let mut twelve = count | protection_field(namespace, options, opcode);
+    let is_forced = match direction {
+        Direction::Write => options.write_fua,
+        Direction::Read | Direction::Trim => options.read_fua,
+    };
+    if is_forced && opcode != Opcode::WRITE_UNCORRECTABLE {
+        twelve |= FORCE_UNIT_ACCESS;
+    }
+    if options.write_mode == WriteMode::Zeroes
+        && options.deallocate
+        && direction == Direction::Write
+    {
+        twelve |= DEALLOCATE;
+    }
+    let has_hint = opcode == Opcode::READ || opcode == Opcode::WRITE;
+    let mut thirteen = if has_hint { options.dsm.into() } else { 0 };
+    if let Some(identifier) = placement.filter(|_| opcode == Opcode::WRITE) {
+        twelve |= DIRECTIVE_PLACEMENT;
+        thirteen |= u32::from(identifier) << 16;
+    }
+    let tags = reference_tags(namespace, first);
+    Some(encoded(NvmeCommand {
+        opcode: opcode.0,
+        nsid: namespace.id,
+        dwords_2: [0, tags[0]],
+        dwords_10: [
+            low(first),
+            low(first >> 32),
+            twelve,
+            thirteen,
+            tags[1],
+            application_tag(namespace, options),
+        ],
+        data: match transfers {
+            true => CommandData::Buffer {
+                offset: op.buffer_offset,
+                length: op.length,
+            },
+            false => CommandData::None,
+        },
+        // Cannot overflow: at most 2¹⁶ blocks with 2¹⁶ bytes of metadata, and checked against the
+        // buffer when the file was opened.
+        metadata_bytes: match transfers {
+            true => blocks.saturating_mul(namespace.separate_bytes),
+            false => 0,
+        },
+    }))
+}
+
+/// Writes the range of a trim as Dataset Management has it.
+pub(super) fn put_range(range: &mut [u8], encoded: &Encoded) {
+    let bytes = &mut range[..RANGE_BYTES as usize];
+    bytes[..4].fill(0);
+    bytes[4..8].copy_from_slice(&encoded.blocks.to_le_bytes());
+    bytes[8..].copy_from_slice(&encoded.first.to_le_bytes());
+}
+
+/// Returns the blocks of an op, if it is in whole ones.
+#[inline]
+fn extent(op: &Op, namespace: &Namespace) -> Option<(u64, u32)> {
+    let bytes = namespace.op_block_bytes;
+    if bytes.is_power_of_two() {
+        let (shift, mask) = (bytes.trailing_zeros(), u64::from(bytes - 1));
+        let is_whole = (op.offset | u64::from(op.length)) & mask == 0;
+        return is_whole.then_some((op.offset >> shift, op.length >> shift));
+    }
+    let (offset_rest, length_rest) = (op.offset % u64::from(bytes), op.length % bytes);
+    let is_whole = offset_rest == 0 && length_rest == 0;
+    is_whole.then_some((op.offset / u64::from(bytes), op.length / bytes))
+}
+
+const fn flush(namespace: &Namespace) -> Encoded {
+    Encoded {
+        command: NvmeCommand {
+            opcode: Opcode::FLUSH.0,
+            nsid: namespace.id,
+            dwords_2: [0; 2],
+            dwords_10: [0; 6],
+            data: CommandData::None,
+            metadata_bytes: 0,
+        },
+        blocks: 0,
+        first: 0,
+    }
+}
+
+/// Encodes Dataset Management with one range, which is in the second buffer.
+const fn deallocate(namespace: &Namespace) -> NvmeCommand {
+    NvmeCommand {
+        opcode: Opcode::DATASET_MANAGEMENT.0,
+        nsid: namespace.id,
+        dwords_2: [0; 2],
+        // The number of ranges less one, and the attribute.
+        dwords_10: [0, ATTRIBUTE_DEALLOCATE, 0, 0, 0, 0],
+        data: CommandData::Extra {
+            length: RANGE_BYTES,
+        },
+        metadata_bytes: 0,
+    }
+}
+
+/// Returns the protection information field of dword 12.
+#[inline]
+fn protection_field(namespace: &Namespace, options: &Options, opcode: Opcode) -> u32 {
+    if namespace.format.protection.is_none() || opcode == Opcode::WRITE_UNCORRECTABLE {
+        return 0;
+    }
+    let tags = &options.tags;
+    let flag = |is_set: bool, bit: u32| u32::from(is_set) << bit;
+    // Verify has none to insert or remove.
+    flag(options.controller_protects && opcode != Opcode::VERIFY, 29)
+        | flag(tags.check_guard, 28)
+        | flag(tags.check_application, 27)
+        | flag(tags.check_reference, 26)
+}
+
+/// Returns the reference tag of the first block, which is its address: dwords 3 and 14. The guard
+/// of 64 bits has 48 of it, in both; that of 16 has 32, in the latter.
+#[inline]
+fn reference_tags(namespace: &Namespace, first: u64) -> [u32; 2] {
+    use fathom_nvme::Guard;
+    match &namespace.format.protection {
+        None => [0; 2],
+        Some(own) if own.kind == ProtectionType::Three => [0; 2],
+        Some(own) => match own.guard {
+            Guard::Crc16 => [0, low(first)],
+            Guard::Crc64 => [low(first >> 32) & 0xffff, low(first)],
+        },
+    }
+}
+
+#[inline]
+fn application_tag(namespace: &Namespace, options: &Options) -> u32 {
+    match namespace.format.protection {
+        None => 0,
+        Some(_) => {
+            u32::from(options.tags.application_mask) << 16 | u32::from(options.tags.application)
+        }
+    }
+}
+
+/// Returns the low 32 bits.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the high bits have a field of their own"
+)]
+const fn low(number: u64) -> u32 {
+    number as u32
+}
+
+/// Bytes of a range of Dataset Management.
+pub(super) const RANGE_BYTES: u32 = 16;
+const ATTRIBUTE_DEALLOCATE: u32 = 1 << 2;
+const FORCE_UNIT_ACCESS: u32 = 1 << 30;
+/// DEAC of Write Zeroes.
+const DEALLOCATE: u32 = 1 << 25;
+/// Directive type 2, data placement.
+const DIRECTIVE_PLACEMENT: u32 = 2 << 20;
+
+#[cfg(test)]
+mod tests {
+    use fathom_core::{EngineValues, FileIndex, Slot, SyncKind};
+    use fathom_nvme::Guard;
+
+    use super::*;
+    use crate::passthrough::namespace::tests::namespace;
+
+    fn op(kind: OpKind, offset: u64, length: u32) -> Op {
+        Op {
+            slot: Slot::new(0),
+            kind,
+            priority: 0,
+            file: FileIndex::new(0),
+            length,
+            buffer_offset: 0,
+            offset,
+            sequence: 0,
+        }
+    }
+
+    const READ: OpKind = OpKind::Data(Direction::Read);
+    const WRITE: OpKind = OpKind::Data(Direction::Write);
+    const TRIM: OpKind = OpKind::Data(Direction::Trim);
+
+    fn options() -> Options {
+        Options::resolve(&EngineValues::default()).unwrap()
+    }
+
+    fn encoded(op: &Op, options: &Options, metadata: u16, guard: Option<Guard>) -> Encoded {
+        encode(
+            op,
+            &namespace(metadata, false, guard, options),
+            options,
+            None,
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn reads_and_writes_name_their_blocks_from_0() {
+        let options = options();
+        let got = encoded(&op(READ, 0x12_3456_7000 << 8, 8192), &options, 0, None);
+        assert_eq!((got.command.opcode, got.command.nsid), (2, 1));
+        assert_eq!(got.command.dwords_10, [0x2345_6700, 1, 1, 0, 0, 0]);
+        let data = CommandData::Buffer {
+            offset: 0,
+            length: 8192,
+        };
+        assert_eq!((got.command.data, got.blocks), (data, 2));
+        let got = encoded(&op(WRITE, 0, 4096), &options, 0, None);
+        assert_eq!((got.command.opcode, got.command.dwords_10[2]), (1, 0));
+    }
+
+    #[test]
+    fn bits_of_options_stand_where_the_specification_has_them() {
+        let options = Options {
+            read_fua: true,
+            dsm: 0x40,
+            deallocate: true,
+            write_mode: WriteMode::Zeroes,
+            ..options()
+        };
+        let read = encoded(&op(READ, 0, 4096), &options, 0, None).command;
+        assert_eq!(read.dwords_10[2..4], [1 << 30, 0x40]);
+        let write = encoded(&op(WRITE, 4096, 4096), &options, 0, None).command;
+        assert_eq!((write.opcode, write.data), (8, CommandData::None));
+        assert_eq!(write.dwords_10, [1, 0, 1 << 25, 0, 0, 0]);
+        let options = Options {
+            write_fua: true,
+            write_mode: WriteMode::Uncorrectable,
+            ..options
+        };
+        let write = encoded(&op(WRITE, 4096, 4096), &options, 0, None).command;
+        assert_eq!(
+            (write.opcode, write.dwords_10[2]),
+            (4, 0),
+            "it has no such bit"
+        );
+        let options = Options {
+            write_mode: WriteMode::Write,
+            ..options
+        };
+        let own = namespace(0, false, None, &options);
+        let placed = encode(&op(WRITE, 0, 4096), &own, &options, Some(0x2001))
+            .unwrap()
+            .command;
+        let twelve = 1 << 30 | 2 << 20;
+        assert_eq!(placed.dwords_10[2..4], [twelve, 0x2001 << 16 | 0x40]);
+    }
+
+    #[test]
+    fn trims_and_flushes_have_no_block_count() {
+        let options = options();
+        let trim = encoded(&op(TRIM, 8192, 1 << 30), &options, 0, None);
+        assert_eq!(trim.command.dwords_10, [0, 4, 0, 0, 0, 0]);
+        assert_eq!(trim.command.data, CommandData::Extra { length: 16 });
+        let mut range = [0xff; 20];
+        put_range(&mut range, &trim);
+        assert_eq!(
+            range,
+            [
+                0, 0, 0, 0, 0, 0, 4, 0, 2, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255
+            ]
+        );
+        let flush = encoded(&op(OpKind::Sync(SyncKind::Full), 0, 0), &options, 0, None);
+        assert_eq!((flush.command.opcode, flush.command.dwords_10), (0, [0; 6]));
+        assert_eq!(
+            (flush.command.data, flush.command.nsid),
+            (CommandData::None, 1)
+        );
+    }
+
+    #[test]
+    fn protection_is_asked_for_where_there_is_some() {
+        let mut options = options();
+        options.tags.check_guard = true;
+        options.tags.check_reference = true;
+        let plain = encoded(&op(READ, 4096, 4096), &options, 0, None).command;
+        assert_eq!(plain.dwords_10, [1, 0, 0, 0, 0, 0]);
+        let own = encoded(&op(READ, 4096, 4096), &options, 8, Some(Guard::Crc16)).command;
+        assert_eq!(
+            own.dwords_10,
+            [1, 0, 1 << 29 | 1 << 28 | 1 << 26, 0, 1, 0xffff_1234]
+        );
+        assert_eq!(own.metadata_bytes, 0);
+        options.controller_protects = false;
+        let at = 0x0123_4567_89ab << 12;
+        let own = encoded(&op(READ, at, 8192), &options, 16, Some(Guard::Crc64)).command;
+        assert_eq!(own.dwords_10[2], 1 << 28 | 1 << 26 | 1);
+        assert_eq!((own.dwords_2, own.dwords_10[4]), ([0, 0x0123], 0x4567_89ab));
+        assert_eq!(own.metadata_bytes, 32);
+    }
+
+    #[test]
+    fn extended_blocks_are_longer() {
+        let options = Options {
+            controller_protects: false,
+            ..options()
+        };
+        let own = namespace(8, true, Some(Guard::Crc16), &options);
+        let own_op = op(WRITE, 3 * 4104, 2 * 4104);
+        let got = encode(&own_op, &own, &options, None).unwrap();
+        assert_eq!(
+            (got.first, got.blocks, got.command.metadata_bytes),
+            (3, 2, 0)
+        );
+        assert_eq!(encode(&op(WRITE, 4096, 4104), &own, &options, None), None);
+    }
+
+    #[test]
+    fn parts_of_blocks_are_none() {
+        let options = options();
+        let own = namespace(0, false, None, &options);
+        for (offset, length) in [(1, 4096), (0, 4097), (0, 0), (0, (1 << 16) * 4096 + 4096)] {
+            assert_eq!(
+                encode(&op(READ, offset, length), &own, &options, None),
+                None
+            );
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! `io_uring_cmd` under the conformance suite, on the namespace whose character device the variable
+//! `FATHOM_NVME` names; its data are lost. `FATHOM_NVME_OPTIONS` adds options of the engine, such
+//! as `pi_act=0,md_per_io_size=64`.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "the whole file is a test, its helpers too"
+)]
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::sync::Mutex;
+
+use fathom_conformance::{Account, BLOCK, BLOCKS, Subject, conformance, content};
+use fathom_core::{
+    Direction, Engine, EngineValues, Errno, FileIndex, Op, OpKind, OptionValue, SyncKind, Tick,
+};
+use fathom_engine::options::{
+    FIXEDBUFS, FORCE_ASYNC, HIPRI, NONVECTORED, REGISTERFILES, SQTHREAD_POLL,
+};
+use fathom_engine::{EngineConfig, EngineFile, built_in, start};
+use fathom_sys::clock::Clock;
+use fathom_sys::{files, nvme};
+
+/// The cases write the same blocks.
+static DEVICE: Mutex<()> = Mutex::new(());
+
+struct Bench {
+    engine: Box<dyn Engine>,
+    account: Account,
+    title: String,
+    depth: u32,
+    /// Block device of the namespace.
+    block: File,
+    clock: Clock,
+}
+
+impl Bench {
+    /// Starts the engine on the namespace, in which the blocks have their content.
+    fn new(variant: &str, depth: u32, values: &EngineValues) -> Option<Self> {
+        let path = std::env::var("FATHOM_NVME").ok()?;
+        let block = nvme::block_device_of(&fs::metadata(&path).unwrap()).unwrap();
+        let clock = Clock::monotonic();
+        let engine = start(EngineConfig {
+            depth,
+            buffer_bytes: BLOCK,
+            files: vec![EngineFile {
+                path,
+                read: true,
+                write: true,
+                ..EngineFile::default()
+            }],
+            options: with_variable(values.clone()),
+            ..EngineConfig::new(built_in("io_uring_cmd"), clock)
+        });
+        let mut bench = Self {
+            engine: engine.unwrap().boxed(),
+            account: Account::default(),
+            title: format!("{variant} {depth}"),
+            depth,
+            block: File::open(format!("/dev/{block}")).unwrap(),
+            clock,
+        };
+        bench.engine.open(FileIndex::new(0)).unwrap();
+        for number in 0..BLOCKS {
+            bench.fill(0, number);
+            bench.run_one(bench.write(0, number));
+        }
+        Some(bench)
+    }
+}
+
+/// Adds the options of the variable.
+fn with_variable(mut values: EngineValues) -> EngineValues {
+    let text = std::env::var("FATHOM_NVME_OPTIONS").unwrap_or_default();
+    for word in text.split(',').filter(|word| !word.is_empty()) {
+        let (name, value) = word.split_once('=').unwrap();
+        let info = built_in("io_uring_cmd").info;
+        let option = info.option(name).unwrap();
+        let value = value.parse().map_or_else(
+            |_text| OptionValue::Text(value.replace('+', ",")),
+            OptionValue::Number,
+        );
+        values.set(option.name, value);
+    }
+    values
+}
+
+impl Subject for Bench {
+    fn engine(&mut self) -> &mut dyn Engine {
+        &mut *self.engine
+    }
+
+    fn account(&mut self) -> &mut Account {
+        &mut self.account
+    }
+
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    fn moves_data(&self) -> bool {
+        true
+    }
+
+    fn stored(&mut self, block: u32) -> Vec<u8> {
+        files::flush_block_device(&self.block).unwrap();
+        let mut data = vec![0; BLOCK as usize];
+        let offset = u64::from(block) * u64::from(BLOCK);
+        self.block.read_exact_at(&mut data, offset).unwrap();
+        data
+    }
+
+    fn now(&self) -> Tick {
+        self.clock.now()
+    }
+}
+
+fn each(case: impl Fn(&mut Bench)) {
+    if std::env::var_os("FATHOM_NVME").is_none() {
+        println!("skipped: FATHOM_NVME names no device");
+        return;
+    }
+    let _one_at_a_time = DEVICE.lock();
+    let values = EngineValues::default;
+    let mut variants = vec![
+        ("plain", values()),
+        ("fixedbufs", values().with(&FIXEDBUFS, 1)),
+        ("registerfiles", values().with(&REGISTERFILES, 1)),
+        ("vectored", values().with(&NONVECTORED, 0)),
+        ("force_async", values().with(&FORCE_ASYNC, 3)),
+        (
+            "registered",
+            values().with(&FIXEDBUFS, 1).with(&REGISTERFILES, 1),
+        ),
+        (
+            "sqthread_poll",
+            values().with(&SQTHREAD_POLL, 1).with(&REGISTERFILES, 1),
+        ),
+    ];
+    if std::env::var_os("FATHOM_NVME_POLLED").is_some() {
+        variants.push(("hipri", values().with(&HIPRI, 1)));
+    }
+    for (variant, values) in variants {
+        let depths: &[u32] = if variant == "plain" { &[1, 16] } else { &[16] };
+        for &depth in depths {
+            let mut bench = Bench::new(variant, depth, &values).unwrap();
+            case(&mut bench);
+            assert_eq!(bench.in_flight(), 0, "{variant}");
+        }
+    }
+}
+
+conformance!(each);
+
+#[test]
+fn trims_and_syncs_are_queued_among_other_ops() {
+    each(|bench| {
+        if bench.depth() < 4 {
+            return;
+        }
+        let trim = |bench: &Bench, slot, block| Op {
+            kind: OpKind::Data(Direction::Trim),
+            ..bench.write(slot, block)
+        };
+        bench.prepare(bench.read(0, 5));
+        bench.prepare(trim(bench, 1, 9));
+        if bench.engine.capabilities().queued_sync {
+            bench.prepare(bench.sync(2, SyncKind::Data));
+        }
+        bench.prepare(bench.read(3, 6));
+        bench.submit(0);
+        bench.finish_all();
+        bench.check(0, 5);
+        bench.check(3, 6);
+        // QEMU's deallocated blocks read as zeros.
+        assert!(bench.stored(9).iter().all(|&byte| byte == 0));
+        assert_eq!(bench.stored(8), content(8));
+    });
+}
+
+#[test]
+fn a_status_is_named() {
+    each(|bench| {
+        let mut op = bench.read(0, 0);
+        op.offset = 1 << 50;
+        let result = bench.run(op).result;
+        assert_eq!(result, Errno::EREMOTEIO.result());
+        let text = bench.engine.explain(Errno::EREMOTEIO).unwrap();
+        assert_eq!(text, "LBA out of range (status 0h/80h)");
+        assert_eq!(bench.engine.explain(Errno::EIO), None);
+        let mut op = bench.read(0, 0);
+        op.length = 100;
+        assert_eq!(bench.run(op).result, Errno::EINVAL.result());
+        let text = bench.engine.explain(Errno::EINVAL).unwrap();
+        assert!(text.contains("whole blocks"), "{text}");
+    });
+}

@@ -1,0 +1,125 @@
+# The engine io_uring_cmd on QEMU's NVMe: the conformance suite, commands and metadata of every kind,
+# and what is refused.
+#
+# test: NVMe passthrough: conformance, metadata and protection information, refusals
+# vm: --nvme --nvme ms=8,pi=1 --nvme ms=8,pi=1,mset=1 --nvme ms=16,pi=1,pif=2 --nvme ms=64,mset=1
+# vm: --nvme logical_block_size=4096,physical_block_size=4096 --nvme-module poll_queues=2 --module crc32c_generic --module ext4 --test passthrough
+. /guest.sh
+
+# Runs a job on a namespace: `job NSID OPTIONS...`.
+job() {
+    device=/dev/ng0n$1
+    shift
+    fathom run --name=vm --ioengine=io_uring_cmd --cmd_type=nvme --filename="$device" --bs=4k \
+        --size=2m --iodepth=16 --output=report "$@" >/tmp/log 2>&1 || return 1
+}
+
+works() {
+    job "$@" || {
+        cat /tmp/log report
+        fail "job $*"
+    }
+}
+
+# Requires that a job fails with these words in its messages: `refused WORDS NSID OPTIONS...`.
+refused() {
+    words=$1
+    shift
+    if job "$@"; then fail "it works: $*"; fi
+    cat report >>/tmp/log 2>/dev/null || true
+    grep -q -- "$words" /tmp/log || {
+        cat /tmp/log
+        fail "no \`$words\` for $*"
+    }
+}
+
+step 'conformance suite: no metadata'
+FATHOM_NVME=/dev/ng0n1 FATHOM_NVME_POLLED=1 passthrough-tests --test-threads=1
+step 'conformance suite: protection information by the controller'
+FATHOM_NVME=/dev/ng0n2 FATHOM_NVME_OPTIONS=pi_chk=GUARD+APPTAG+REFTAG passthrough-tests -q
+step 'conformance suite: protection information by the host'
+FATHOM_NVME=/dev/ng0n2 FATHOM_NVME_OPTIONS=pi_act=0,md_per_io_size=64,pi_chk=GUARD+REFTAG \
+    passthrough-tests -q
+
+step 'reads, writes, trims, syncs, and verification'
+for options in '' --fixedbufs --registerfiles --hipri --sqthread_poll --nonvectored=0; do
+    # shellcheck disable=SC2086
+    works 1 --rw=randwrite --verify=crc32c --fsync=8 $options
+done
+works 1 --rw=randtrim
+works 1 --rw=randrw --bssplit=512/20:4k/40:64k/40
+works 6 --rw=randwrite --verify=crc32c --readfua=1 --writefua=1 --dsm=0x40
+refused 'not a multiple' 6 --rw=read --bs=512
+
+step 'other commands as writes'
+works 1 --rw=write --write_mode=zeroes --deac=1
+dd if=/dev/nvme0n1 bs=64k count=32 iflag=direct 2>/dev/null | cmp -n 2097152 - /dev/zero ||
+    fail 'not zeros'
+# QEMU's has Verify from some version on.
+job 1 --rw=write --write_mode=verify || refused 'lacks the command Verify' 1 --rw=write \
+    --write_mode=verify
+works 1 --rw=write --write_mode=compare --zero_buffers
+refused 'compare failure (status 2h/85h)' 1 --rw=write --write_mode=compare --buffer_pattern=0x5a
+refused 'leave out hipri' 1 --rw=write --write_mode=zeroes --hipri
+refused 'Write Uncorrectable' 1 --rw=write --write_mode=uncor
+
+step 'protection information'
+# Apart from the data, by the controller and by the host, with guards of 16 and 64 bits.
+for nsid in 2 4; do
+    works $nsid --rw=randwrite --verify=crc32c --pi_chk=GUARD,APPTAG,REFTAG
+    works $nsid --rw=randwrite --verify=crc32c --pi_act=0 --md_per_io_size=128 \
+        --pi_chk=GUARD,APPTAG,REFTAG
+    works $nsid --rw=write --pi_act=0 --md_per_io_size=128 --apptag=0x4321
+    refused 'application tag check error' $nsid --rw=read --pi_act=0 --md_per_io_size=128 \
+        --pi_chk=APPTAG
+    works $nsid --rw=read --pi_act=0 --md_per_io_size=128 --pi_chk=APPTAG --apptag=0x4300 \
+        --apptag_mask=0xff00
+    refused 'md_per_io_size=' $nsid --rw=read --pi_act=0
+done
+# Behind the data of each block.
+works 3 --rw=write
+works 3 --rw=write --bs=4160 --size=83200 --pi_act=0 --pi_chk=GUARD,REFTAG
+works 3 --rw=randread --bs=4160 --size=83200 --pi_act=0 --pi_chk=GUARD,REFTAG
+refused 'not a multiple' 3 --rw=read --pi_act=0
+refused 'verification would take' 3 --rw=write --bs=4160 --size=83200 --pi_act=0 --verify=crc32c
+# Metadata without protection information: 512 + 64 bytes.
+works 5 --rw=randrw --bs=4608 --size=92160
+
+step 'what is refused'
+refused 'name /dev/ng0n1' 1 --filename=/dev/nvme0n1 --rw=read
+refused 'like /dev/ng0n1' 1 --filename=/dev/null --rw=read
+refused 'like /dev/ng0n1' 1 --filename=/dev/nvme0 --rw=read
+refused 'flexible data placement' 1 --rw=write --dataplacement=fdp
+refused 'GUARD, APPTAG or REFTAG' 1 --rw=read --pi_chk=all
+refused '524288 B per command' 1 --rw=read --bs=1m
+refused 'LBA out of range\|beyond\|exceeds' 1 --rw=read --offset=1g
+
+step 'a mounted file system'
+mke2fs /dev/nvme0n1 >/dev/null 2>&1
+mkdir -p /tmp/mounted
+mount -t ext4 /dev/nvme0n1 /tmp/mounted || mount -t ext2 /dev/nvme0n1 /tmp/mounted
+refused 'mounted at /tmp/mounted' 1 --rw=write
+works 1 --rw=read
+works 1 --rw=write --allow_mounted_write=1
+umount /tmp/mounted
+
+step 'a namespace that is formatted under the job'
+fathom run --name=vm --ioengine=io_uring_cmd --filename=/dev/ng0n1 --rw=randread --bs=4k --iodepth=4 \
+    --time_based --runtime=60 --output=report >/tmp/log 2>&1 &
+job=$!
+within 20 test -s /proc/$job/stat
+sleep 4
+nvme format /dev/nvme0n1 --lbaf=4 --force >/dev/null
+if wait "$job"; then fail 'the job went on'; fi
+cat report >>/tmp/log
+grep -q 'formatted under the job\|status' /tmp/log || {
+    cat /tmp/log
+    fail 'no reason'
+}
+
+step 'peak'
+fathom peak --passthrough --block 4k --depth 32 --seconds 0.5 --repeats 2 /dev/ng0n6
+fathom peak --passthrough --block 4k --depth 8 --polled --latency --seconds 0.5 --repeats 2 \
+    /dev/ng0n6
+if fathom peak --passthrough /dev/nvme0n1 2>/tmp/log; then fail 'a block device'; fi
+grep -q 'not a device that takes NVMe commands' /tmp/log
