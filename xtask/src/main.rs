@@ -84,6 +84,7 @@ cargo xtask bench    compare Fathom's cost with an installed fio
     lab              count the false alarms of labs on modelled machines, and what they find
     history          time the commands on a history of 10,000 runs
     report           measure trends, pages and views instead
+    hosts            measure ranks of an MPI job and merged records instead (needs an MPI)
     --runs N         history, report: runs of the history (default 10000)
     --percent N      lab: run only this part of the experiments (default 100)
     --build          lab: also measure what the history adds to a build, which takes minutes

@@ -2,7 +2,7 @@
 //! alternating; `cargo xtask bench nvme`: its target and initiator compared with bare loops; `cargo
 //! xtask bench truth`: its own share of a latency; `cargo xtask bench lab`: the method of its labs;
 //! `cargo xtask bench history`: commands on a history of 10,000 runs; `cargo xtask bench report`:
-//! trends, pages and views.
+//! trends, pages and views; `cargo xtask bench hosts`: ranks of an MPI job, and merged records.
 //!
 //! ```text
 //! rows (job, figures) ─► pairs (fio, fathom; fathom, fio; …) ─► outcomes ─► docs/BENCHMARKS.md
@@ -17,6 +17,7 @@ mod callgrind;
 mod data;
 mod figure;
 mod history;
+mod hosts;
 mod jobs;
 mod lab;
 pub(crate) mod machine;
@@ -55,6 +56,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             "lab" => return lab::run(rest),
             "history" => return history::run(rest),
             "report" => return report::run(rest),
+            "hosts" => return hosts::run(rest),
             _ => {}
         }
     }

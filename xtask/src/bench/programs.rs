@@ -184,6 +184,11 @@ pub(crate) fn build() -> Result<PathBuf> {
     release(&["--bin", "fathom"], "fathom")
 }
 
+/// Builds Fathom and the program of its ranks beside it, and returns the path of the first.
+pub(crate) fn build_with_ranks() -> Result<PathBuf> {
+    release(&WITH_RANKS, "fathom")
+}
+
 fn release(program_of: &[&str], program: &str) -> Result<PathBuf> {
     let mut command = process::cargo();
     command.args(["build", "--release"]).args(program_of);
@@ -200,5 +205,14 @@ pub(crate) fn target_folder() -> Result<PathBuf> {
     Ok(PathBuf::from(folder))
 }
 
+/// Arguments of cargo for Fathom with the program of its ranks.
+pub(crate) const WITH_RANKS: [&str; 6] = [
+    "--features",
+    "fathom-cli/mpi",
+    "--bin",
+    "fathom",
+    "--bin",
+    "fathom-mpi",
+];
 /// Interval between polls of a child's memory.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);

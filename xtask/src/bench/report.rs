@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 
 use super::figure::Figure;
-use super::programs::Programs;
+use super::programs::{self, Programs};
 
 /// Rows, in the order in which they are measured.
 const ROWS: &[Row] = &[
@@ -35,17 +35,17 @@ const ROWS: &[Row] = &[
 ];
 
 /// Something to measure.
-struct Row {
+pub(super) struct Row {
     /// Name, for `--only`.
-    name: &'static str,
+    pub(super) name: &'static str,
     /// Description, for the reader.
-    what: &'static str,
-    measure: fn(&Setting) -> Result<Measured>,
+    pub(super) what: &'static str,
+    pub(super) measure: fn(&Setting) -> Result<Measured>,
 }
 
 /// Result of a row.
 #[derive(Debug)]
-enum Measured {
+pub(super) enum Measured {
     Figures(Vec<Figure>),
     /// Not measured on this machine, with the reason.
     Skipped(String),
@@ -53,16 +53,27 @@ enum Measured {
 
 /// Programs and sizes that rows share.
 #[derive(Debug)]
-struct Setting {
-    programs: Programs,
+pub(super) struct Setting {
+    pub(super) programs: Programs,
     /// Runs of a large history.
     runs: u32,
 }
 
 /// Runs `cargo xtask bench report`.
 pub(super) fn run(args: &[String]) -> Result<()> {
-    let options = Options::parse(args)?;
-    let rows = ROWS.iter().filter(|row| options.wants(row));
+    run_rows("report", ROWS, args, programs::build)
+}
+
+/// Measures the rows of `bench NAME` that the arguments choose. `build`: builds the program, unless
+/// one is given.
+pub(super) fn run_rows(
+    name: &str,
+    rows: &'static [Row],
+    args: &[String],
+    build: fn() -> Result<PathBuf>,
+) -> Result<()> {
+    let options = Options::parse(name, args)?;
+    let rows = rows.iter().filter(|row| options.wants(row));
     let rows: Vec<&Row> = rows.collect();
     if rows.is_empty() {
         bail!("no row's name contains the word of --only: --list shows them");
@@ -73,8 +84,9 @@ pub(super) fn run(args: &[String]) -> Result<()> {
         }
         return Ok(());
     }
+    let fathom = options.fathom.map_or_else(build, Ok)?;
     let setting = Setting {
-        programs: Programs::find(options.fathom.as_deref(), None, false)?,
+        programs: Programs::find(Some(&fathom), None, false)?,
         runs: options.runs,
     };
     let mut done = Vec::new();
@@ -95,7 +107,7 @@ pub(super) fn run(args: &[String]) -> Result<()> {
         .collect();
     match short.is_empty() {
         true => Ok(()),
-        false => bail!("bench report: fell short or failed: {}", short.join(", ")),
+        false => bail!("bench {name}: fell short or failed: {}", short.join(", ")),
     }
 }
 
@@ -150,7 +162,7 @@ struct Options {
 }
 
 impl Options {
-    fn parse(args: &[String]) -> Result<Self> {
+    fn parse(name: &str, args: &[String]) -> Result<Self> {
         let mut options = Self {
             fathom: None,
             only: None,
@@ -166,7 +178,7 @@ impl Options {
                 "--runs" => options.runs = super::number(arg, value()?)?,
                 "--list" => options.list = true,
                 _ => bail!(
-                    "bench report has no option `{arg}`: --fathom PROGRAM, --only NAME, --runs N, \
+                    "bench {name} has no option `{arg}`: --fathom PROGRAM, --only NAME, --runs N, \
                      --list"
                 ),
             }
@@ -188,7 +200,7 @@ mod tests {
     fn options_are_read_and_nonsense_refused() {
         let parse = |line: &str| {
             let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-            Options::parse(&words)
+            Options::parse("report", &words)
         };
         let options = parse("--only trend --runs 20 --fathom f").expect("good options");
         assert!(options.wants(&trend::ROW) && !options.wants(&change_points::FLAT));

@@ -21,7 +21,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::bench::programs::target_folder;
+use crate::bench::programs::{self, target_folder};
 use crate::process;
 use lab::Lab;
 
@@ -117,8 +117,7 @@ fn obstacle() -> Option<String> {
 /// Builds both programs, as the tests of the ranks do, and returns the path of `fathom`.
 fn build() -> Result<PathBuf> {
     let mut command = process::cargo();
-    command.args(["build", "--features", "fathom-cli/mpi"]);
-    command.args(["--bin", "fathom", "--bin", "fathom-mpi"]);
+    command.arg("build").args(programs::WITH_RANKS);
     process::run(command.current_dir(process::root()?))?;
     Ok(target_folder()?.join("debug/fathom"))
 }
