@@ -107,8 +107,8 @@ step 'a namespace that is formatted under the job'
 fathom run --name=vm --ioengine=io_uring_cmd --filename=/dev/ng0n1 --rw=randread --bs=4k --iodepth=4 \
     --time_based --runtime=60 --output=report >/tmp/log 2>&1 &
 job=$!
-within 20 test -s /proc/$job/stat
-sleep 4
+within 20 sh -c "ls -l /proc/$job/fd | grep -q ng0n1"
+sleep 2
 nvme format /dev/nvme0n1 --lbaf=4 --force >/dev/null
 if wait "$job"; then fail 'the job went on'; fi
 cat report >>/tmp/log

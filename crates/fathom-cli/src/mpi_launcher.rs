@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use fathom_sys::system;
 
 use crate::failure::with_hint;
 
@@ -13,6 +14,8 @@ use crate::failure::with_hint;
 pub(crate) struct MpiLauncher {
     program: PathBuf,
     kind: LauncherKind,
+    /// This host, as its launcher is to call it.
+    here: String,
 }
 
 /// Family of launchers with the same switches.
@@ -48,7 +51,16 @@ impl MpiLauncher {
                 Some(hint),
             )
         })?;
-        Ok(Self { program, kind })
+        let here = match kind {
+            LauncherKind::OpenMpi => "localhost".to_owned(),
+            // Its proxies on other hosts connect to the first name of the list.
+            LauncherKind::Hydra => system::kernel().host,
+        };
+        Ok(Self {
+            program,
+            kind,
+            here,
+        })
     }
 
     /// Returns the command that starts a rank beside the user with some words, then one on each
@@ -72,14 +84,14 @@ impl MpiLauncher {
             }
             // One list for all, which is filled in order, a rank for each entry.
             LauncherKind::Hydra => {
-                let all: Vec<&str> = std::iter::once(USER_HOST)
+                let all: Vec<&str> = std::iter::once(&*self.here)
                     .chain(hosts.iter().copied())
                     .collect();
                 command.args(["-hosts", &all.join(",")]);
             }
         }
         let mut first = true;
-        for (name, words) in std::iter::once((USER_HOST, here))
+        for (name, words) in std::iter::once((&*self.here, here))
             .chain(hosts.iter().map(|&name| (name, &rank.words[..])))
         {
             if !std::mem::take(&mut first) {
@@ -143,8 +155,6 @@ pub(crate) fn in_path(name: &str) -> Option<PathBuf> {
 /// Variable that names the launcher.
 const VARIABLE: &str = "FATHOM_MPIRUN";
 const NAMES: [&str; 2] = ["mpirun", "mpiexec"];
-/// Host of the user, in a launcher's words.
-const USER_HOST: &str = "localhost";
 
 #[cfg(test)]
 mod tests {
@@ -179,6 +189,7 @@ mod tests {
         let launcher = MpiLauncher {
             program: "mpirun".into(),
             kind,
+            here: "user".to_owned(),
         };
         let rank = RankCommand {
             program: "/opt/fathom-mpi".into(),
@@ -199,11 +210,11 @@ mod tests {
             )
         };
         let open = "mpirun --bind-to none --oversubscribe";
-        let plain = ranks(["--host localhost ", "--host a ", "--host b "]);
+        let plain = ranks(["--host user ", "--host a ", "--host b "]);
         check(LauncherKind::OpenMpi, false, &format!("{open} {plain}"));
         let as_root = format!("{open} --allow-run-as-root {plain}");
         check(LauncherKind::OpenMpi, true, &as_root);
-        let hydra = format!("mpirun -hosts localhost,a,b {}", ranks([""; 3]));
+        let hydra = format!("mpirun -hosts user,a,b {}", ranks([""; 3]));
         check(LauncherKind::Hydra, true, &hydra);
     }
 }

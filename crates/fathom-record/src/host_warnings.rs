@@ -99,7 +99,11 @@ fn never_together(hosts: &[HostRecord]) -> Option<Warning> {
              the storage never saw the summed rates",
             early.rank, early.name, late.rank, late.name
         ),
-        hint: "start all ranks with one `--start-at`".to_owned(),
+        hint: match late.clock.compared == "messages" {
+            // They have agreed on their starts.
+            true => String::new(),
+            false => "start all ranks with one `--start-at`".to_owned(),
+        },
         ..Warning::default()
     })
 }
