@@ -1,5 +1,6 @@
-# Ops per second of io_uring_cmd beside fio's in the same machine, in turn: Fathom's median is not to
-# be below fio's. Emulated processors tell the tools' cost, not a device's.
+# Ops per second of io_uring_cmd beside fio's in the same machine, in turn: Fathom's median is to be
+# fio's at least, less a twentieth for the spread. Emulated processors tell the tools' cost, not a
+# device's.
 #
 # test: NVMe passthrough beside fio: ops per second at depth 32
 # long: measures for a minute
