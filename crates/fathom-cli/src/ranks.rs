@@ -12,6 +12,7 @@ mod crew;
 mod events;
 mod exchange;
 mod measure;
+mod progress;
 mod role;
 mod sum;
 mod task;

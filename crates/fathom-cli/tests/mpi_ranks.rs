@@ -159,6 +159,7 @@ fn what_no_rank_can_read_is_told_once() {
     for (switch, why) in [
         ("--rank=0/4", "the launcher has started this as rank 0 of 2"),
         ("--live", "it would show one rank"),
+        ("--status-interval=1", "it would show one rank"),
         ("--machine=m.toml", "modelled ranks need no launcher"),
         ("--parse-only", "these arguments run no jobs"),
     ] {

@@ -171,6 +171,7 @@ pub fn of_one_host(settings: &Settings) -> Option<(&'static str, &'static str)> 
             "the history has runs of this machine",
         ),
         ("--metrics-file", settings.metrics_file.is_some(), one),
+        ("--status-interval", settings.status_interval.is_some(), one),
         (
             "--save-distribution",
             settings.save_distribution.is_some(),

@@ -11,7 +11,7 @@ use fathom_job::{
 use fathom_mpi::MpiLink;
 use fathom_record::{Record, Warning};
 use fathom_run::{Finished, Leftovers};
-use fathom_setup::{RunError, RunEvent, Session};
+use fathom_setup::{RunError, RunEvent, Session, Snapshot};
 use fathom_sys::clock;
 use fathom_sys::signals::Interrupts;
 use fathom_sys::thread;
@@ -24,6 +24,7 @@ use crate::output::{self, Data, StandardStream};
 use crate::ranks::crew::Crew;
 use crate::ranks::events;
 use crate::ranks::exchange;
+use crate::ranks::progress::OtherRanks;
 use crate::ranks::sum::{self, Summary};
 use crate::ranks::task::{ClientTask, RankEnvironment, RankHost, Task, places};
 use crate::record_so_far::SoFar;
@@ -382,7 +383,6 @@ fn jobs(
     };
     if !leads {
         settings.eta = ShowMode::Never;
-        settings.status_interval = None;
     }
     let mut report = Report::new(*dialect, &settings, data);
     if leads {
@@ -395,19 +395,23 @@ fn jobs(
     let watched = simulate::watched_triggers(&settings);
     let trigger = Trigger::new(&watched, interrupts);
     let progress = report.progress_interval(&settings);
+    let mut others = OtherRanks::default();
     let ran = {
         let mut session = Session {
             tell: &mut |event| {
                 if let RunEvent::SoFar(record) = &event {
                     so_far.keep(record);
                 }
-                if leads || is_for_all(&event) {
+                if let (true, RunEvent::Progress(own)) = (leads, &event) {
+                    let all = of_all(crew, &mut others, own);
+                    report.on_event(plan, &RunEvent::Progress(&all), interrupts.last());
+                } else if leads || is_for_all(&event) {
                     report.on_event(plan, &event, interrupts.last());
                 }
             },
             stops: &|| interrupts.count() + trigger.fired(),
             progress,
-            report_every: settings.status_interval,
+            report_every: None,
             reports_asked: &|| 0,
             jobs_fail_alone: *dialect == Dialect::Fio,
         };
@@ -424,6 +428,17 @@ fn jobs(
         finished
     });
     Ok((ran, report))
+}
+
+/// Returns the progress of rank 0 with that of the other ranks.
+fn of_all(crew: &Crew, others: &mut OtherRanks, own: &Snapshot) -> Snapshot {
+    let ranks = crew.ranks.borrow();
+    if let Some(conductor) = ranks.conductor() {
+        others.hear(conductor, ranks.place().1);
+    }
+    let mut all = own.clone();
+    others.add_to(&mut all);
+    all
 }
 
 /// Returns whether an event of a rank other than 0 is told: the warnings of the others are in the
