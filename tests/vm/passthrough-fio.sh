@@ -31,6 +31,10 @@ compare() {
         done
         fio=$(median </tmp/fio)
         fathom=$(median </tmp/fathom)
+        if [ "${fio:-0}" -eq 0 ]; then
+            echo "skipped: fio has no result with these options"
+            continue
+        fi
         echo "fio $fio IOPS, fathom $fathom IOPS: $((fathom * 100 / fio)) %"
         echo "fio: $(tr '\n' ' ' </tmp/fio) fathom: $(tr '\n' ' ' </tmp/fathom)"
         # A twentieth: the spread of single runs here is larger.
