@@ -5,7 +5,7 @@
 //! others    task in  ─► run ─► record written ─► record given to rank 0 ─────────────────► leave
 //! ```
 //!
-//! Nobody ends with a code other than 0 before rank 0 has the records: a launcher would end the
+//! No rank ends with a code other than 0 before rank 0 has the records: a launcher would end the
 //! others. All end with the code of rank 0.
 
 mod crew;

@@ -1,5 +1,6 @@
 //! A rank that measures: rank 0 of `fathom-mpi run`, and all ranks but rank 0 of any run.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -26,7 +27,7 @@ use crate::ranks::events;
 use crate::ranks::exchange;
 use crate::ranks::progress::OtherRanks;
 use crate::ranks::sum::{self, Summary};
-use crate::ranks::task::{ClientTask, RankEnvironment, RankHost, Task, places};
+use crate::ranks::task::{RankEnvironment, RankHost, Task, places};
 use crate::record_so_far::SoFar;
 use crate::report::Report;
 use crate::run_command;
@@ -50,14 +51,19 @@ pub(crate) fn run(mut link: MpiLink, host: &str, words: Option<Vec<String>>) -> 
 
 /// Rank 0, which measures as all others do.
 fn lead(mut link: MpiLink, host: &str, words: &[String]) -> Result<ProgramEnd> {
-    let place = Place::of(&link, false);
+    let place = place_of(&link, false);
     let roll = exchange::call_roll(&mut link, host)?;
     let host = |name: &String| RankHost {
         name: name.clone(),
         client: None,
     };
     let hosts: Vec<RankHost> = roll.names.iter().map(host).collect();
-    let plan = RankPlan::read(words, Dialect::Fathom, places(&hosts), &place, None);
+    let plan = RankPlan::read(
+        words,
+        Dialect::Fathom,
+        (place, places(&hosts)),
+        &HashMap::new(),
+    );
     let named = plan
         .as_ref()
         .ok()
@@ -96,13 +102,13 @@ fn lead(mut link: MpiLink, host: &str, words: &[String]) -> Result<ProgramEnd> {
             code.max(exit::code(Dialect::Fathom, end))
         }
     };
-    sum::leave(crew, &task, place.both(), code, measured.leftovers)
+    sum::leave(crew, &task, place, code, measured.leftovers)
 }
 
 /// Any other rank.
 fn follow(link: MpiLink, task: &Task, words: Option<Vec<String>>) -> Result<ProgramEnd> {
     let client = task.clients.as_ref();
-    let place = Place::of(&link, client.is_some());
+    let place = place_of(&link, client.is_some());
     let (words, dialect) = match (client, words) {
         (Some(client), None) => {
             let line = client.line(link.rank().get());
@@ -116,7 +122,9 @@ fn follow(link: MpiLink, task: &Task, words: Option<Vec<String>>) -> Result<Prog
             bail!("the ranks were started in different ways: all by `run`, or by `--client`")
         }
     };
-    let plan = RankPlan::read(&words, dialect, task.places(), &place, client);
+    let none = HashMap::new();
+    let files = client.map_or(&none, |client| &client.files);
+    let plan = RankPlan::read(&words, dialect, (place, task.places()), files);
     let plan = plan.and_then(|plan| plan.among(task));
     // What concerns all of them is told by rank 0.
     let mut crew = Crew::join(link, false, Box::new(|_| {}))?;
@@ -131,32 +139,19 @@ fn follow(link: MpiLink, task: &Task, words: Option<Vec<String>>) -> Result<Prog
     Ok(sum::end(
         crew,
         task,
-        place.both(),
+        place,
         code.unwrap_or(FAILED),
         is_alone,
         leftovers,
     ))
 }
 
-/// Place of a rank among those that measure.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    rank: u32,
-    ranks: u32,
-}
-
-impl Place {
-    /// `beside`: rank 0 measures nothing.
-    fn of(link: &MpiLink, beside: bool) -> Self {
-        let idle = u32::from(beside);
-        Self {
-            rank: link.rank().get().saturating_sub(idle),
-            ranks: link.ranks().saturating_sub(idle),
-        }
-    }
-
-    const fn both(self) -> (u32, u32) {
-        (self.rank, self.ranks)
+/// Returns the place of a rank among those that measure; `beside`: rank 0 does not.
+fn place_of(link: &MpiLink, beside: bool) -> fathom_job::Rank {
+    let idle = u32::from(beside);
+    fathom_job::Rank {
+        rank: link.rank().get().saturating_sub(idle),
+        ranks: link.ranks().saturating_sub(idle),
     }
 }
 
@@ -180,11 +175,10 @@ impl RankPlan {
     fn read(
         words: &[String],
         dialect: Dialect,
-        places: Vec<RankPlace>,
-        place: &Place,
-        client: Option<&ClientTask>,
+        (place, places): (fathom_job::Rank, Vec<RankPlace>),
+        files: &HashMap<String, String>,
     ) -> Result<Self, Refusals> {
-        let environment = RankEnvironment::new(place.rank, places, client);
+        let environment = RankEnvironment::new(place.rank, places, files);
         let (plan, mut settings, notes) = match parse(words, dialect, &environment) {
             Ok(Invocation::Run {
                 plan,
@@ -214,10 +208,7 @@ impl RankPlan {
             let hint = "run it without a launcher";
             return Err(Refusals::one(dialect, "these arguments run no jobs", hint));
         }
-        settings.rank = Some(fathom_job::Rank {
-            rank: place.rank,
-            ranks: place.ranks,
-        });
+        settings.rank = Some(place);
         Ok(Self {
             plan,
             settings,
@@ -475,10 +466,10 @@ pub(crate) fn default_folder() -> String {
 
 /// Removes the record of a rank, if rank 0 has it, from a folder that the user has not named, and
 /// the folder with the last one.
-pub(crate) fn clear(folder: &str, (rank, ranks): (u32, u32), is_fetched: bool) {
+pub(crate) fn clear(folder: &str, place: fathom_job::Rank, is_fetched: bool) {
     let folder = Path::new(folder);
     if is_fetched {
-        let name = fathom_job::Rank { rank, ranks }.record_name();
+        let name = place.record_name();
         // Under `--client`, rank 0 has none.
         let _gone = std::fs::remove_file(folder.join(name));
     }

@@ -162,7 +162,7 @@ fn stopped() -> Warning {
 pub(crate) fn leave(
     crew: Crew,
     task: &Task,
-    place: (u32, u32),
+    place: fathom_job::Rank,
     code: u8,
     leftovers: Leftovers,
 ) -> Result<ProgramEnd> {
@@ -189,7 +189,7 @@ pub(crate) fn leave(
 pub(crate) fn end(
     crew: Crew,
     task: &Task,
-    place: (u32, u32),
+    place: fathom_job::Rank,
     code: u8,
     some_lost: bool,
     leftovers: Leftovers,

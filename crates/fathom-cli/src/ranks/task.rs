@@ -1,5 +1,6 @@
 //! Task of the ranks: what rank 0 tells the others before they read their plans.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 
@@ -87,20 +88,43 @@ impl ClientTask {
     }
 }
 
-/// Environment of a rank: this process, with the places that rank 0 tells, and job files that it
-/// has sent.
+/// Environment of a rank: this process, with the places of all, and texts that take the place of
+/// files. What is read elsewhere is kept, so that rank 0 of `--client` can send it.
 pub(crate) struct RankEnvironment<'a> {
     process: Process,
-    files: Option<&'a HashMap<String, String>>,
+    /// Texts by path; [`STDIN`] is standard input, which can be read once.
+    files: &'a HashMap<String, String>,
+    read: RefCell<HashMap<String, String>>,
 }
 
 impl<'a> RankEnvironment<'a> {
     /// Creates the environment of a rank among those that measure.
-    pub(crate) fn new(own: u32, places: Vec<RankPlace>, client: Option<&'a ClientTask>) -> Self {
+    pub(crate) fn new(
+        own: u32,
+        places: Vec<RankPlace>,
+        files: &'a HashMap<String, String>,
+    ) -> Self {
         Self {
             process: Process::among(own, places),
-            files: client.map(|client| &client.files),
+            files,
+            read: RefCell::default(),
         }
+    }
+
+    /// Returns the texts that were read beside the given ones.
+    pub(crate) fn into_read(self) -> HashMap<String, String> {
+        self.read.into_inner()
+    }
+
+    /// Returns the text that takes the place of a file, or reads and keeps it.
+    fn text(&self, path: &str, read: impl FnOnce() -> io::Result<Vec<u8>>) -> io::Result<Vec<u8>> {
+        if let Some(text) = self.files.get(path) {
+            return Ok(text.clone().into_bytes());
+        }
+        let text = read()?;
+        let kept = String::from_utf8_lossy(&text).into_owned();
+        self.read.borrow_mut().insert(path.to_owned(), kept);
+        Ok(text)
     }
 }
 
@@ -110,10 +134,7 @@ impl Environment for RankEnvironment<'_> {
     }
 
     fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
-        match self.files.and_then(|files| files.get(path)) {
-            Some(text) => Ok(text.clone().into_bytes()),
-            None => self.process.read_file(path),
-        }
+        self.text(path, || self.process.read_file(path))
     }
 
     fn is_same_file(&self, a: &str, b: &str) -> bool {
@@ -121,10 +142,7 @@ impl Environment for RankEnvironment<'_> {
     }
 
     fn read_stdin(&self) -> io::Result<Vec<u8>> {
-        match self.files.and_then(|files| files.get(STDIN)) {
-            Some(text) => Ok(text.clone().into_bytes()),
-            None => self.process.read_stdin(),
-        }
+        self.text(STDIN, || self.process.read_stdin())
     }
 
     fn variable(&self, name: &str) -> Option<String> {
@@ -171,7 +189,7 @@ mod tests {
         assert_eq!(task.line(1), Some(&["b.fio".to_owned()][..]));
         assert_eq!(task.line(2), Some(&["a.fio".to_owned()][..]));
         assert_eq!(task.line(3), None);
-        let environment = RankEnvironment::new(0, Vec::new(), Some(&task));
+        let environment = RankEnvironment::new(0, Vec::new(), &task.files);
         assert_eq!(environment.read_file("b.fio").unwrap(), b"[b]");
         assert_eq!(environment.read_stdin().unwrap(), b"[c]");
         assert!(environment.read_file("/nowhere/c.fio").is_err());

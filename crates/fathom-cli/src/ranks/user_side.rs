@@ -1,14 +1,11 @@
 //! Rank 0 of `--client`: beside the user, without a measurement of its own.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::io;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use fathom_core::{EngineInfo, Nanos};
+use fathom_core::Nanos;
 use fathom_hosts::{Checks, Link as _, Ranks, StopReason, Verdict};
-use fathom_job::{Clients, Dialect, Environment, Invocation, KnownRanks, parse};
+use fathom_job::{Clients, Dialect, Invocation, Rank, parse};
 use fathom_mpi::MpiLink;
 use fathom_run::Leftovers;
 
@@ -22,7 +19,7 @@ use crate::ranks::events;
 use crate::ranks::exchange::{self, RollCall};
 use crate::ranks::measure::{FAILED, default_folder};
 use crate::ranks::sum::{self, Summary};
-use crate::ranks::task::{ClientTask, RankHost, STDIN, Task, places};
+use crate::ranks::task::{ClientTask, RankEnvironment, RankHost, Task, places};
 use crate::report::Report;
 use crate::version::VERSION;
 
@@ -85,7 +82,8 @@ fn conduct(
         )),
     };
     rank_side::tell_code(folder, code)?;
-    sum::leave(crew, &task, (0, ranks), code, Leftovers::default())
+    let place = Rank { rank: 0, ranks };
+    sum::leave(crew, &task, place, code, Leftovers::default())
 }
 
 /// Follows the run until all ranks are through.
@@ -142,13 +140,14 @@ fn task(
         let words = clients::words(group);
         if group.own_files.is_empty() {
             let own = u32::try_from(first)?;
-            let reader = Reader::new(Process::among(own, places(&hosts)), &task.files);
-            match parse(&words, dialect, &reader) {
+            let environment = RankEnvironment::new(own, places(&hosts), &task.files);
+            match parse(&words, dialect, &environment) {
                 Ok(Invocation::Run { notes, .. }) => report.notes(&notes),
                 Ok(_) => bail!("--client={}: these arguments run no jobs", group.hosts),
                 Err(refusal) => bail!(output::render(&refusal.diagnostics, dialect)),
             }
-            task.files.extend(reader.read.into_inner());
+            let read = environment.into_read();
+            task.files.extend(read);
         }
         task.lines.push(words);
     }
@@ -160,76 +159,6 @@ fn task(
         hosts,
         clients: Some(task),
     })
-}
-
-/// Environment of this process that keeps what is read: the hosts are sent the same texts.
-struct Reader<'a> {
-    process: Process,
-    /// Files that were read before: standard input can be read once.
-    before: &'a HashMap<String, String>,
-    read: RefCell<HashMap<String, String>>,
-}
-
-impl<'a> Reader<'a> {
-    fn new(process: Process, before: &'a HashMap<String, String>) -> Self {
-        Self {
-            process,
-            before,
-            read: RefCell::default(),
-        }
-    }
-
-    fn keep(&self, path: &str, text: io::Result<Vec<u8>>) -> io::Result<Vec<u8>> {
-        let text = text?;
-        let kept = String::from_utf8_lossy(&text).into_owned();
-        self.read.borrow_mut().insert(path.to_owned(), kept);
-        Ok(text)
-    }
-}
-
-impl Environment for Reader<'_> {
-    fn engines(&self) -> &[&'static EngineInfo] {
-        self.process.engines()
-    }
-
-    fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
-        self.keep(path, self.process.read_file(path))
-    }
-
-    fn is_same_file(&self, a: &str, b: &str) -> bool {
-        self.process.is_same_file(a, b)
-    }
-
-    fn read_stdin(&self) -> io::Result<Vec<u8>> {
-        match self.before.get(STDIN) {
-            Some(text) => Ok(text.clone().into_bytes()),
-            None => self.keep(STDIN, self.process.read_stdin()),
-        }
-    }
-
-    fn variable(&self, name: &str) -> Option<String> {
-        self.process.variable(name)
-    }
-
-    fn cpus(&self) -> u32 {
-        self.process.cpus()
-    }
-
-    fn page_size(&self) -> u64 {
-        self.process.page_size()
-    }
-
-    fn memory_mib(&self) -> u64 {
-        self.process.memory_mib()
-    }
-
-    fn host_name(&self) -> String {
-        self.process.host_name()
-    }
-
-    fn ranks(&self) -> Option<KnownRanks<'_>> {
-        self.process.ranks()
-    }
 }
 
 /// Interval between looks for a request to stop.
