@@ -61,7 +61,7 @@ fn host(text: &str) -> Result<ClientHost> {
             let number = port.parse().ok().filter(|&number| number > 0);
             (
                 name.trim(),
-                number.with_context(|| format!("`{port}` is no port"))?,
+                number.with_context(|| format!("`{port}` is not a port"))?,
             )
         }
         None => (bare, FIO_PORT),
@@ -81,7 +81,7 @@ fn host(text: &str) -> Result<ClientHost> {
     if name.starts_with('-') || name.len() > NAME_BYTES_MAX || !name.chars().all(is_plain) {
         let hint = "letters, digits, `-`, `.` and `_`, and no `-` in front";
         return Err(with_hint(
-            format!("`{name}` is no name of a host"),
+            format!("`{name}` is not a host name"),
             Some(hint),
         ));
     }
@@ -133,17 +133,17 @@ mod tests {
         refused("sock:/tmp/fio.sock", socket);
         refused(
             "a\n-oProxyCommand=x",
-            "line 2: `-oProxyCommand=x` is no name of a host",
+            "line 2: `-oProxyCommand=x` is not a host name",
         );
-        refused("a b", "line 1: `a b` is no name of a host");
-        refused("a;reboot", "line 1: `a;reboot` is no name of a host");
-        refused("root@a", "line 1: `root@a` is no name of a host");
-        refused("a,0", "line 1: `0` is no port");
-        refused("a,70000", "line 1: `70000` is no port");
+        refused("a b", "line 1: `a b` is not a host name");
+        refused("a;reboot", "line 1: `a;reboot` is not a host name");
+        refused("root@a", "line 1: `root@a` is not a host name");
+        refused("a,0", "line 1: `0` is not a port");
+        refused("a,70000", "line 1: `70000` is not a port");
         refused("ip:,80", "line 1: no host");
         let colons = "line 1: launchers take no address with colons in their lists of hosts";
         refused("ip6:::1", colons);
         let long = "x".repeat(254);
-        refused(&long, &format!("line 1: `{long}` is no name of a host"));
+        refused(&long, &format!("line 1: `{long}` is not a host name"));
     }
 }

@@ -44,6 +44,6 @@ mod tests {
             "n1: fathom: a\nn1: hint: b\n"
         );
         assert_eq!(named("n1", "a"), "n1: a\n");
-        assert!(!takes(StandardStream::Error, "this process is no rank"));
+        assert!(!takes(StandardStream::Error, "this process is not a rank"));
     }
 }

@@ -383,7 +383,7 @@ fn clients_that_cannot_be_are_refused() {
     folder.write("empty", "# nobody\n");
     folder.write("j.fio", "[a]\nioengine=null\nsize=1m\n");
     for (words, why) in [
-        ("--client=-oProxyCommand=x j.fio", "is no name of a host"),
+        ("--client=-oProxyCommand=x j.fio", "is not a host name"),
         ("--client=empty j.fio", "the list names no host"),
         ("--client=sock:/tmp/s j.fio", "not a socket"),
         ("--client=a none.fio", "none.fio"),

@@ -266,7 +266,8 @@ impl Passthrough {
         if errno == Errno::EINVAL {
             let bytes = self.namespaces[op.file.index()].as_ref();
             let bytes = bytes.map_or(0, |namespace| namespace.op_block_bytes);
-            let text = format!("not in whole blocks of {bytes} B, at most 65536 of them");
+            let text =
+                format!("not a whole number of {bytes} B blocks, or more than 65536 of them");
             self.failure = Some((errno, text));
         }
         self.ring.complete(op.slot, errno.result());

@@ -113,7 +113,7 @@ impl<'a> ClientWords<'a> {
         {
             let lacking = self.groups.iter().find(|group| !group.has_files());
             let hosts = lacking.map_or("", |group| &group.hosts);
-            let why = format!("`--client={hosts}` has no job file, and others have");
+            let why = format!("`--client={hosts}` has no job file, but others do");
             let problem = Problem::new("no-job-file", 0..0, why);
             return Err(problem.fix("write a job file behind each `--client`, or one for all"));
         }

@@ -74,7 +74,7 @@ fn sections_for_no_rank_are_refused() {
     };
     refuse(
         "s.fio",
-        "s.fio:9:7: `ranks` names no rank of this run, which has rank 0 alone",
+        "s.fio:9:7: `ranks` names no rank of this run, whose only rank is 0",
     );
     refuse(
         "--rank=0/4 --name=a --size=1m --ranks=4-",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fathom_record::{HostRecord, Machine, ProcessorsRecord, StorageRecord};
 
-/// Formats in what the machines of marked hosts differ from most others, a line a host; empty if no
+/// Formats how the machines of marked hosts differ from most others, a line a host; empty if no
 /// host is marked.
 pub(crate) fn differences(hosts: &[HostRecord]) -> String {
     let facts: Vec<Vec<Fact>> = hosts.iter().map(facts).collect();
@@ -22,7 +22,7 @@ pub(crate) fn differences(hosts: &[HostRecord]) -> String {
         });
         let odd: Vec<String> = odd.collect();
         let what = match odd.as_slice() {
-            [] => "its machine differs in nothing that is recorded".to_owned(),
+            [] => "nothing recorded about its machine differs".to_owned(),
             odd => odd.join(", "),
         };
         format!("{mark}: rank {} ({}): {what}\n", host.rank, host.name)
@@ -169,7 +169,7 @@ mod tests {
                     stolen time 12 % (most: under 1 %)\n";
         assert_eq!(differences(&hosts), want);
         hosts[0].results[0].mark = Some("fast".to_owned());
-        let nothing = "fast: rank 0 (n0): its machine differs in nothing that is recorded\n";
+        let nothing = "fast: rank 0 (n0): nothing recorded about its machine differs\n";
         assert_eq!(differences(&hosts), format!("{nothing}{want}"));
     }
 
@@ -177,7 +177,7 @@ mod tests {
     fn without_a_majority_nothing_is_odd() {
         let mut hosts = [host(0, "a", "none"), host(1, "b", "none")];
         hosts[0].results[0].mark = Some("slow".to_owned());
-        let want = "slow: rank 0 (n0): its machine differs in nothing that is recorded\n";
+        let want = "slow: rank 0 (n0): nothing recorded about its machine differs\n";
         assert_eq!(differences(&hosts), want);
     }
 }

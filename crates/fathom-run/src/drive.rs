@@ -261,10 +261,7 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     let (invalidate, delay, runtime) = (config.invalidate, config.start_delay, config.runtime);
     let replays = work.replay.is_some();
     let scheduled = replays || config.rate.iter().any(|(_, rate)| rate.is_some());
-    let opened = match replays {
-        true => try_files(&mut engine, context.files, invalidate),
-        false => open_files(&mut engine, context.files, invalidate),
-    };
+    let opened = open_files(&mut engine, context.files, invalidate, replays);
     opened.inspect_err(|_| {
         // `exec_postrun` runs even so, as in fio: it may clean up.
         run_postrun(context.hooks, outcome);
@@ -340,11 +337,9 @@ fn pass_barrier(handles: &JobHandles<'_>) -> Tick {
 /// Returns the results of a worker; its engine may say more of an error than the errno does.
 fn results(worker: Worker, engine: &impl Engine) -> Results {
     let mut results = worker.into_results();
-    let unexplained = results
-        .error
-        .as_mut()
-        .filter(|error| error.detail.is_none());
-    if let Some(error) = unexplained {
+    if let Some(error) = &mut results.error
+        && error.detail.is_none()
+    {
         error.detail = engine.explain(error.errno);
     }
     results
@@ -366,12 +361,22 @@ pub(crate) fn helpers_us(thread_id: u32, workers: Vec<u32>) -> u64 {
     thread::kernel_helpers_us(&owners)
 }
 
-fn open_files<E: Engine>(engine: &mut E, files: u32, invalidate: bool) -> Result<(), JobFailure> {
+/// Opens the files of a job and drops their page cache. Those of a replay are closed again, for its
+/// log to open: their errors come before the first op, and no op waits for the cache.
+fn open_files(
+    engine: &mut impl Engine,
+    files: u32,
+    invalidate: bool,
+    replays: bool,
+) -> Result<(), JobFailure> {
     for file in (0..files).map(FileIndex::new) {
         engine.open(file)?;
         if invalidate {
             // The `page_cache` check of the report shows what could not be dropped.
             let _stays_cached = engine.invalidate(file);
+        }
+        if replays {
+            engine.close(file)?;
         }
     }
     Ok(())
@@ -396,19 +401,6 @@ fn worker_of(work: Work, capabilities: Capabilities, clock: &Clock) -> Result<Wo
         worker.replay_from(Box::new(ReplayReader::start(replay)?));
     }
     Ok(worker)
-}
-
-/// Opens and closes each file of a replay before its log does, so that errors come before the first
-/// op. The page cache is dropped here, not in between ops, which it would delay.
-fn try_files<E: Engine>(engine: &mut E, files: u32, invalidate: bool) -> Result<(), JobFailure> {
-    for file in (0..files).map(FileIndex::new) {
-        engine.open(file)?;
-        if invalidate {
-            let _stays_cached = engine.invalidate(file);
-        }
-        engine.close(file)?;
-    }
-    Ok(())
 }
 
 /// Connects the engine to its peer, if it has one, no earlier than the job starts. Returns false if

@@ -45,7 +45,7 @@ fn text(dialect: Dialect, names: &[String], seen: Option<Rank>, event: &Event) -
             format!("{program}: {} failed: {reason}\n", who(*rank))
         }
         Event::RankLost { rank, silent } => format!(
-            "{program}: {} is lost: silent for {} s; the others end what they run\n",
+            "{program}: {} is lost: silent for {} s; the others finish what they are running\n",
             who(*rank),
             silent.as_millis() / 1000
         ),
@@ -111,7 +111,8 @@ mod tests {
     fn ranks_are_named_with_their_hosts() {
         let rank = Rank::new(1);
         let silent = Nanos::from_millis(11_200);
-        let lost = "fathom: rank 1 on n2 is lost: silent for 11 s; the others end what they run\n";
+        let lost = "fathom: rank 1 on n2 is lost: silent for 11 s; the others finish what they are \
+                    running\n";
         check(&Event::RankLost { rank, silent }, None, Some(lost));
         let returned = Event::RankReturned(Rank::new(2));
         let back = "fathom: rank 2 is back; nothing more starts there\n";

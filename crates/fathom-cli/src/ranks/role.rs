@@ -47,7 +47,7 @@ impl Role {
             ["--version" | "-V"] => Ok(Self::Print(format!("fathom-mpi {VERSION}\n"))),
             ["--help" | "-h"] => Ok(Self::Print(HELP.to_owned())),
             [] => Err(format!("no arguments\n{HINT}")),
-            [first, ..] => Err(format!("`{first}` is no command\n{HINT}")),
+            [first, ..] => Err(format!("`{first}` is not a command\n{HINT}")),
         }
     }
 }
@@ -101,7 +101,7 @@ mod tests {
             );
         }
         check("", Err("no arguments"));
-        check("job.fio", Err("`job.fio` is no command"));
-        check("join now", Err("`join` is no command"));
+        check("job.fio", Err("`job.fio` is not a command"));
+        check("join now", Err("`join` is not a command"));
     }
 }

@@ -13,7 +13,7 @@ impl JobCheck<'_> {
         let shift = rank_place::target(placement.shift, self.own, self.environment);
         if nobody {
             let why = match ranks {
-                1 => "`ranks` names no rank of this run, which has rank 0 alone".to_owned(),
+                1 => "`ranks` names no rank of this run, whose only rank is 0".to_owned(),
                 ranks => format!(
                     "`ranks` names none of the {ranks} ranks, 0 to {}",
                     ranks - 1

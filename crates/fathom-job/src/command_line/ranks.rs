@@ -19,7 +19,7 @@ impl Reader<'_> {
         if settings.start_at.is_some() && settings.machine.is_some() {
             self.builder.reporter.error_without_place(
                 "start-of-machine",
-                "`--start-at` waits for a clock, which `--machine` has none of".to_owned(),
+                "`--start-at` waits for a clock, and `--machine` has none".to_owned(),
                 "remove `--start-at`: modelled ranks all start at 0",
             );
         }
