@@ -16,7 +16,7 @@ use mpi::{Threading, environment};
 /// Create it with [`start`](Self::start) on the main thread, and end with [`finish`](Self::finish)
 /// when all ranks do.
 ///
-/// No call waits for another rank, nor spins:
+/// No call between start and end waits for another rank, or spins:
 ///
 /// * Frames are so short that an MPI sends them without asking, so that one that a probe has found
 ///   is here as a whole ([`Frames`]).
