@@ -36,8 +36,8 @@ pub struct Ranks<L> {
     member: Member,
     /// On rank 0.
     lead: Option<Lead>,
-    /// No job runs here.
-    is_idle: bool,
+    /// Time since which no job runs here; `None` while one does.
+    idle_since: Option<Tick>,
     /// End of the time for which pings are expected.
     listening: Option<Tick>,
     /// Reading of the common clock that rank 0 has told.
@@ -114,7 +114,7 @@ impl<L: Link> Ranks<L> {
             options,
             member: Member::new(now),
             lead,
-            is_idle: true,
+            idle_since: Some(now),
             listening: None,
             common: None,
             waves: Vec::new(),
@@ -192,9 +192,9 @@ impl<L: Link> Ranks<L> {
     /// Takes what has arrived, and sends what is to be sent. `idle`: no job runs here, and the
     /// caller does nothing but wait.
     pub fn poll(&mut self, idle: bool) {
-        self.is_idle = idle;
         self.receive();
         let now = self.now();
+        self.idle_since = idle.then(|| self.idle_since.unwrap_or(now));
         if now >= self.member.wake_at() {
             self.member.handle_timeout(now);
         }
@@ -213,19 +213,24 @@ impl<L: Link> Ranks<L> {
     pub fn patience(&self) -> Nanos {
         let now = self.now();
         let listens = self.listening.is_some_and(|until| now < until);
-        let nap = match (listens, self.is_idle) {
-            (true, true) => Nanos::ZERO,
-            (true, false) => LISTENING_NAP,
-            (false, true) => IDLE_NAP,
-            (false, false) => Nanos::MAX,
+        let nap = match (listens, self.idle_since) {
+            (true, Some(_)) => Nanos::ZERO,
+            (true, None) => LISTENING_NAP,
+            (false, Some(since)) if now - since > IDLE_FOR_LONG => LONG_IDLE_NAP,
+            (false, Some(_)) => IDLE_NAP,
+            (false, None) => Nanos::MAX,
         };
         let mut patience = nap.min(self.member.wake_at() - now);
         if let Some(lead) = &self.lead {
-            let comparisons = lead.comparisons.patience(now, self.is_idle);
+            let comparisons = lead.comparisons.patience(now, self.is_idle());
             patience = patience.min(comparisons);
             patience = patience.min(lead.conductor.wake_at() - now);
         }
         patience
+    }
+
+    const fn is_idle(&self) -> bool {
+        self.idle_since.is_some()
     }
 
     /// Returns the verdict on the plan, once there is one.
@@ -400,7 +405,7 @@ impl<L: Link> Ranks<L> {
     fn answer(&mut self, token: u32, more: bool) {
         let at = self.now();
         self.send(LEADER, &Message::Pong { token, at });
-        let length = match self.is_idle {
+        let length = match self.is_idle() {
             true => LISTEN_IDLE,
             false => LISTEN,
         };
@@ -506,7 +511,7 @@ impl<L: Link> Ranks<L> {
             let Some(lead) = &mut self.lead else {
                 return;
             };
-            match lead.comparisons.poll(now, self.is_idle) {
+            match lead.comparisons.poll(now, self.idle_since.is_some()) {
                 None => return,
                 Some(Step::Ping { to, token, more }) => {
                     lead.comparisons.sent((self.options.clock)());
@@ -553,8 +558,12 @@ impl<L: Link> Ranks<L> {
 const LEADER: Rank = Rank::new(0);
 /// Most messages taken at once: four from each of 1,000 ranks.
 const MESSAGES_MAX: u32 = 4_096;
-/// Nap of a rank that waits: a tenth of the lead of a start, and below 1 % of a processor.
+/// Nap of a rank that waits for the start: a tenth of its lead.
 const IDLE_NAP: Nanos = Nanos::from_millis(2);
+/// Nap of a rank that has waited for long, as one without a job does: half a percent of a
+/// processor, and still a quarter of the lead of a start.
+const LONG_IDLE_NAP: Nanos = Nanos::from_millis(5);
+const IDLE_FOR_LONG: Nanos = Nanos::from_millis(500);
 /// Time for which an idle rank spins for the next ping: the round trips of a network, and a little.
 const LISTEN_IDLE: Nanos = Nanos::from_millis(2);
 /// Time for which a rank beside its jobs naps briefly for the next ping: rank 0 may have jobs, too.

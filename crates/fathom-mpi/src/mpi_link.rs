@@ -135,7 +135,10 @@ impl MpiLink {
         }
         for _ in 0..FRAMES_PER_CALL_MAX {
             let any = self.world.any_process();
-            let Some(found) = any.immediate_matched_probe_with_tag(TAG) else {
+            let probe = || any.immediate_matched_probe_with_tag(TAG);
+            // Open MPI looks first and fetches what has arrived after it: a single look would see
+            // each message only with the next call, which may be 50 ms away.
+            let Some(found) = probe().or_else(probe) else {
                 break;
             };
             let (frame, status) = found.matched_receive_vec::<u8>();

@@ -58,8 +58,7 @@ impl Watcher<'_, '_> {
     }
 
     /// Waits for the start of a wave, with its jobs ready, and returns the time to start. Ends
-    /// earlier by what waking the threads takes: they spin the rest, if there are processors
-    /// enough.
+    /// shortly before: the threads wait for the rest by themselves.
     pub(super) fn await_start(&mut self, wave: u32, session: &mut Session<'_>) -> Tick {
         self.peers.get().ready(Wave::new(wave));
         self.peers.set_idle(true);
@@ -69,10 +68,6 @@ impl Watcher<'_, '_> {
     }
 
     fn await_moment(&mut self, wave: u32, session: &mut Session<'_>) -> Tick {
-        let early = match self.shared.wakes_early {
-            true => WAKE_EARLY,
-            false => Nanos::ZERO,
-        };
         loop {
             self.look_around(session);
             let now = self.shared.clock.now();
@@ -84,11 +79,11 @@ impl Watcher<'_, '_> {
                 }
                 Moment::In { left_ns, origin_ns } => {
                     let left = Nanos::new(u64::try_from(left_ns).unwrap_or(0));
-                    if left <= early {
+                    if left <= OPEN_EARLY {
                         self.begin_wave(now, left_ns, origin_ns);
                         return now + left;
                     }
-                    left - early
+                    left - OPEN_EARLY
                 }
                 Moment::Unknown => LOOK_EVERY,
             };
@@ -215,5 +210,7 @@ impl Watcher<'_, '_> {
     }
 }
 
-/// Time that waking the threads of a wave takes, on an idle host.
-const WAKE_EARLY: Nanos = Nanos::from_micros(200);
+/// Time before an agreed start at which the threads of a wave learn of it: enough to wake all
+/// threads of many ranks that share few processors, and short beside the 20 ms by which a start is
+/// agreed ahead. A request to stop that comes within it acts once they have started.
+const OPEN_EARLY: Nanos = Nanos::from_millis(5);
