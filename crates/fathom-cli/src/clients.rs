@@ -12,14 +12,14 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context, Result, anyhow, bail};
 use fathom_core::Nanos;
-use fathom_job::{ClientGroup, Clients, Dialect, Rank, RankPlace, parse};
+use fathom_job::{ClientGroup, Clients, Dialect, Rank, RankPlace, ShowMode, parse};
 use fathom_sys::child::Child;
 use fathom_sys::clock::{self, Clock};
 use fathom_sys::signals::Interrupts;
@@ -80,6 +80,10 @@ fn started(line: &[String], clients: &Clients, dialect: Dialect) -> Result<Progr
     let exchange = Exchange::create().context("--client: cannot make a folder")?;
     let mut here: Vec<OsString> = vec!["conduct".into(), exchange.folder.clone().into()];
     here.push(dialect.program().into());
+    // Rank 0 writes to a pipe of the launcher, whatever is behind it.
+    if clients.settings.eta == ShowMode::Auto && is_terminal(dialect) {
+        here.push("--eta=always".into());
+    }
     here.extend(line.iter().map(OsString::from));
     let names: Vec<&str> = hosts.iter().map(|(host, _)| &*host.name).collect();
     let mut command = launcher.command(&rank, &here, &names, is_root());
@@ -95,6 +99,14 @@ fn started(line: &[String], clients: &Clients, dialect: Dialect) -> Result<Progr
     let shown = command.get_program().to_string_lossy().into_owned();
     let child = Child::spawn(&mut command).with_context(|| format!("--client: {shown}"))?;
     wait(child, &exchange, interrupts)
+}
+
+/// Returns whether the status line goes to a terminal: fio's to standard output.
+fn is_terminal(dialect: Dialect) -> bool {
+    match dialect {
+        Dialect::Fio => io::stdout().is_terminal(),
+        Dialect::Fathom => io::stderr().is_terminal(),
+    }
 }
 
 /// Waits until the launcher has ended, or for some time after rank 0 has: a launcher that waits for

@@ -8,9 +8,11 @@
 //! No rank ends with a code other than 0 before rank 0 has the records: a launcher would end the
 //! others. All end with the code of rank 0.
 
+mod client_status;
 mod crew;
 mod events;
 mod exchange;
+mod logs;
 mod measure;
 mod progress;
 mod role;

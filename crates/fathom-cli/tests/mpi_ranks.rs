@@ -283,6 +283,28 @@ fn clients_run_what_is_sent_to_them() {
 }
 
 #[test]
+fn the_logs_of_clients_have_their_names_and_the_line_their_sum() {
+    let folder = Folder::new();
+    let words = "--client=localhost --client=localhost --name=a --ioengine=null --rw=read \
+                 --rate_iops=1000 --time_based --runtime=3 --size=1m --write_bw_log=P --eta=always";
+    let run = clients(&folder, false, words).expect(0);
+    assert_eq!(
+        folder.names(),
+        ["P_bw.1.log.localhost", "P_bw.1.log.localhost.1"]
+    );
+    // In the first line, nobody may have told anything yet.
+    let drawn = run.err.split('\r');
+    let line = drawn.filter(|line| line.contains(": [R(2)][")).last();
+    let line = line.unwrap_or_else(|| panic!("{run:#?}"));
+    let iops = line
+        .rsplit_once(" IOPS]")
+        .and_then(|(before, _)| before.rsplit_once("[r="));
+    let iops: f64 = iops.unwrap().1.parse().unwrap();
+    // More than those of one client.
+    assert!(iops > 1000.0, "{line}");
+}
+
+#[test]
 fn clients_may_have_a_job_file_each() {
     let folder = Folder::new();
     folder.write("a.fio", "[a]\nioengine=null\nsize=4m\nrw=read\n");

@@ -26,6 +26,7 @@ mod decoding;
 mod encoding;
 mod error;
 mod events;
+mod file_fetch;
 #[cfg(feature = "fixture")]
 pub mod fixture;
 mod frames;
@@ -47,6 +48,7 @@ pub use conductor::{BadRankCount, Conductor, SILENCE_MAX, START_LEAD};
 pub use encoding::MESSAGE_BYTES_MAX;
 pub use error::{MessageError, MessageErrorKind};
 pub use events::{Event, Output};
+pub use file_fetch::FileFetch;
 pub use frames::{Channel, FRAME_BYTES_MAX, Frames, WINDOW};
 pub use gather::{AT_ONCE_MAX, Gather, GatherError, GatherOutput, PATIENCE};
 pub use link::{Link, LinkError};

@@ -25,14 +25,14 @@ pub struct RankPlace {
 
 impl RankPlace {
     /// Returns the end of the names of this rank's logs, as fio's clients add it: `.HOST`, for the
-    /// second rank of a host `.HOST.1`; empty in a run alone.
+    /// second rank of a host `.HOST.1`; empty in a run alone, but for that of a single client.
     #[must_use]
     pub fn log_suffix(&self) -> String {
         let host = self.client.as_deref().unwrap_or(&self.host);
         // A name with a slash would be a path.
         let host = host.replace('/', "_");
         match (self.rank.ranks, self.on_host) {
-            (0 | 1, _) => String::new(),
+            (0 | 1, _) if self.client.is_none() => String::new(),
             (_, 0) => format!(".{host}"),
             (_, number) => format!(".{host}.{number}"),
         }

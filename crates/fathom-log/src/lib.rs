@@ -60,7 +60,7 @@ pub use self::compressed::inflate_log;
 pub use self::convert::convert_log;
 pub use self::convert_error::ConvertError;
 pub use self::histogram_source::{HistogramRow, HistogramSource};
-use self::notes::{finish_notes, remove_stale_notes};
+use self::notes::{finish_notes, note_paths, remove_stale_notes};
 use self::open::{LogDestination, OpenLog, open_all};
 use self::output::Sink;
 use self::plan::LogPlan;
@@ -114,6 +114,13 @@ impl OpenLogs {
             plan: logs,
             cpus: requested.find_map(|job| job.options.logs.cpus.clone()),
         }))
+    }
+
+    /// Returns the paths of all files, in the order of the jobs, and of the notes on dropped lines,
+    /// which are there only if lines were dropped.
+    pub fn paths(&self) -> Vec<String> {
+        let files = self.plan.files.iter().map(|file| file.path.clone());
+        files.chain(note_paths(&self.plan)).collect()
     }
 
     /// Truncates earlier logs and starts the writer; call it just before the jobs begin. On a stop

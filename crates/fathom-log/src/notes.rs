@@ -1,5 +1,6 @@
 //! Warnings and notes about finished logs.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -12,13 +13,20 @@ use super::writer::{LineCounts, Written};
 
 /// Removes notes of an earlier run on dropped lines, which would be wrong for this run's logs.
 pub(super) fn remove_stale_notes(logs: &LogPlan) {
-    for prefix in logs.jobs.iter().flatten().flat_map(|job| &job.prefixes) {
-        let path = note_path(prefix, &logs.suffix);
+    for path in note_paths(logs) {
         // Only a regular file: a link or a device of this name is not ours.
         if fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
             let _still_there = fs::remove_file(path);
         }
     }
+}
+
+/// Returns the paths of the notes on dropped lines, each once.
+pub(super) fn note_paths(logs: &LogPlan) -> BTreeSet<String> {
+    let prefixes = logs.jobs.iter().flatten().flat_map(|job| &job.prefixes);
+    prefixes
+        .map(|prefix| note_path(prefix, &logs.suffix))
+        .collect()
 }
 
 /// Returns the warnings about finished logs and true if a log or a note could not be written, and

@@ -46,6 +46,11 @@ impl OpenBandwidthLog {
         }
     }
 
+    /// Returns the paths of the files.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(path, _)| path.as_str())
+    }
+
     /// Truncates the files and starts logging; times count from `begun`.
     ///
     /// # Errors

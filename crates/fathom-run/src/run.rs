@@ -87,6 +87,8 @@ pub struct Finished {
     /// Files to remove once no other rank uses them; empty in a run alone, which has removed its
     /// own.
     pub leftovers: Leftovers,
+    /// Paths of the logs. Some may be missing, and some may be pipes.
+    pub logs: Vec<String>,
 }
 
 /// Runs a plan as [`run`] does, as one of several ranks that check it, lay out its files, and start
@@ -151,6 +153,7 @@ fn run_stoppable(
     let planned = collect::planned(setups);
     announce(&planned, &warnings, session);
     let opened = Opened::new(plan, settings, setups, clock, session.stops)?;
+    let logs = opened.paths();
     (session.tell)(RunEvent::Starting(setups.len()));
     let noted = prepare::prepare(setups, &share, clock, session, peers)?;
     prepare::pre_read(setups, session.stops);
@@ -207,7 +210,11 @@ fn run_stoppable(
         log_failed: finished.failed,
         ..record(plan, preflight, ended, &clock)
     };
-    Ok(Finished { record, leftovers })
+    Ok(Finished {
+        record,
+        leftovers,
+        logs,
+    })
 }
 
 /// Removes the files of jobs with `unlink=1`, or returns them if other ranks may still use them;
@@ -446,6 +453,13 @@ impl Opened {
             bandwidth: bandwidth.transpose().map_err(refused)?,
             logs: OpenLogs::open(plan, setups, clock, &stop, settings.trace).map_err(refused)?,
         })
+    }
+
+    /// Returns the paths of all logs.
+    fn paths(&self) -> Vec<String> {
+        let logs = self.logs.iter().flat_map(OpenLogs::paths);
+        let bandwidth = self.bandwidth.iter().flat_map(OpenBandwidthLog::paths);
+        logs.chain(bandwidth.map(str::to_owned)).collect()
     }
 
     /// Truncates the logs and starts them; times in the aggregate log count from `now`.

@@ -2,6 +2,7 @@
 //!
 //! All ranks read the same clock here, so the truth about clocks and starts is known.
 
+mod conductor;
 mod merged;
 mod ranks;
 
@@ -17,6 +18,7 @@ const ROWS: &[Row] = &[
     ranks::CLOCKS,
     ranks::INTERRUPT,
     ranks::IDLE,
+    conductor::THOUSAND,
     merged::THOUSAND,
     merged::TEN_THOUSAND,
 ];

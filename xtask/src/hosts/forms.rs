@@ -49,7 +49,7 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         name: "logs",
-        what: "logs have the names of their hosts",
+        what: "logs have the names of their hosts, and those of clients come home",
         run: logs,
     },
     Case {
@@ -224,7 +224,33 @@ fn logs(lab: &Lab) -> Result<()> {
     run.check(
         want.iter().all(|name| found.contains(name)),
         "a log of each host",
-    )
+    )?;
+    // Each host has a folder of this name for itself, and so has the user's.
+    fs::create_dir_all("/run/local")?;
+    // Many pieces: a line of some 15 bytes for each of 30,000 ops.
+    let many = "--client=/run/lab/nodes --name=a --ioengine=null --rw=read --size=120000k \
+                --write_lat_log=/run/local/L --log_entries=40000 --bandwidth-log=/run/local/B";
+    lab.fathom(&format!("run {many}"))?.expect(0)?;
+    let mut lengths = Vec::new();
+    for node in lab.nodes() {
+        for name in [
+            "L_clat.1.log",
+            "L_slat.1.log",
+            "L_lat.1.log",
+            "B-read_bw.log",
+        ] {
+            let name = format!("{name}.{}", node.name());
+            let (there, here) = (node.local(&name), Path::new("/run/local").join(&name));
+            let (there, here) = (fs::read(there)?, fs::read(&here)?);
+            run.check(there == here, "the log of a client is here as it is there")?;
+            lengths.push(here.len());
+        }
+    }
+    run.check(
+        lengths.iter().any(|&length| length > 300_000),
+        "logs of many pieces",
+    )?;
+    Ok(fs::remove_dir_all("/run/local")?)
 }
 
 fn refused(lab: &Lab) -> Result<()> {

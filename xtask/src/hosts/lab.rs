@@ -184,6 +184,11 @@ fn write_files(fathom: &Path) -> Result<()> {
 }
 
 impl Node {
+    /// Returns its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Starts host `at`, from 1.
     fn start(at: u8) -> Result<Self> {
         let (name, port) = (format!("node{at}"), format!("port{at}"));

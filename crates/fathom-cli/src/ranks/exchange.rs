@@ -7,6 +7,7 @@ use fathom_core::{Nanos, Tick};
 use fathom_hosts::{BulkLink, BulkMessage, Gather, GatherError, GatherOutput, Item, Rank};
 use fathom_sys::clock::{self, Clock};
 
+use crate::ranks::logs::OfferedLogs;
 use crate::ranks::task::Task;
 
 /// Texts that this rank gives to those that ask.
@@ -16,6 +17,8 @@ pub(crate) struct Offer {
     pub(crate) task: Vec<u8>,
     /// Record; empty without one.
     pub(crate) record: Vec<u8>,
+    /// Logs.
+    pub(crate) logs: OfferedLogs,
 }
 
 impl Offer {
@@ -33,12 +36,18 @@ impl Offer {
                 take(from, &message);
                 continue;
             };
-            let text = match item {
-                Item::Task => &self.task,
-                Item::Record => &self.record,
+            let piece = match item {
+                Item::Task => BulkMessage::piece(item, &self.task, offset),
+                Item::Record => BulkMessage::piece(item, &self.record, offset),
+                Item::Files => BulkMessage::piece(item, &self.logs.list, offset),
+                Item::File(place) => match self.logs.piece(place, offset) {
+                    Ok(piece) => piece,
+                    // Rank 0 gives it up, and says so.
+                    Err(_) => continue,
+                },
                 Item::Host => continue,
             };
-            link.send_bulk(from, &BulkMessage::piece(item, text, offset))?;
+            link.send_bulk(from, &piece)?;
         }
         Ok(any)
     }

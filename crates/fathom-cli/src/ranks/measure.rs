@@ -25,6 +25,7 @@ use crate::output::{self, Data, StandardStream};
 use crate::ranks::crew::Crew;
 use crate::ranks::events;
 use crate::ranks::exchange;
+use crate::ranks::logs::OfferedLogs;
 use crate::ranks::progress::OtherRanks;
 use crate::ranks::sum::{self, Summary};
 use crate::ranks::task::{RankEnvironment, RankHost, Task, places};
@@ -90,6 +91,7 @@ fn lead(mut link: MpiLink, host: &str, words: &[String]) -> Result<ProgramEnd> {
     let summary = Summary {
         dialect: Dialect::Fathom,
         names: &names,
+        hosts: &task.hosts,
         first: 0,
         own: measured.record,
         clients: None,
@@ -283,7 +285,11 @@ fn measure(crew: &mut Crew, plan: &Result<RankPlan, Refusals>, leads: bool) -> R
     let (ran, report) = jobs(crew, plan, &mut so_far, leads)?;
     // It would replace the whole one.
     so_far.wait();
-    let Finished { record, leftovers } = match ran {
+    let Finished {
+        record,
+        leftovers,
+        logs,
+    } = match ran {
         Ok(finished) => finished,
         Err(error) => {
             fail(crew, plan, leads, &error)?;
@@ -306,6 +312,7 @@ fn measure(crew: &mut Crew, plan: &Result<RankPlan, Refusals>, leads: bool) -> R
         code = code.max(FAILED);
     }
     crew.offer.record = json.into_bytes();
+    crew.offer.logs = OfferedLogs::of(logs)?;
     crew.ranks.borrow_mut().through(code);
     Ok(Measured {
         record: Some(record),

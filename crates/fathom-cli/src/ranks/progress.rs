@@ -26,6 +26,18 @@ impl OtherRanks {
         }
     }
 
+    /// Returns the ops and bytes of the rank of this place as they would be now; `None` if it has
+    /// told nothing.
+    pub(crate) fn carried(
+        &self,
+        place: usize,
+        now: Nanos,
+    ) -> Option<(PerDirection<u64>, PerDirection<u64>)> {
+        let reports = self.reports.get(place)?;
+        let of = |of: fn(&Progress) -> &PerDirection<u64>| carried(reports, now, of);
+        Some((of(|report| &report.ios), of(|report| &report.bytes)))
+    }
+
     /// Adds a rank as a job each to a snapshot of the jobs of rank 0. They have no goals there, and
     /// so count in the rates alone.
     pub(crate) fn add_to(&self, snapshot: &mut Snapshot) {

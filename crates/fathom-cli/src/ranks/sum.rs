@@ -13,8 +13,9 @@ use crate::merge;
 use crate::output::{self, StandardStream};
 use crate::ranks::crew::Crew;
 use crate::ranks::exchange::{self, Fetched};
+use crate::ranks::logs;
 use crate::ranks::measure::{FAILED, clear};
-use crate::ranks::task::{ClientTask, Task};
+use crate::ranks::task::{ClientTask, RankHost, Task};
 use crate::report::Report;
 use crate::run_command;
 
@@ -28,6 +29,8 @@ pub(crate) struct Summary<'a> {
     pub(crate) first: u32,
     /// Record of rank 0, if it has measured.
     pub(crate) own: Option<Record>,
+    /// Hosts of the ranks that have measured, in order of rank.
+    pub(crate) hosts: &'a [RankHost],
     /// Under `--client`: what the ranks ran, and the user's settings.
     pub(crate) clients: Option<(&'a ClientTask, &'a Settings)>,
 }
@@ -48,11 +51,12 @@ impl Summary<'_> {
         if crew.ranks.borrow().verdict() == Some(&Verdict::Refused) {
             return Ok(worst.max(FAILED));
         }
-        let (dialect, names) = (self.dialect, self.names);
+        let (dialect, names, clients) = (self.dialect, self.names, self.clients);
         let first = self.first;
         let mut stats = self.clients.map_or_else(Vec::new, |(_, settings)| {
             merge::client_stats(&settings.formats)
         });
+        let hosts = self.hosts;
         let (sum, missing) = self.gathered(crew, &lost, &mut stats)?;
         let Some(mut sum) = sum.finish() else {
             return Ok(worst.max(FAILED));
@@ -64,6 +68,10 @@ impl Summary<'_> {
                 .map(|(rank, why)| absent(*rank, first, names, why)),
         );
         sum.warnings.extend(was_stopped.then(stopped));
+        if clients.is_some() {
+            // Before the report, which tells what was left behind.
+            sum.warnings.extend(logs::bring_home(crew, hosts, &lost)?);
+        }
         let documents = stats.into_iter();
         let documents = documents.map(|(format, stats)| (format, stats.document(&sum)));
         report.replace(documents.collect());

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use fathom_core::Nanos;
 use fathom_hosts::{Checks, Link as _, Ranks, StopReason, Verdict};
-use fathom_job::{Clients, Dialect, Invocation, Rank, parse};
+use fathom_job::{Clients, Dialect, Invocation, Plan, Rank, parse};
 use fathom_mpi::MpiLink;
 use fathom_run::Leftovers;
 
@@ -14,6 +14,7 @@ use crate::clients::{self, rank_side};
 use crate::environment::Process;
 use crate::exit::{self, ProgramEnd};
 use crate::output::{self, Data};
+use crate::ranks::client_status::ClientStatus;
 use crate::ranks::crew::Crew;
 use crate::ranks::events;
 use crate::ranks::exchange::{self, RollCall};
@@ -60,15 +61,18 @@ fn conduct(
         bail!("{ranks} ranks for {hosts} hosts: the launcher has started others than asked for");
     }
     let roll = exchange::call_roll(&mut link, host)?;
-    let task = task(&clients, (&named, &roll), dialect, &mut report)?;
+    let (task, plans) = task(&clients, (&named, &roll), dialect, &mut report)?;
     exchange::hand_out(&mut link, &task, &roll)?;
     let names = roll.names;
     let tell = events::printer(dialect, names.clone(), None);
     let crew = Crew::join(link, settings.stop_together, tell)?;
-    follow(&crew, folder)?;
+    let every = report.progress_interval(settings);
+    let plans: Vec<&Plan> = named.iter().map(|(_, group)| &plans[*group]).collect();
+    follow(&crew, folder, ClientStatus::new(&mut report, every, &plans))?;
     let summary = Summary {
         dialect,
         names: &names,
+        hosts: &task.hosts,
         first: 1,
         own: None,
         clients: task.clients.as_ref().map(|task| (task, settings)),
@@ -87,7 +91,7 @@ fn conduct(
 }
 
 /// Follows the run until all ranks are through.
-fn follow(crew: &Crew, folder: &Path) -> Result<()> {
+fn follow(crew: &Crew, folder: &Path, mut status: ClientStatus<'_>) -> Result<()> {
     let clock = crew.clock;
     let (mut look_at, mut is_asked) = (clock.now(), false);
     let mut wait = |is_over: &dyn Fn(&Ranks<MpiLink>) -> bool| {
@@ -99,6 +103,9 @@ fn follow(crew: &Crew, folder: &Path) -> Result<()> {
                 if is_asked {
                     ranks.ask_stop(StopReason::Requested);
                 }
+            }
+            if let Some(conductor) = ranks.conductor() {
+                status.draw(now, conductor);
             }
             is_over(ranks)
         })
@@ -117,13 +124,14 @@ fn follow(crew: &Crew, folder: &Path) -> Result<()> {
     wait(&|ranks| ranks.is_all_through())
 }
 
-/// Builds the task of the hosts: command lines, and the job files that these name.
+/// Builds the task of the hosts: command lines, and the job files that these name. Returns it with
+/// the plan of each group of hosts, which is empty where they read their own.
 fn task(
     clients: &Clients,
     (named, roll): (&[(ClientHost, usize)], &RollCall),
     dialect: Dialect,
     report: &mut Report,
-) -> Result<Task> {
+) -> Result<(Task, Vec<Plan>)> {
     let hosts = named.iter().zip(roll.names.iter().skip(1));
     let hosts = hosts.map(|((host, _), name)| RankHost {
         name: name.clone(),
@@ -135,6 +143,7 @@ fn task(
         line_of: named.iter().map(|(_, group)| *group).collect(),
         ..ClientTask::default()
     };
+    let mut plans = Vec::new();
     for (at, group) in clients.groups.iter().enumerate() {
         let first = task.line_of.iter().position(|of| *of == at).unwrap_or(0);
         let words = clients::words(group);
@@ -142,23 +151,29 @@ fn task(
             let own = u32::try_from(first)?;
             let environment = RankEnvironment::new(own, places(&hosts), &task.files);
             match parse(&words, dialect, &environment) {
-                Ok(Invocation::Run { notes, .. }) => report.notes(&notes),
+                Ok(Invocation::Run { notes, plan, .. }) => {
+                    report.notes(&notes);
+                    plans.push(plan);
+                }
                 Ok(_) => bail!("--client={}: these arguments run no jobs", group.hosts),
                 Err(refusal) => bail!(output::render(&refusal.diagnostics, dialect)),
             }
             let read = environment.into_read();
             task.files.extend(read);
+        } else {
+            plans.push(Plan::default());
         }
         task.lines.push(words);
     }
     let folder = clients.settings.record.clone();
-    Ok(Task {
+    let task = Task {
         program: VERSION.to_owned(),
         keeps_folder: folder.is_some(),
         folder: folder.unwrap_or_else(default_folder),
         hosts,
         clients: Some(task),
-    })
+    };
+    Ok((task, plans))
 }
 
 /// Interval between looks for a request to stop.
