@@ -125,7 +125,7 @@ fn client_list(lab: &Lab) -> Result<()> {
 
 fn client_addresses(lab: &Lab) -> Result<()> {
     job("job.fio", "a")?;
-    let words = "run --client=ip:10.77.0.2,8801 --client=node2,8802 --client=node3 job.fio \
+    let words = "run --client=ip:10.77.0.2,8801 --client=node2,8802 --client=ip6:node3-6 job.fio \
                  --output-format=json";
     let run = lab.fathom(words)?.expect(0)?;
     let report = run.json()?;
