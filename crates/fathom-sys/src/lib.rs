@@ -27,6 +27,7 @@ pub mod numa;
 pub mod nvme;
 pub mod peak_allocation;
 pub mod pinned;
+pub mod scsi;
 pub mod shared_words;
 pub mod signals;
 pub mod socket_pipe;
