@@ -131,4 +131,4 @@ fathom peak --passthrough --block 4k --depth 32 --seconds 0.5 --repeats 2 /dev/n
 fathom peak --passthrough --block 4k --depth 8 --polled --latency --seconds 0.5 --repeats 2 \
     /dev/ng0n6
 if fathom peak --passthrough /dev/nvme0n1 2>/tmp/log; then fail 'a block device'; fi
-grep -q 'not a device that takes NVMe commands' /tmp/log
+grep -q 'not a device that takes commands' /tmp/log

@@ -1,6 +1,6 @@
 //! The engines and the registry that starts them: those that read and write data (null, the sync
-//! family, splice, mmap, posixaio, libaio, io_uring, io_uring_cmd), those that work on the blocks,
-//! the size or the name of a file, net and netsplice, page_fault, cpuio and exec.
+//! family, splice, mmap, posixaio, libaio, io_uring, io_uring_cmd, sg), those that work on the
+//! blocks, the size or the name of a file, net and netsplice, page_fault, cpuio and exec.
 //!
 //! Each engine is a thin translation of the contract in `fathom-core` into calls of `fathom-sys`,
 //! which has the unsafe code and the kernel's structures. Workers and file locks wrap any engine;
@@ -31,6 +31,7 @@ mod passthrough;
 mod posixaio;
 mod registry;
 mod serial;
+mod sg;
 mod splice;
 mod sync;
 mod uring;

@@ -37,5 +37,19 @@ pub const NOWAIT: EngineOption = EngineOption::boolean(
     "nowait=1",
 );
 
+/// `io_uring_cmd`, `sg`: reads that pass a volatile cache.
+pub(crate) const READFUA: EngineOption = EngineOption::boolean(
+    "readfua",
+    "Read from the medium, not from a volatile cache (FUA)",
+    "readfua=1",
+);
+
+/// `io_uring_cmd`, `sg`: writes that pass a volatile cache.
+pub(crate) const WRITEFUA: EngineOption = EngineOption::boolean(
+    "writefua",
+    "Complete a write when it is on the medium, not in a volatile cache (FUA)",
+    "writefua=1",
+);
+
 /// Upper bound of options that fio keeps in 32 bits.
 pub(crate) const U32: u64 = u32::MAX as u64;

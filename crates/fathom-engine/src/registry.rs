@@ -28,7 +28,7 @@ use crate::sync::{self, SyncCall, SyncEngine};
 use crate::uring::{self, Uring};
 use crate::{
     AnyEngine, EngineConfig, e4defrag, falloc, ftruncate, netsplice, page_fault, passthrough,
-    posixaio, splice,
+    posixaio, sg, splice,
 };
 
 /// A registered engine: facts that hold before it starts, and its constructor.
@@ -211,6 +211,7 @@ const BUILT_IN: &[Registration] = &[
         })
     },
     passthrough::REGISTRATION,
+    sg::REGISTRATION,
     Registration::new(&posixaio::INFO, posixaio::start),
     Registration::new(&mmap::INFO, Mmap::start),
     Registration::new(&splice::INFO, splice::start),

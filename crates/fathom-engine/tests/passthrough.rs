@@ -7,67 +7,29 @@
     reason = "the whole file is a test, its helpers too"
 )]
 
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+mod device_bench;
+
+use std::fs;
 use std::sync::Mutex;
 
-use fathom_conformance::{Account, BLOCK, BLOCKS, Subject, conformance, content};
-use fathom_core::{
-    Direction, Engine, EngineValues, Errno, FileIndex, Op, OpKind, OptionValue, SyncKind, Tick,
-};
+use device_bench::DeviceBench;
+use fathom_conformance::{Subject, conformance, content};
+use fathom_core::{EngineValues, Errno, OptionValue, SyncKind};
+use fathom_engine::built_in;
 use fathom_engine::options::{
     FIXEDBUFS, FORCE_ASYNC, HIPRI, NONVECTORED, REGISTERFILES, SQTHREAD_POLL,
 };
-use fathom_engine::{EngineConfig, EngineFile, built_in, start};
-use fathom_sys::clock::Clock;
-use fathom_sys::{files, nvme};
+use fathom_sys::nvme;
 
 /// The cases write the same blocks.
 static DEVICE: Mutex<()> = Mutex::new(());
 
-struct Bench {
-    engine: Box<dyn Engine>,
-    account: Account,
-    title: String,
-    depth: u32,
-    /// Block device of the namespace.
-    block: File,
-    clock: Clock,
-}
-
-impl Bench {
-    /// Starts the engine on the namespace, in which the blocks have their content.
-    fn new(variant: &str, depth: u32, values: &EngineValues) -> Option<Self> {
-        let path = std::env::var("FATHOM_NVME").ok()?;
-        let block = nvme::block_device_of(&fs::metadata(&path).unwrap()).unwrap();
-        let clock = Clock::monotonic();
-        let engine = start(EngineConfig {
-            depth,
-            buffer_bytes: BLOCK,
-            files: vec![EngineFile {
-                path,
-                read: true,
-                write: true,
-                ..EngineFile::default()
-            }],
-            options: with_variable(values.clone()),
-            ..EngineConfig::new(built_in("io_uring_cmd"), clock)
-        });
-        let mut bench = Self {
-            engine: engine.unwrap().boxed(),
-            account: Account::default(),
-            title: format!("{variant} {depth}"),
-            depth,
-            block: File::open(format!("/dev/{block}")).unwrap(),
-            clock,
-        };
-        bench.engine.open(FileIndex::new(0)).unwrap();
-        for number in 0..BLOCKS {
-            bench.fill(0, number);
-            bench.run_one(bench.write(0, number));
-        }
-        Some(bench)
-    }
+/// Starts the engine on the namespace.
+fn bench(variant: &str, depth: u32, values: &EngineValues) -> DeviceBench {
+    let path = std::env::var("FATHOM_NVME").unwrap();
+    let block = nvme::block_device_of(&fs::metadata(&path).unwrap()).unwrap();
+    let options = with_variable(values.clone());
+    DeviceBench::new("io_uring_cmd", &path, &block, (variant, depth), options)
 }
 
 /// Adds the options of the variable.
@@ -86,41 +48,7 @@ fn with_variable(mut values: EngineValues) -> EngineValues {
     values
 }
 
-impl Subject for Bench {
-    fn engine(&mut self) -> &mut dyn Engine {
-        &mut *self.engine
-    }
-
-    fn account(&mut self) -> &mut Account {
-        &mut self.account
-    }
-
-    fn title(&self) -> &str {
-        &self.title
-    }
-
-    fn depth(&self) -> u32 {
-        self.depth
-    }
-
-    fn moves_data(&self) -> bool {
-        true
-    }
-
-    fn stored(&mut self, block: u32) -> Vec<u8> {
-        files::flush_block_device(&self.block).unwrap();
-        let mut data = vec![0; BLOCK as usize];
-        let offset = u64::from(block) * u64::from(BLOCK);
-        self.block.read_exact_at(&mut data, offset).unwrap();
-        data
-    }
-
-    fn now(&self) -> Tick {
-        self.clock.now()
-    }
-}
-
-fn each(case: impl Fn(&mut Bench)) {
+fn each(case: impl Fn(&mut DeviceBench)) {
     if std::env::var_os("FATHOM_NVME").is_none() {
         println!("skipped: FATHOM_NVME names no device");
         return;
@@ -148,7 +76,7 @@ fn each(case: impl Fn(&mut Bench)) {
     for (variant, values) in variants {
         let depths: &[u32] = if variant == "plain" { &[1, 16] } else { &[16] };
         for &depth in depths {
-            let mut bench = Bench::new(variant, depth, &values).unwrap();
+            let mut bench = bench(variant, depth, &values);
             case(&mut bench);
             assert_eq!(bench.in_flight(), 0, "{variant}");
         }
@@ -163,12 +91,8 @@ fn trims_and_syncs_are_queued_among_other_ops() {
         if bench.depth() < 4 {
             return;
         }
-        let trim = |bench: &Bench, slot, block| Op {
-            kind: OpKind::Data(Direction::Trim),
-            ..bench.write(slot, block)
-        };
         bench.prepare(bench.read(0, 5));
-        bench.prepare(trim(bench, 1, 9));
+        bench.prepare(bench.trim(1, 9));
         if bench.engine.capabilities().queued_sync {
             bench.prepare(bench.sync(2, SyncKind::Data));
         }

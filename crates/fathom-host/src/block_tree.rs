@@ -232,6 +232,14 @@ impl HostDevice {
         Some(text.trim_end().to_owned())
     }
 
+    /// Returns whether this is a whole disk that takes SCSI commands.
+    #[must_use]
+    pub fn is_scsi_disk(&self) -> bool {
+        // Partitions have no `device`.
+        let bus = fs::read_link(self.folder.join("device/subsystem"));
+        bus.is_ok_and(|bus| bus.file_name().is_some_and(|name| name == "scsi"))
+    }
+
     /// Returns the disk of a partition; for other devices the device itself.
     #[must_use]
     pub fn whole_disk(&self) -> Self {

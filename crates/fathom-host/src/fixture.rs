@@ -62,6 +62,17 @@ impl FakeHost {
         self
     }
 
+    /// Puts a device on a bus.
+    pub fn bus(&self, device: &str, bus: &str) -> &Self {
+        let folder = self.root.join("sys/devices").join(device).join("device");
+        let bus = self.root.join("sys/bus").join(bus);
+        for made in [&folder, &bus] {
+            fs::create_dir_all(made).unwrap();
+        }
+        symlink(bus, folder.join("subsystem")).unwrap();
+        self
+    }
+
     /// Stacks `upper` on `lower`.
     pub fn stack(&self, upper: &str, lower: &str) -> &Self {
         let devices = self.root.join("sys/devices");

@@ -19,7 +19,7 @@ use fathom_sys::files::{DeviceNumber, FileKind};
 
 use self::in_use::InUse;
 pub use self::kernel_files::kernel_filesystem;
-use crate::block_tree::{BlockTree, Mount, Store, mount_of};
+use crate::block_tree::{BlockTree, HostDevice, Mount, Store, mount_of};
 use crate::storage::nearest_existing;
 
 /// Reason why a file is not touched. Exhaustive, so that each reason gets a kind of problem where a
@@ -118,7 +118,8 @@ impl Refusal {
             }
             Self::KernelInterface { .. } => "choose a file on a disk",
             Self::NotPassthrough { .. } => {
-                "name the character device of an NVMe namespace, like /dev/ng0n1"
+                "name the character device of an NVMe namespace, like /dev/ng0n1, or a SCSI disk, \
+                 like /dev/sg0"
             }
             Self::Harmful { .. } | Self::NoOffsets { .. } => {
                 "choose a regular file or a block device"
@@ -155,11 +156,7 @@ impl fmt::Display for Refusal {
                 path.display()
             ),
             Self::NotPassthrough { path } => {
-                write!(
-                    f,
-                    "{}: not a device that takes NVMe commands",
-                    path.display()
-                )
+                write!(f, "{}: not a device that takes commands", path.display())
             }
             Self::NoOffsets { path } => {
                 write!(f, "{}: a pipe or socket has no offsets", path.display())
@@ -259,8 +256,8 @@ impl Guard {
         }
     }
 
-    /// Checks that a job may send commands to `path`, an NVMe namespace: if it `writes`, that the
-    /// namespace's block device is free, as [`check`](Self::check) does with a block device.
+    /// Checks that a job may send commands to `path`, an NVMe namespace or a SCSI disk: if it
+    /// `writes`, that its block device is free, as [`check`](Self::check) does with a block device.
     ///
     /// # Errors
     /// The reason for the refusal.
@@ -270,21 +267,24 @@ impl Guard {
         writes: bool,
         allow_mounted_write: bool,
     ) -> Result<(), Refusal> {
+        let not_passthrough = || Refusal::NotPassthrough {
+            path: path.to_path_buf(),
+        };
         let Ok(metadata) = fs::metadata(path) else {
-            return self.check_missing(path).and(Err(Refusal::NotPassthrough {
-                path: path.to_path_buf(),
-            }));
+            return self.check_missing(path).and(Err(not_passthrough()));
         };
         let number = DeviceNumber::of_node(&metadata);
-        let takes_commands = FileKind::of(&metadata) == FileKind::Character
-            && characters::is_namespace(number, &self.tree);
-        if !takes_commands {
-            return Err(Refusal::NotPassthrough {
-                path: path.to_path_buf(),
-            });
-        }
-        // A namespace whose format the block layer does not support has no use but by commands.
-        let block = self.tree.behind_character_device(number);
+        let block = match FileKind::of(&metadata) {
+            // A disk whose format the block layer does not support has no use but by commands.
+            FileKind::Character if characters::takes_commands(number, &self.tree) => {
+                self.tree.behind_character_device(number)
+            }
+            FileKind::Block => {
+                let disk = self.tree.device(number).filter(HostDevice::is_scsi_disk);
+                Some(disk.ok_or_else(not_passthrough)?)
+            }
+            _ => return Err(not_passthrough()),
+        };
         let usage = block
             .filter(|_| writes && !allow_mounted_write)
             .and_then(|block| {
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_go_to_namespaces_alone() {
+    fn commands_go_to_devices_that_take_them_alone() {
         let guard = Guard::new(BlockTree::default());
         for path in [
             "/dev/null",

@@ -3,10 +3,6 @@
 /// Engines of fio that are not implemented yet, with what to do until they are.
 pub(crate) const LATER: &[(&str, &str)] = &[
     (
-        "sg",
-        "use `ioengine=io_uring` on the disk's block device, as `filename=/dev/sda`",
-    ),
-    (
         "nbd",
         "attach the export with `nbd-client`, and name the block device",
     ),

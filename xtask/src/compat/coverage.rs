@@ -147,6 +147,10 @@ const UNTRIED: &[(&str, &str)] = &[
         "io_uring_cmd",
         "needs an NVMe namespace; tested by `cargo xtask qemu`",
     ),
+    (
+        "sg",
+        "needs a SCSI disk; compared with fio by `cargo xtask qemu`",
+    ),
     ("dircreate", "not in fio 3.33; tested by itself"),
     ("dirstat", "not in fio 3.33; tested by itself"),
     ("dirdelete", "not in fio 3.33; tested by itself"),

@@ -173,6 +173,7 @@ pub(crate) const WITHOUT_RUN: &[(&str, &str)] = &[
     ("netsplice", "as net"),
     ("nvme_tcp", "has errors of its own in a test of its own"),
     ("io_uring_cmd", "needs an NVMe namespace"),
+    ("sg", "needs a SCSI disk"),
     ("e4defrag", "needs ext4"),
     ("filestat", "changes nothing"),
     ("dirstat", "changes nothing"),

@@ -4,8 +4,8 @@ use fathom_core::{EngineError, EngineOption, EngineStep, EngineValues, OptionWor
 use fathom_nvme::{Opcode, ProtectionTags};
 
 use crate::options::{
-    FIXEDBUFS, FORCE_ASYNC, HIPRI, NONVECTORED, REGISTERFILES, SQTHREAD_POLL, SQTHREAD_POLL_CPU,
-    U32,
+    FIXEDBUFS, FORCE_ASYNC, HIPRI, NONVECTORED, READFUA, REGISTERFILES, SQTHREAD_POLL,
+    SQTHREAD_POLL_CPU, U32, WRITEFUA,
 };
 
 /// Options of the engine, in the order of help texts.
@@ -37,18 +37,6 @@ const CMD_TYPE: EngineOption = EngineOption::choice(
     "cmd_type=nvme",
 )
 .default("nvme");
-
-const READFUA: EngineOption = EngineOption::boolean(
-    "readfua",
-    "Read from the medium, not from a volatile cache (FUA)",
-    "readfua=1",
-);
-
-const WRITEFUA: EngineOption = EngineOption::boolean(
-    "writefua",
-    "Complete a write when it is on the medium, not in a volatile cache (FUA)",
-    "writefua=1",
-);
 
 const DSM: EngineOption = EngineOption::int(
     "dsm",

@@ -67,6 +67,18 @@ fn partitions_parents_holders_and_slaves_are_found() {
 }
 
 #[test]
+fn scsi_disks_are_known_by_the_bus_of_their_device() {
+    let fake = FakeHost::new("scsi");
+    fake.device("sda", "8:0")
+        .device("sda/sda1", "8:1")
+        .device("vda", "254:0")
+        .bus("sda", "scsi")
+        .bus("vda", "virtio");
+    let is_scsi = |name| fake.tree().named(name).unwrap().is_scsi_disk();
+    assert!(is_scsi("sda") && !is_scsi("sda1") && !is_scsi("vda"));
+}
+
+#[test]
 fn this_machine_has_a_root() {
     let mounts = BlockTree::default().mounts();
     assert!(mount_of(Path::new("/"), &mounts).is_some());

@@ -38,11 +38,11 @@ const fn is_safe_to_read(number: DeviceNumber) -> bool {
 fn description(number: DeviceNumber, tree: &BlockTree) -> String {
     if let Some(device) = tree.behind_character_device(number) {
         let name = device.name;
-        return match is_namespace(number, tree) {
-            true => format!(
-                "a passthrough device: use `ioengine=io_uring_cmd`, or the block device /dev/{name}"
+        return match engine_of(number, tree) {
+            Some(engine) => format!(
+                "a passthrough device: use `ioengine={engine}`, or the block device /dev/{name}"
             ),
-            false => format!("a passthrough device, which no engine supports: use /dev/{name}"),
+            None => format!("a passthrough device, which no engine supports: use /dev/{name}"),
         };
     }
     let what = match (number.major, number.minor) {
@@ -53,7 +53,7 @@ fn description(number: DeviceNumber, tree: &BlockTree) -> String {
         (10, 130) => "a watchdog",
         (10, _) => "a control device of the kernel",
         (13, _) => "an input device",
-        (21, _) => "a passthrough device, which no engine supports",
+        (21, _) => "a passthrough device: use `ioengine=sg` if it is a disk",
         (29, _) => "a frame buffer",
         (90, _) => "flash memory",
         _ => match subsystem(number, tree).as_deref() {
@@ -70,9 +70,19 @@ fn description(number: DeviceNumber, tree: &BlockTree) -> String {
     what.to_owned()
 }
 
-/// Returns whether this is the character device of an NVMe namespace.
-pub(super) fn is_namespace(number: DeviceNumber, tree: &BlockTree) -> bool {
-    subsystem(number, tree).as_deref() == Some("nvme-generic")
+/// Returns whether an engine sends commands to this character device: that of an NVMe namespace,
+/// or of a SCSI device.
+pub(super) fn takes_commands(number: DeviceNumber, tree: &BlockTree) -> bool {
+    engine_of(number, tree).is_some()
+}
+
+/// Returns the engine that sends commands to a character device.
+fn engine_of(number: DeviceNumber, tree: &BlockTree) -> Option<&'static str> {
+    match subsystem(number, tree)?.as_str() {
+        "nvme-generic" => Some("io_uring_cmd"),
+        "scsi_generic" | "bsg" => Some("sg"),
+        _ => None,
+    }
 }
 
 /// Returns the kernel's name of the device's subsystem.
@@ -123,20 +133,27 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_are_known_by_their_subsystem() {
-        let fake = FakeHost::new("characters-namespace");
+    fn devices_that_take_commands_are_known_by_their_subsystem() {
+        let fake = FakeHost::new("characters-commands");
         fake.device("nvme0n1", "259:0")
+            .device("sda", "8:0")
             .character("ng0n1", "242:0", "nvme-generic")
-            .character("nvme0", "241:0", "nvme");
-        let (namespace, controller) = ((242, 0), (241, 0));
-        let number = |(major, minor)| DeviceNumber { major, minor };
-        assert!(is_namespace(number(namespace), &fake.tree()));
-        assert!(!is_namespace(number(controller), &fake.tree()));
-        let said = objection(number(namespace), false, &fake.tree()).unwrap();
-        assert!(
-            said.contains("io_uring_cmd") && said.contains("/dev/nvme0n1"),
-            "{said}"
-        );
+            .character("nvme0", "241:0", "nvme")
+            .character("sg0", "21:0", "scsi_generic")
+            .character("0:0:0:0", "250:0", "bsg")
+            .attribute("sg0", "device/block/sda", "")
+            .attribute("0:0:0:0", "device/block/sda", "");
+        let check = |major, engine: Option<&str>, block| {
+            let number = DeviceNumber { major, minor: 0 };
+            assert_eq!(takes_commands(number, &fake.tree()), engine.is_some());
+            let said = objection(number, false, &fake.tree()).unwrap();
+            let named = engine.is_none_or(|engine| said.contains(engine));
+            assert!(named && said.contains(block), "{said}");
+        };
+        check(242, Some("`ioengine=io_uring_cmd`"), "/dev/nvme0n1");
+        check(21, Some("`ioengine=sg`"), "/dev/sda");
+        check(250, Some("`ioengine=sg`"), "/dev/sda");
+        check(241, None, "no engine supports");
     }
 
     #[test]

@@ -133,7 +133,11 @@ mod tests {
         ] {
             let sys = Sys::new(&format!("{class}-{device}"), class, device);
             let node = sys.node();
-            assert_eq!(node.as_ref().map(|node| node.kind), want, "{class} {device}");
+            assert_eq!(
+                node.as_ref().map(|node| node.kind),
+                want,
+                "{class} {device}"
+            );
             if let Some(node) = node {
                 assert_eq!(node.device_type(), Some(0));
                 assert_eq!(node.generic_name().as_deref(), Some("sg3"));

@@ -105,7 +105,9 @@ impl Opening {
         };
         Ok(Self {
             kind,
-            lanes: (0..lanes.max(1)).map(|_| open()).collect::<io::Result<_>>()?,
+            lanes: (0..lanes.max(1))
+                .map(|_| open())
+                .collect::<io::Result<_>>()?,
         })
     }
 
@@ -373,7 +375,8 @@ impl ScsiQueue {
         // SAFETY: what the addresses name lives in `memory` and `buffers`, has the lengths of the
         // command, and is lent to nobody while the slot is in flight. The request does not end
         // before the command on these nodes, not even by a signal.
-        let reply = unsafe { header::perform(file, kind, &cdb, command.data, addresses, Some(calls)) };
+        let reply =
+            unsafe { header::perform(file, kind, &cdb, command.data, addresses, Some(calls)) };
         match reply {
             Ok(reply) => self.completed(command.user_data, reply),
             Err(error) => self.refused(slot, &error),

@@ -1,0 +1,312 @@
+//! `sg`: SCSI commands, past the block layer.
+
+mod cdb;
+mod device;
+mod encode;
+mod options;
+mod outcome;
+mod sense;
+mod sense_codes;
+
+use std::io;
+
+use fathom_core::{
+    Capabilities, Completion, Engine, EngineError, EngineInfo, EngineStep, Errno, FileIndex, Op,
+    RemoteFile, Slot, Storage, Submitted, Synchronous, Tick,
+};
+use fathom_sys::clock::Clock;
+use fathom_sys::scsi::ScsiQueue;
+
+use crate::error::{broken, no_memory};
+use crate::serial::whole;
+use crate::{AnyEngine, EngineConfig, Registration};
+
+use device::{Device, check_depth, check_node, look_up};
+use encode::encode;
+use options::Options;
+
+/// Facts about `sg`.
+static INFO: EngineInfo = EngineInfo {
+    synchronous: Synchronous::AtDepthOne,
+    storage: Storage::Device,
+    options: options::ALL,
+    different: "no `hipri`, which stock kernels ignore; block devices and bsg need iodepth=1",
+    ..EngineInfo::new(
+        "sg",
+        "SCSI commands, past the block layer (/dev/sg0, /dev/sda, /dev/bsg/0:0:0:0)",
+    )
+};
+
+/// Row of the registry.
+pub(crate) const REGISTRATION: Registration = Registration {
+    remote_file: Some(remote_file),
+    ..Registration::new(&INFO, |config| {
+        Ok(AnyEngine::Boxed(Box::new(Sg::start(config)?)))
+    })
+};
+
+/// `sg`: one queue of commands, its buffers, and the job's disks.
+///
+/// An op is one command: reads and writes, trims (UNMAP), and syncs (SYNCHRONIZE CACHE), all of
+/// which may be in flight together. The SCSI generic driver takes and returns each by a system call
+/// of its own; block devices and bsg devices execute one at a time, at a depth of 1.
+struct Sg {
+    queue: ScsiQueue,
+    clock: Clock,
+    options: Options,
+    depth: u32,
+    paths: Box<[String]>,
+    writes: Box<[bool]>,
+    /// By file; those of closed files are kept, to compare with when they are opened again.
+    devices: Box<[Option<Device>]>,
+    /// By slot.
+    in_flight: Box<[CommandOp]>,
+    /// Reason of the first failure with each errno, which is the one that a job reports.
+    failures: Vec<(Errno, String)>,
+    /// Error by which the queue became unusable.
+    broken: Option<EngineError>,
+}
+
+/// Command in flight.
+#[derive(Clone, Copy, Debug, Default)]
+struct CommandOp {
+    /// Result of success.
+    length: i32,
+    /// Bytes to be transferred.
+    transferred: u32,
+}
+
+impl Sg {
+    fn start(config: &EngineConfig) -> Result<Self, EngineError> {
+        let options = Options::resolve(&config.options)?;
+        for file in &config.files {
+            check_depth(&file.path, &check_node(&file.path)?, config.depth)?;
+        }
+        let (depth, files) = (config.depth, config.files.len());
+        let queue = ScsiQueue::new(depth, config.buffer_bytes, files, &config.memory)
+            .map_err(|error| no_memory(config, &error))?;
+        Ok(Self {
+            queue,
+            clock: config.clock,
+            options,
+            depth,
+            paths: config.files.iter().map(|file| file.path.clone()).collect(),
+            writes: config.files.iter().map(|file| file.write).collect(),
+            devices: config.files.iter().map(|_| None).collect(),
+            in_flight: vec![CommandOp::default(); depth as usize].into_boxed_slice(),
+            failures: Vec::new(),
+            broken: None,
+        })
+    }
+
+    const fn is_synchronous(&self) -> bool {
+        INFO.synchronous.at_depth(self.depth)
+    }
+
+    /// Encodes an op and its parameters, and queues the command.
+    fn queue(&mut self, op: &Op) -> Result<(), Errno> {
+        let device = self.devices[op.file.index()].as_ref();
+        let is_open = self.queue.device(op.file.get()).is_some();
+        let device = device.filter(|_| is_open).ok_or(Errno::EBADF)?;
+        let encoded = encode(op, device, &self.options).ok_or(Errno::EINVAL)?;
+        if let Some(list) = encoded.list {
+            *self.queue.parameters(op.slot) = list;
+        }
+        self.in_flight[op.slot.index()] = CommandOp {
+            length: whole(op),
+            transferred: encoded.transferred,
+        };
+        self.queue.push(op.slot, op.file.get(), &encoded.command);
+        Ok(())
+    }
+
+    /// Completes an op that cannot be a command.
+    #[cold]
+    fn reject(&mut self, op: &Op, errno: Errno) {
+        if errno == Errno::EINVAL {
+            let bytes = self.devices[op.file.index()].as_ref();
+            let bytes = bytes.map_or(0, |device| device.block_bytes);
+            self.explained(errno, || {
+                format!("not a whole number of {bytes} B blocks, or more than fit")
+            });
+        }
+        self.queue.complete(op.slot, errno.result());
+    }
+
+    /// Returns the result of a completed op, given what the queue has of it.
+    fn result(&mut self, slot: Slot, result: i32) -> i32 {
+        if result != 0 {
+            self.refused(result);
+            return result;
+        }
+        let op = self.in_flight[slot.index()];
+        match outcome::failure(self.queue.outcome(slot), op.transferred) {
+            Some(why) => {
+                self.explained(Errno::EIO, || why);
+                Errno::EIO.result()
+            }
+            None => op.length,
+        }
+    }
+
+    /// Explains why the kernel did not take a command.
+    #[cold]
+    fn refused(&mut self, result: i32) {
+        let errno = Errno::try_from(-result).unwrap_or(Errno::EIO);
+        if [Errno::EINVAL, Errno::ENOMEM].contains(&errno) {
+            // An op that was no command has its own reason, and has given it already.
+            self.explained(errno, || {
+                "the kernel does not take so long a command: see max_hw_sectors_kb in \
+                 /sys/block/…/queue, and lower bs"
+                    .into()
+            });
+        }
+    }
+
+    /// Keeps the reason of the first failure with an errno.
+    #[cold]
+    fn explained(&mut self, errno: Errno, why: impl FnOnce() -> String) {
+        if self.explain(errno).is_none() {
+            self.failures.push((errno, why()));
+        }
+    }
+
+    /// Keeps the error by which the queue became unusable; the next `wait` returns it.
+    #[cold]
+    fn fail(&mut self, error: &io::Error) {
+        self.broken
+            .get_or_insert_with(|| broken("read", INFO.name, error));
+    }
+
+    /// Waits for `want` completions.
+    fn await_completions(&mut self, want: u32) {
+        if let Err(error) = self.queue.wait(want, None) {
+            self.fail(&error);
+        }
+    }
+
+    /// Submits one op and waits for it, whatever signals arrive.
+    fn perform(&mut self) -> Submitted {
+        let issue = self.clock.now();
+        self.queue.submit();
+        while self.queue.in_kernel() > 0 && self.broken.is_none() {
+            self.await_completions(1);
+        }
+        let now = self.clock.now();
+        Submitted::Issued { issue, now }
+    }
+}
+
+impl Engine for Sg {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: INFO.name,
+            synchronous: self.is_synchronous(),
+            moves_data: true,
+            queued_sync: true,
+            queued_trim: true,
+        }
+    }
+
+    fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        let (path, writes) = (&self.paths[file.index()], self.writes[file.index()]);
+        let node = check_node(path)?;
+        check_depth(path, &node, self.depth)?;
+        let opening = device::open(path, node.kind, writes, self.depth)?;
+        let device = Device::identify(path, &opening, &self.options, writes)?;
+        let before = self.devices[file.index()].replace(device);
+        self.queue.open(file.get(), opening);
+        if before.is_some_and(|before| !before.is_like(&device)) {
+            self.close(file)?;
+            return Err(EngineError {
+                step: EngineStep::Open,
+                target: self.paths[file.index()].clone(),
+                errno: Some(Errno::EIO),
+                hint: "the disk's capacity changed while the run used it: run it again".into(),
+            });
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {
+        let path = &self.paths[file.index()];
+        let device = self.devices[file.index()].as_ref();
+        let released = match (device, self.queue.device(file.get())) {
+            (Some(device), Some(opening)) => device.release(path, opening),
+            _ => Ok(()),
+        };
+        if !self.queue.close(file.get()) {
+            return Err(EngineError {
+                step: EngineStep::Call("close"),
+                target: path.clone(),
+                errno: Some(Errno::EBADF),
+                hint: String::new(),
+            });
+        }
+        released
+    }
+
+    fn buffer(&mut self, slot: Slot) -> &mut [u8] {
+        self.queue.buffer(slot)
+    }
+
+    fn prepare(&mut self, op: &Op) {
+        if let Err(errno) = self.queue(op) {
+            self.reject(op, errno);
+        }
+    }
+
+    fn submit(&mut self, want: u32) -> Submitted {
+        if self.is_synchronous() {
+            return self.perform();
+        }
+        self.queue.submit();
+        let issue = self.clock.now();
+        if want == 0 {
+            return Submitted::Issued { issue, now: issue };
+        }
+        // Submission and waiting are separate system calls here, so the issue time excludes the
+        // wait.
+        self.await_completions(want);
+        let now = self.clock.now();
+        Submitted::Issued { issue, now }
+    }
+
+    fn reap(&mut self, out: &mut [Completion]) -> usize {
+        let count = match self.queue.reap(out) {
+            Ok(count) => count,
+            Err(error) => {
+                self.fail(&error);
+                0
+            }
+        };
+        for completion in &mut out[..count] {
+            completion.result = self.result(completion.slot, completion.result);
+        }
+        count
+    }
+
+    fn reaped_at(&mut self) -> Option<Tick> {
+        self.queue.has_looked().then(|| self.clock.now())
+    }
+
+    fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
+        if let Some(error) = &self.broken {
+            return Err(error.clone());
+        }
+        let span = until.map(|until| until - self.clock.now());
+        self.queue
+            .wait(min, span)
+            .map_err(|error| broken("read", INFO.name, &error))
+    }
+
+    fn explain(&self, errno: Errno) -> Option<String> {
+        let known = self.failures.iter().find(|(own, _)| *own == errno);
+        known.map(|(_, text)| text.clone())
+    }
+}
+
+/// Looks up a disk before a run.
+fn remote_file(config: &EngineConfig) -> Result<RemoteFile, EngineError> {
+    look_up(config.files.first().map_or("", |file| &file.path))
+}

@@ -1,0 +1,220 @@
+//! Command descriptor blocks, as in SBC-4 and SPC-5. Numbers are big-endian.
+
+use fathom_sys::scsi::Cdb;
+
+/// Blocks that a command names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Extent {
+    pub(super) first: u64,
+    pub(super) blocks: u32,
+}
+
+/// Data that a command compares with those on the medium (BYTCHK).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compare {
+    /// None: the medium is read.
+    Nothing = 0b00,
+    /// Those transferred.
+    Blocks = 0b01,
+    /// The one block transferred, with each.
+    OneBlock = 0b11,
+}
+
+pub(super) fn read(extent: Extent, fua: bool) -> Cdb {
+    ten_or_sixteen([0x28, 0x88], fua_bit(fua), extent)
+}
+
+pub(super) fn write(extent: Extent, fua: bool) -> Cdb {
+    ten_or_sixteen([0x2a, 0x8a], fua_bit(fua), extent)
+}
+
+/// Returns WRITE AND VERIFY without comparison.
+pub(super) fn write_and_verify(extent: Extent) -> Cdb {
+    ten_or_sixteen([0x2e, 0x8e], 0, extent)
+}
+
+pub(super) fn verify(extent: Extent, compare: Compare) -> Cdb {
+    ten_or_sixteen([0x2f, 0x8f], (compare as u8) << 1, extent)
+}
+
+pub(super) fn write_same(extent: Extent) -> Cdb {
+    ten_or_sixteen([0x41, 0x93], 0, extent)
+}
+
+/// Returns WRITE SAME(16) without a data-out buffer (NDOB): the device writes zeros, or a pattern
+/// of its own. The form of 10 bytes has no such bit.
+pub(super) fn write_same_without_data(extent: Extent) -> Cdb {
+    sixteen(0x93, 1, extent)
+}
+
+/// Returns WRITE STREAM(16); `None` for more blocks than its 16 bits hold.
+pub(super) fn write_stream(extent: Extent, fua: bool, stream: u16) -> Option<Cdb> {
+    let blocks = u16::try_from(extent.blocks).ok()?;
+    let mut block = [0; 16];
+    (block[0], block[1]) = (0x9a, fua_bit(fua));
+    block[2..10].copy_from_slice(&extent.first.to_be_bytes());
+    block[10..12].copy_from_slice(&stream.to_be_bytes());
+    block[12..14].copy_from_slice(&blocks.to_be_bytes());
+    Some(Cdb::new(block))
+}
+
+/// Returns UNMAP with a parameter list of one range; see [`unmap_list`].
+pub(super) const fn unmap() -> Cdb {
+    Cdb::new([0x42, 0, 0, 0, 0, 0, 0, 0, UNMAP_LIST_BYTES, 0])
+}
+
+/// Returns the parameter list of UNMAP for one range.
+pub(super) fn unmap_list(extent: Extent) -> [u8; UNMAP_LIST_BYTES as usize] {
+    let mut list = [0; UNMAP_LIST_BYTES as usize];
+    // The bytes that follow each of these lengths.
+    (list[1], list[3]) = (UNMAP_LIST_BYTES - 2, 16);
+    list[8..16].copy_from_slice(&extent.first.to_be_bytes());
+    list[16..20].copy_from_slice(&extent.blocks.to_be_bytes());
+    list
+}
+
+/// Returns SYNCHRONIZE CACHE(10) of all blocks.
+pub(super) const fn synchronize_cache() -> Cdb {
+    Cdb::new([0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+}
+
+/// Returns READ CAPACITY(10), whose answer has 8 bytes.
+pub(super) const fn read_capacity_10() -> Cdb {
+    Cdb::new([0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+}
+
+/// Returns READ CAPACITY(16), with an answer of 32 bytes.
+pub(super) const fn read_capacity_16() -> Cdb {
+    Cdb::new([0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0])
+}
+
+/// Returns STREAM CONTROL that opens a stream, with an answer of 8 bytes.
+pub(super) const fn open_stream() -> Cdb {
+    Cdb::new([0x9e, 0x34, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0])
+}
+
+/// Returns STREAM CONTROL that closes a stream.
+pub(super) const fn close_stream(stream: u16) -> Cdb {
+    let [high, low] = stream.to_be_bytes();
+    Cdb::new([0x9e, 0x54, 0, 0, high, low, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+}
+
+/// Returns the form of 10 bytes where the blocks fit in it, as all devices have it.
+fn ten_or_sixteen(opcodes: [u8; 2], flags: u8, extent: Extent) -> Cdb {
+    let (first, blocks) = (u32::try_from(extent.first), u16::try_from(extent.blocks));
+    let (Ok(first), Ok(blocks)) = (first, blocks) else {
+        return sixteen(opcodes[1], flags, extent);
+    };
+    let mut block = [0; 10];
+    (block[0], block[1]) = (opcodes[0], flags);
+    block[2..6].copy_from_slice(&first.to_be_bytes());
+    block[7..9].copy_from_slice(&blocks.to_be_bytes());
+    Cdb::new(block)
+}
+
+fn sixteen(opcode: u8, flags: u8, extent: Extent) -> Cdb {
+    let mut block = [0; 16];
+    (block[0], block[1]) = (opcode, flags);
+    block[2..10].copy_from_slice(&extent.first.to_be_bytes());
+    block[10..14].copy_from_slice(&extent.blocks.to_be_bytes());
+    Cdb::new(block)
+}
+
+const fn fua_bit(fua: bool) -> u8 {
+    (fua as u8) << 3
+}
+
+pub(super) const UNMAP_LIST_BYTES: u8 = 24;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOW: Extent = Extent {
+        first: 0x0102_0304,
+        blocks: 0x0506,
+    };
+    /// Beyond 32 bits.
+    const FAR: Extent = Extent {
+        first: 0x0102_0304_0506_0708,
+        blocks: 9,
+    };
+    /// Beyond 16 bits.
+    const LONG: Extent = Extent {
+        first: 1,
+        blocks: 0x1_0000,
+    };
+
+    #[track_caller]
+    fn check(cdb: Cdb, want: &[u8]) {
+        assert_eq!(cdb.as_bytes(), want, "{cdb:02x?}");
+    }
+
+    #[test]
+    fn blocks_that_fit_take_the_short_form() {
+        check(read(LOW, false), &[0x28, 0, 1, 2, 3, 4, 0, 5, 6, 0]);
+        check(read(LOW, true), &[0x28, 8, 1, 2, 3, 4, 0, 5, 6, 0]);
+        check(write(LOW, true), &[0x2a, 8, 1, 2, 3, 4, 0, 5, 6, 0]);
+        check(write_and_verify(LOW), &[0x2e, 0, 1, 2, 3, 4, 0, 5, 6, 0]);
+        check(write_same(LOW), &[0x41, 0, 1, 2, 3, 4, 0, 5, 6, 0]);
+        for (compare, bits) in [
+            (Compare::Nothing, 0),
+            (Compare::Blocks, 2),
+            (Compare::OneBlock, 6),
+        ] {
+            check(verify(LOW, compare), &[0x2f, bits, 1, 2, 3, 4, 0, 5, 6, 0]);
+        }
+    }
+
+    #[test]
+    fn others_take_the_long_form() {
+        let far = |opcode, flags| {
+            let block = [opcode, flags, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 9, 0, 0];
+            block.to_vec()
+        };
+        check(read(FAR, true), &far(0x88, 8));
+        check(write(FAR, false), &far(0x8a, 0));
+        check(write_and_verify(FAR), &far(0x8e, 0));
+        check(verify(FAR, Compare::OneBlock), &far(0x8f, 6));
+        check(write_same(FAR), &far(0x93, 0));
+        check(write_same_without_data(FAR), &far(0x93, 1));
+        check(
+            read(LONG, false),
+            &[0x88, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0],
+        );
+    }
+
+    #[test]
+    fn streams_have_a_number_and_16_bits_of_blocks() {
+        let want = [0x9a, 8, 0, 0, 0, 0, 1, 2, 3, 4, 0xab, 0xcd, 5, 6, 0, 0];
+        check(write_stream(LOW, true, 0xabcd).unwrap(), &want);
+        assert_eq!(write_stream(LONG, false, 1), None);
+        check(
+            open_stream(),
+            &[0x9e, 0x34, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0],
+        );
+        check(
+            close_stream(0x0102),
+            &[0x9e, 0x54, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        );
+    }
+
+    #[test]
+    fn an_unmap_has_one_range() {
+        check(unmap(), &[0x42, 0, 0, 0, 0, 0, 0, 0, 24, 0]);
+        let want = [
+            0, 22, 0, 16, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 9, 0, 0, 0, 0,
+        ];
+        assert_eq!(unmap_list(FAR), want);
+    }
+
+    #[test]
+    fn commands_without_blocks() {
+        check(synchronize_cache(), &[0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        check(read_capacity_10(), &[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        check(
+            read_capacity_16(),
+            &[0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0],
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! Test bench of an engine that sends commands to a device, whose data are lost.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use fathom_conformance::{Account, BLOCK, BLOCKS, Subject};
+use fathom_core::{Direction, Engine, EngineValues, FileIndex, Op, OpKind, Tick};
+use fathom_engine::{EngineConfig, EngineFile, built_in, start};
+use fathom_sys::clock::Clock;
+use fathom_sys::files;
+
+/// Engine, its device, and the ops in flight.
+pub(crate) struct DeviceBench {
+    pub(crate) engine: Box<dyn Engine>,
+    account: Account,
+    title: String,
+    depth: u32,
+    /// Block device of the same data.
+    block: File,
+    clock: Clock,
+}
+
+impl DeviceBench {
+    /// Starts an engine on the device at `path`, in which the blocks have their content. `block` is
+    /// the name of the block device.
+    pub(crate) fn new(
+        engine: &str,
+        path: &str,
+        block: &str,
+        (variant, depth): (&str, u32),
+        options: EngineValues,
+    ) -> Self {
+        let clock = Clock::monotonic();
+        let engine = start(EngineConfig {
+            depth,
+            buffer_bytes: BLOCK,
+            files: vec![EngineFile {
+                path: path.into(),
+                read: true,
+                write: true,
+                ..EngineFile::default()
+            }],
+            options,
+            ..EngineConfig::new(built_in(engine), clock)
+        });
+        let mut bench = Self {
+            engine: engine.unwrap().boxed(),
+            account: Account::default(),
+            title: format!("{path} {variant} {depth}"),
+            depth,
+            block: File::open(format!("/dev/{block}")).unwrap(),
+            clock,
+        };
+        bench.engine.open(FileIndex::new(0)).unwrap();
+        for number in 0..BLOCKS {
+            bench.fill(0, number);
+            bench.run_one(bench.write(0, number));
+        }
+        bench
+    }
+
+    pub(crate) fn trim(&self, slot: u32, block: u32) -> Op {
+        Op {
+            kind: OpKind::Data(Direction::Trim),
+            ..self.write(slot, block)
+        }
+    }
+}
+
+impl Subject for DeviceBench {
+    fn engine(&mut self) -> &mut dyn Engine {
+        &mut *self.engine
+    }
+
+    fn account(&mut self) -> &mut Account {
+        &mut self.account
+    }
+
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    fn moves_data(&self) -> bool {
+        true
+    }
+
+    fn stored(&mut self, block: u32) -> Vec<u8> {
+        files::flush_block_device(&self.block).unwrap();
+        let mut data = vec![0; BLOCK as usize];
+        let offset = u64::from(block) * u64::from(BLOCK);
+        self.block.read_exact_at(&mut data, offset).unwrap();
+        data
+    }
+
+    fn now(&self) -> Tick {
+        self.clock.now()
+    }
+}

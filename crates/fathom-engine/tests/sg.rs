@@ -1,0 +1,125 @@
+//! `sg` under the conformance suite, on the SCSI disk whose node the variable `FATHOM_SG` names;
+//! its data are lost. Trimmed blocks of the disk must read as zeros, as those of Linux's
+//! scsi_debug do.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "the whole file is a test, its helpers too"
+)]
+
+mod device_bench;
+
+use std::fs;
+use std::sync::Mutex;
+
+use device_bench::DeviceBench;
+use fathom_conformance::{Subject, conformance, content};
+use fathom_core::{EngineError, EngineValues, Errno, FileIndex, SyncKind};
+use fathom_engine::{EngineConfig, EngineFile, built_in, start};
+use fathom_sys::clock::Clock;
+use fathom_sys::scsi::{NodeKind, ScsiNode};
+
+/// The cases write the same blocks.
+static DEVICE: Mutex<()> = Mutex::new(());
+
+fn each(case: impl Fn(&mut DeviceBench)) {
+    let Ok(path) = std::env::var("FATHOM_SG") else {
+        println!("skipped: FATHOM_SG names no device");
+        return;
+    };
+    let _one_at_a_time = DEVICE.lock();
+    let node = ScsiNode::of(&fs::metadata(&path).unwrap()).unwrap();
+    let block = node.block_name().unwrap();
+    let depths: &[u32] = match node.kind {
+        // The last takes several opened files.
+        NodeKind::Generic => &[1, 16, 40],
+        NodeKind::Block | NodeKind::Bsg => &[1],
+    };
+    for &depth in depths {
+        let options = EngineValues::default();
+        let mut bench = DeviceBench::new("sg", &path, &block, ("", depth), options);
+        case(&mut bench);
+        assert_eq!(bench.in_flight(), 0, "{}", bench.title());
+    }
+}
+
+conformance!(each);
+
+#[test]
+fn trims_and_syncs_are_queued_among_other_ops() {
+    each(|bench| {
+        if bench.depth() < 4 {
+            return;
+        }
+        bench.prepare(bench.read(0, 5));
+        bench.prepare(bench.trim(1, 9));
+        bench.prepare(bench.sync(2, SyncKind::Data));
+        bench.prepare(bench.read(3, 6));
+        bench.submit(0);
+        bench.finish_all();
+        bench.check(0, 5);
+        bench.check(3, 6);
+        assert!(bench.stored(9).iter().all(|&byte| byte == 0));
+        assert_eq!(bench.stored(8), content(8));
+    });
+}
+
+#[test]
+fn a_failure_is_named() {
+    each(|bench| {
+        let mut op = bench.read(0, 0);
+        op.offset = 1 << 40;
+        assert_eq!(bench.run(op).result, Errno::EIO.result());
+        let text = bench.engine.explain(Errno::EIO).unwrap();
+        let want = "ILLEGAL REQUEST, LOGICAL BLOCK ADDRESS OUT OF RANGE";
+        assert!(
+            text.starts_with(want) && text.ends_with("(sense 5h/21h/00h)"),
+            "{text}"
+        );
+        assert_eq!(bench.engine.explain(Errno::EINVAL), None);
+        let mut op = bench.read(0, 0);
+        op.length = 100;
+        assert_eq!(bench.run(op).result, Errno::EINVAL.result());
+        let text = bench.engine.explain(Errno::EINVAL).unwrap();
+        assert!(text.contains("whole number"), "{text}");
+    });
+}
+
+/// Returns the error of an engine that does not work with a file.
+fn refusal(path: &str, depth: u32) -> EngineError {
+    let file = EngineFile {
+        path: path.into(),
+        read: true,
+        ..EngineFile::default()
+    };
+    let started = start(EngineConfig {
+        depth,
+        files: vec![file],
+        ..EngineConfig::new(built_in("sg"), Clock::monotonic())
+    });
+    match started {
+        Ok(mut engine) => engine.as_dyn().open(FileIndex::new(0)).unwrap_err(),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn other_files_are_refused() {
+    for path in ["/dev/null", "/etc/passwd", "/dev/fathom-no-such-device"] {
+        let error = refusal(path, 1);
+        assert!(error.hint.contains("/dev/sg0"), "{error:?}");
+    }
+}
+
+#[test]
+fn nodes_without_a_queue_are_refused_for_one() {
+    let Ok(path) = std::env::var("FATHOM_SG") else {
+        println!("skipped: FATHOM_SG names no device");
+        return;
+    };
+    let node = ScsiNode::of(&fs::metadata(&path).unwrap()).unwrap();
+    if node.kind != NodeKind::Generic {
+        let error = refusal(&path, 2);
+        assert!(error.hint.contains("one command at a time"), "{error:?}");
+    }
+}
