@@ -8,17 +8,19 @@
 mod delay;
 mod fault;
 mod split;
+mod zoned;
 
 use std::fmt;
 use std::sync::Arc;
 
-use fathom_core::{BlockDevice, Tick};
+use fathom_core::{BlockDevice, Tick, ZoneReport};
 
 use crate::Parameters;
 
 pub use delay::{Delay, DelayConfig, DelayTime};
 pub use fault::{Faults, Faulty, Stall};
 pub use split::{Part, split};
+pub use zoned::{ZoneEvents, Zoned, ZonedConfig};
 
 /// Configuration of a layer, which makes one over each device that it is given.
 pub trait Layer: fmt::Debug + Send + Sync {
@@ -28,6 +30,12 @@ pub trait Layer: fmt::Debug + Send + Sync {
     /// Returns the size of the layer over a device of `below` bytes.
     fn bytes(&self, below: u64) -> u64 {
         below
+    }
+
+    /// Returns the zones into which the layer divides the device, as they are before the first
+    /// command; `None` if it divides it into none.
+    fn zones(&self) -> Option<ZoneReport> {
+        None
     }
 }
 
@@ -66,6 +74,12 @@ pub const LAYERS: &[LayerInfo] = &[
         help: "Shows a part of the device below as a device",
         keys: &["from_gib", "size_gib"],
         read: split::read,
+    },
+    LayerInfo {
+        name: "zoned",
+        help: "Divides the device below into zones that are written at their write pointers only",
+        keys: zoned::KEYS,
+        read: zoned::read,
     },
 ];
 

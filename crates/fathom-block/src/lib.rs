@@ -42,7 +42,7 @@ pub use deadline::DeadlineConfig;
 pub use exchange::{Exchange, HomeDevice, RemoteDevice, Rouse};
 pub use layers::{
     Delay, DelayConfig, DelayTime, Faults, Faulty, LAYERS, Layer, LayerInfo, NamedLayer, Part,
-    Stall, layer, read_layers, split,
+    Stall, ZoneEvents, Zoned, ZonedConfig, layer, read_layers, split,
 };
 pub use null::Null;
 pub use pacer::{

@@ -123,10 +123,11 @@ impl Parameters for Values {
 }
 
 /// Keys that a layer cannot do without; one row for each of the table.
-const SAMPLES: [(&str, &[(&str, f64)]); 3] = [
+const SAMPLES: [(&str, &[(&str, f64)]); 4] = [
     ("delay", &[("read_us", 5.0)]),
     ("fault", &[("trim_errors_ppm", 1_000_000.0)]),
     ("split", &[("from_gib", 0.25), ("size_gib", 0.5)]),
+    ("zoned", &[("zone_mib", 64.0), ("conventional", 1.0)]),
 ];
 
 /// Device in memory that a descriptor wakes.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::os::fd::BorrowedFd;
 
-use crate::{DataBuffer, Direction, Errno, OpKind, Tick};
+use crate::{DataBuffer, Direction, Errno, OpKind, Tick, Zone, ZoneAction};
 
 /// Block device: a model, a layer over another device, or an engine on a file or a network.
 ///
@@ -68,6 +68,23 @@ pub trait BlockDevice: fmt::Debug {
     /// it returns `None`.
     fn completed(&mut self, now: Tick) -> Option<Finished>;
 
+    /// Changes the state of the zone that begins at `start`, at once; none of its commands may be in
+    /// flight. A layer that keeps addresses passes it on.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` from a device without zones; `EIO` if the zone is offline, read-only or
+    /// conventional.
+    fn manage_zone(&mut self, action: ZoneAction, start: u64) -> Result<(), Errno> {
+        let _unsupported = (action, start);
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// Returns the state of the zone that contains the byte `offset`; `None` without zones.
+    fn zone(&self, offset: u64) -> Option<Zone> {
+        let _no_zones = offset;
+        None
+    }
+
     /// Passes `add` the descriptors that become readable when `completed` should be called, the
     /// same ones over the device's lifetime. None for a device that says all by `next`. A layer
     /// passes on those of the device below.
@@ -91,6 +108,14 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
 
     fn completed(&mut self, now: Tick) -> Option<Finished> {
         (**self).completed(now)
+    }
+
+    fn manage_zone(&mut self, action: ZoneAction, start: u64) -> Result<(), Errno> {
+        (**self).manage_zone(action, start)
+    }
+
+    fn zone(&self, offset: u64) -> Option<Zone> {
+        (**self).zone(offset)
     }
 
     fn descriptors(&self, add: &mut dyn FnMut(BorrowedFd<'_>)) {

@@ -10,7 +10,9 @@
 
 use std::os::fd::BorrowedFd;
 
-use crate::{Completion, EngineError, Errno, FileIndex, Op, Slot, Tick};
+use crate::{
+    Completion, EngineError, EngineStep, Errno, FileIndex, Op, Slot, Tick, Zone, ZoneAction,
+};
 
 /// Performs ops through a kernel, a network or a model, and returns completions.
 ///
@@ -49,6 +51,31 @@ pub trait Engine {
     fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {
         let _no_file = file;
         Ok(())
+    }
+
+    /// Changes the state of a zone of a file, of which no op may be in flight. The call returns when
+    /// the device is done.
+    ///
+    /// # Errors
+    /// The errno of the failed system call, with the path; `EOPNOTSUPP` from an engine that cannot
+    /// manage zones.
+    fn manage_zone(
+        &mut self,
+        file: FileIndex,
+        action: ZoneAction,
+        zone: &Zone,
+    ) -> Result<(), EngineError> {
+        let _unsupported = (file, zone);
+        Err(without_zones(action.name()))
+    }
+
+    /// Returns the state of the zone that contains the byte `offset` of a file, from the device.
+    ///
+    /// # Errors
+    /// As [`manage_zone`](Self::manage_zone).
+    fn report_zone(&mut self, file: FileIndex, offset: u64) -> Result<Zone, EngineError> {
+        let _unsupported = (file, offset);
+        Err(without_zones("report zones"))
     }
 
     /// Advances the connection to a peer, and returns whether it is complete. Waits for 100 ms at
@@ -140,6 +167,18 @@ pub trait Engine {
     }
 }
 
+/// Returns the error of an engine that cannot manage zones.
+#[cold]
+#[must_use]
+pub fn without_zones(call: &'static str) -> EngineError {
+    EngineError {
+        step: EngineStep::Call(call),
+        target: "engine without zones".to_owned(),
+        errno: Some(Errno::EOPNOTSUPP),
+        hint: String::new(),
+    }
+}
+
 /// Boxed engines, so that rare engines share one compiled loop.
 impl<E: Engine + ?Sized> Engine for Box<E> {
     fn capabilities(&self) -> Capabilities {
@@ -156,6 +195,19 @@ impl<E: Engine + ?Sized> Engine for Box<E> {
 
     fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {
         (**self).invalidate(file)
+    }
+
+    fn manage_zone(
+        &mut self,
+        file: FileIndex,
+        action: ZoneAction,
+        zone: &Zone,
+    ) -> Result<(), EngineError> {
+        (**self).manage_zone(file, action, zone)
+    }
+
+    fn report_zone(&mut self, file: FileIndex, offset: u64) -> Result<Zone, EngineError> {
+        (**self).report_zone(file, offset)
     }
 
     fn connect(&mut self) -> Result<bool, EngineError> {

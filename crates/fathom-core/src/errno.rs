@@ -114,6 +114,7 @@ errnos! {
     EILSEQ = 84, "Illegal byte sequence; a failed checksum.";
     EOPNOTSUPP = 95, "Operation not supported.";
     ENOBUFS = 105, "No buffer space available.";
+    ETOOMANYREFS = 109, "Too many references; too many open zones.";
     ETIMEDOUT = 110, "Timed out.";
     EREMOTEIO = 121, "Remote I/O error.";
     EDQUOT = 122, "Disk quota exceeded.";

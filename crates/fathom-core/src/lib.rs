@@ -18,6 +18,7 @@ mod output_format;
 mod priority;
 mod random;
 mod time;
+mod zone;
 
 /// Atomics of the types shared between threads, replaceable by a model checker's.
 mod sync {
@@ -30,7 +31,7 @@ pub use block_map::{BlockMap, NoMemory};
 pub use completion_list::{CompletionList, CompletionReader};
 pub use data_buffer::DataBuffer;
 pub use direction::{Direction, PerDirection, SyncKind};
-pub use engine::{Capabilities, Engine, Step, Submitted};
+pub use engine::{Capabilities, Engine, Step, Submitted, without_zones};
 pub use engine_error::{EngineError, EngineStep};
 pub use engine_info::{
     EngineInfo, EngineOption, EngineValues, JobEnd, NameWork, OptionEffect, OptionKind,
@@ -42,3 +43,4 @@ pub use output_format::OutputFormat;
 pub use priority::IoPriority;
 pub use random::{SplitMix64, Taus88, Taus88x4, Taus258, Xoshiro256, stream_seed};
 pub use time::{Nanos, Tick};
+pub use zone::{Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneReport};

@@ -5,9 +5,10 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use fathom_core::{EngineError, EngineStep, Errno, FileIndex};
+use fathom_core::{EngineError, EngineStep, Errno, FileIndex, Zone, ZoneAction};
 use fathom_sys::file_io::Descriptor;
 use fathom_sys::files::{self, Access, Advice, AtomicWriteUnits, FileKind};
+use fathom_sys::zones;
 
 use crate::{EngineConfig, EngineFile, FileAdvice, FileCheck};
 
@@ -160,6 +161,37 @@ impl Files {
                 _ => "",
             };
             self.error(EngineStep::Call(call), file, &error, hint.into())
+        })
+    }
+
+    /// Changes the state of a zone, as [`Engine::manage_zone`](fathom_core::Engine::manage_zone).
+    pub(crate) fn manage_zone(
+        &self,
+        file: FileIndex,
+        action: ZoneAction,
+        zone: &Zone,
+    ) -> Result<(), EngineError> {
+        let Some(opened) = &self.open[file.index()] else {
+            return Err(self.not_open(action.name(), file));
+        };
+        let done = zones::manage_zone(opened, action, zone.start, zone.length);
+        let call = match action {
+            ZoneAction::Reset => "ioctl BLKRESETZONE",
+            ZoneAction::Finish => "ioctl BLKFINISHZONE",
+        };
+        done.map_err(|error| self.error(EngineStep::Call(call), file, &error, String::new()))
+    }
+
+    /// Returns the state of a zone, as [`Engine::report_zone`](fathom_core::Engine::report_zone).
+    pub(crate) fn report_zone(&self, file: FileIndex, offset: u64) -> Result<Zone, EngineError> {
+        let Some(opened) = &self.open[file.index()] else {
+            return Err(self.not_open("report zones", file));
+        };
+        let found = zones::zones(opened, offset, 1)
+            .and_then(|zones| zones.first().copied().ok_or_else(|| Errno::EIO.into()));
+        found.map_err(|error| {
+            let step = EngineStep::Call("ioctl BLKREPORTZONE");
+            self.error(step, file, &error, String::new())
         })
     }
 

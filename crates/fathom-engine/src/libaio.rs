@@ -5,6 +5,7 @@ use std::io;
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption, EngineStep,
     EngineValues, Errno, FileIndex, Op, OpKind, Slot, SlotLimit, Submitted, Synchronous, Tick,
+    Zone, ZoneAction,
 };
 use fathom_sys::aio::Context;
 use fathom_sys::clock::Clock;
@@ -181,6 +182,19 @@ impl Engine for Libaio {
 
     fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {
         self.files.close(file)
+    }
+
+    fn manage_zone(
+        &mut self,
+        file: FileIndex,
+        action: ZoneAction,
+        zone: &Zone,
+    ) -> Result<(), EngineError> {
+        self.files.manage_zone(file, action, zone)
+    }
+
+    fn report_zone(&mut self, file: FileIndex, offset: u64) -> Result<Zone, EngineError> {
+        self.files.report_zone(file, offset)
     }
 
     fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {

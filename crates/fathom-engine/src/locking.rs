@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, Errno, FileIndex, Op, OpKind, Slot,
-    Submitted, Tick,
+    Submitted, Tick, Zone, ZoneAction,
 };
 
 /// Lock of one file, shared by the jobs that use it. Clones refer to the same lock.
@@ -132,6 +132,19 @@ impl Engine for Locking {
 
     fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {
         self.inner.close(file)
+    }
+
+    fn manage_zone(
+        &mut self,
+        file: FileIndex,
+        action: ZoneAction,
+        zone: &Zone,
+    ) -> Result<(), EngineError> {
+        self.inner.manage_zone(file, action, zone)
+    }
+
+    fn report_zone(&mut self, file: FileIndex, offset: u64) -> Result<Zone, EngineError> {
+        self.inner.report_zone(file, offset)
     }
 
     fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {

@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex};
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineStep, Errno,
-    FileIndex, Op, OpKind, PerDirection, Slot, Storage, Submitted, Tick,
+    FileIndex, Op, OpKind, PerDirection, Slot, Storage, Submitted, Tick, Zone, ZoneAction,
 };
 use fathom_stats::Latency;
 use fathom_sys::clock::Clock;
@@ -279,6 +279,19 @@ impl Engine for Offload {
     fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {
         self.end_pool();
         self.files.close(file)
+    }
+
+    fn manage_zone(
+        &mut self,
+        file: FileIndex,
+        action: ZoneAction,
+        zone: &Zone,
+    ) -> Result<(), EngineError> {
+        self.files.manage_zone(file, action, zone)
+    }
+
+    fn report_zone(&mut self, file: FileIndex, offset: u64) -> Result<Zone, EngineError> {
+        self.files.report_zone(file, offset)
     }
 
     fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {

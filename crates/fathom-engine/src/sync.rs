@@ -5,7 +5,8 @@ use std::mem;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption,
-    EngineValues, FileIndex, Op, OpKind, Slot, Submitted, Synchronous, Taus88, Tick,
+    EngineValues, FileIndex, Op, OpKind, Slot, Submitted, Synchronous, Taus88, Tick, Zone,
+    ZoneAction,
 };
 use fathom_sys::clock::Clock;
 use fathom_sys::file_io::{self, RwFlags, Vectors};
@@ -317,6 +318,19 @@ impl Engine for SyncEngine {
 
     fn close(&mut self, file: FileIndex) -> Result<(), EngineError> {
         self.files.close(file)
+    }
+
+    fn manage_zone(
+        &mut self,
+        file: FileIndex,
+        action: ZoneAction,
+        zone: &Zone,
+    ) -> Result<(), EngineError> {
+        self.files.manage_zone(file, action, zone)
+    }
+
+    fn report_zone(&mut self, file: FileIndex, offset: u64) -> Result<Zone, EngineError> {
+        self.files.report_zone(file, offset)
     }
 
     fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {

@@ -10,7 +10,7 @@ use std::path::Path;
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption, EngineStep,
     EngineValues, Errno, FileIndex, Op, OpKind, OptionEffect, Slot, Submitted, SyncKind,
-    Synchronous, Tick,
+    Synchronous, Tick, Zone, ZoneAction,
 };
 use fathom_sys::clock::Clock;
 use fathom_sys::file_io::{self, RwFlags};
@@ -296,6 +296,19 @@ impl Engine for Uring {
             )
         })?;
         self.files.close(file)
+    }
+
+    fn manage_zone(
+        &mut self,
+        file: FileIndex,
+        action: ZoneAction,
+        zone: &Zone,
+    ) -> Result<(), EngineError> {
+        self.files.manage_zone(file, action, zone)
+    }
+
+    fn report_zone(&mut self, file: FileIndex, offset: u64) -> Result<Zone, EngineError> {
+        self.files.report_zone(file, offset)
     }
 
     fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {

@@ -4,9 +4,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fathom_core::{EngineError, EngineInfo, EngineValues, RemoteFile};
-use fathom_sys::files::{self, Access, FileKind};
+use fathom_core::{EngineError, EngineInfo, EngineValues, RemoteFile, Zone, ZoneReport};
+use fathom_sys::files::{self, Access, DeviceNumber, FileKind};
 use fathom_sys::system;
+use fathom_sys::zones;
 
 /// Kind of a target, with its size where it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,15 @@ impl TargetKind {
 pub trait FileSystemProbe {
     /// Returns the kind of `path`, links followed.
     fn kind(&self, path: &str) -> io::Result<TargetKind>;
+
+    /// Returns the zones of the block device at `path`; `None` if it has none.
+    ///
+    /// # Errors
+    /// The device cannot be opened, or does not report its zones.
+    fn zones(&self, path: &str) -> io::Result<Option<ZoneReport>> {
+        let _no_zones = path;
+        Ok(None)
+    }
 
     /// Returns the size of a file of an engine whose storage is remote, given the engine's options;
     /// `None` if it is not known.
@@ -117,6 +127,23 @@ impl FileSystemProbe for HostFileSystem {
         })
     }
 
+    fn zones(&self, path: &str) -> io::Result<Option<ZoneReport>> {
+        let device = files::open(Path::new(path), Access::default())?;
+        if zones::zone_count(&device)? == 0 {
+            return Ok(None);
+        }
+        let number = DeviceNumber::of_node(&device.metadata()?);
+        let report = ZoneReport {
+            zones: zones::zones(&device, 0, usize::MAX)?,
+            open_max: open_zones_max(number),
+            device: (u64::from(number.major) << 32) | u64::from(number.minor),
+        };
+        match follow_each_other(&report.zones) {
+            true => Ok(Some(report)),
+            false => Err(io::Error::other("the device reports zones with gaps")),
+        }
+    }
+
     fn cycles_hz(&self) -> u64 {
         // Not reported by every architecture and hypervisor; a cycle then counts as 1 ns.
         system::cpu_hz().unwrap_or(1_000_000_000)
@@ -147,6 +174,27 @@ impl FileSystemProbe for HostFileSystem {
         found.sort_unstable();
         Ok(found)
     }
+}
+
+/// Returns the smaller of the limits of open and of active zones; `None` if there is neither.
+fn open_zones_max(number: DeviceNumber) -> Option<u32> {
+    let limit = |name: &str| {
+        let text = fs::read_to_string(format!("/sys/dev/block/{number}/queue/{name}")).ok()?;
+        text.trim().parse().ok().filter(|&max| max > 0)
+    };
+    let limits = [limit("max_open_zones"), limit("max_active_zones")];
+    limits.into_iter().flatten().min()
+}
+
+/// Returns whether there are zones, each of which begins where the one before ends.
+fn follow_each_other(zones: &[Zone]) -> bool {
+    let mut at = 0;
+    let mut follows = |zone: &Zone| {
+        let begins = zone.start == at && zone.length > 0;
+        at = zone.end();
+        begins
+    };
+    !zones.is_empty() && zones.iter().all(&mut follows)
 }
 
 #[cfg(test)]

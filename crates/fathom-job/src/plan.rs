@@ -225,7 +225,7 @@ pub enum Size {
     Bytes(u64),
     /// Percent of the file or device.
     Percent(u32),
-    /// Zones of `zonesize`; does not occur in a finished plan.
+    /// Zones of `zonesize`, or of the device; in a finished plan, of the device alone.
     Zones(u32),
 }
 

@@ -30,6 +30,24 @@ pub struct ZoneOptions {
     pub range: u64,
     /// `zoneskip`.
     pub skip: Size,
+    /// `zonecapacity`, bytes; 0 for all of a zone.
+    pub capacity: u64,
+    /// `max_open_zones`; 0 without a limit.
+    pub open_max: u32,
+    /// `job_max_open_zones`; 0 without a limit.
+    pub job_open_max: u32,
+    /// `ignore_zone_limits`.
+    pub ignores_device_limit: bool,
+    /// `read_beyond_wp`.
+    pub reads_beyond: bool,
+    /// `zone_reset_threshold`, millionths.
+    pub reset_threshold_ppm: u32,
+    /// `zone_reset_frequency`, millionths; 0 for no resets by the threshold.
+    pub reset_frequency_ppm: u32,
+    /// `recover_zbd_write_error`.
+    pub recovers: bool,
+    /// `write_zone_remainder`.
+    pub writes_remainder: bool,
 }
 
 impl Default for ZoneOptions {
@@ -39,6 +57,15 @@ impl Default for ZoneOptions {
             size: 0,
             range: 0,
             skip: Size::Bytes(0),
+            capacity: 0,
+            open_max: 0,
+            job_open_max: 0,
+            ignores_device_limit: false,
+            reads_beyond: false,
+            reset_threshold_ppm: 0,
+            reset_frequency_ppm: 0,
+            recovers: false,
+            writes_remainder: false,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 
-use fathom_core::{EngineError, EngineInfo, EngineValues, RemoteFile};
+use fathom_core::{EngineError, EngineInfo, EngineValues, RemoteFile, ZoneReport};
 use fathom_engine::{EngineConfig, EngineFile, Registry};
 use fathom_host::target_kind::{FileSystemProbe, HostFileSystem, TargetKind};
 use fathom_sys::clock::Clock;
@@ -30,6 +30,10 @@ impl<'a> RunFiles<'a> {
 impl FileSystemProbe for RunFiles<'_> {
     fn kind(&self, path: &str) -> io::Result<TargetKind> {
         HostFileSystem.kind(path)
+    }
+
+    fn zones(&self, path: &str) -> io::Result<Option<ZoneReport>> {
+        HostFileSystem.zones(path)
     }
 
     fn cycles_hz(&self) -> u64 {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, Errno, FileIndex, Op, OpKind, Slot,
-    Submitted, Tick,
+    Submitted, Tick, Zone, ZoneAction,
 };
 use fathom_engine::AnyEngine;
 use fathom_job::{DebugOptions, debug_line};
@@ -165,6 +165,19 @@ impl Engine for LoggingEngine {
             .unwrap_or_default();
         self.line(&format!("declare unneeded cache {name}"));
         self.engine.invalidate(file)
+    }
+
+    fn manage_zone(
+        &mut self,
+        file: FileIndex,
+        action: ZoneAction,
+        zone: &Zone,
+    ) -> Result<(), EngineError> {
+        self.engine.manage_zone(file, action, zone)
+    }
+
+    fn report_zone(&mut self, file: FileIndex, offset: u64) -> Result<Zone, EngineError> {
+        self.engine.report_zone(file, offset)
     }
 
     fn connect(&mut self) -> Result<bool, EngineError> {

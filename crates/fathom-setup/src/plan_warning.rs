@@ -27,6 +27,8 @@ pub enum PlanWarningKind {
     VerifyShared,
     /// All ranks write the same part of a file.
     RangeSharedByRanks,
+    /// A range begins or ends within a zone.
+    ZonesCut,
 }
 
 impl PlanWarningKind {
@@ -45,6 +47,7 @@ impl PlanWarningKind {
             Self::FilesExist => "files_exist",
             Self::VerifyShared => "verify_shared",
             Self::RangeSharedByRanks => "range_shared_by_ranks",
+            Self::ZonesCut => "zones_cut",
         }
     }
 
@@ -62,6 +65,7 @@ impl PlanWarningKind {
             Self::FilesExist => "ioengine",
             Self::VerifyShared => "verify",
             Self::RangeSharedByRanks => "filename",
+            Self::ZonesCut => "zonemode",
         }
     }
 }

@@ -14,6 +14,7 @@ mod replayed;
 mod seeds;
 mod shared_state;
 mod sizes;
+mod zones;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -167,6 +168,7 @@ pub fn translate(
         files: HashMap::new(),
         shared_state: SharedState::default(),
         surveys: replayed::Surveys::default(),
+        zones: zones::ZoneSets::default(),
     };
     for place in places(&plan.jobs) {
         let job = jobs
@@ -192,6 +194,7 @@ pub fn translate(
         let problem = problem.filter(|_| failed.insert(place.section));
         translation.problems.extend(problem);
     }
+    (translation.problems).extend(zones::shared_by_verify(&translation.setups));
     generations::share(&mut translation.setups);
     timelines::share(&mut translation.setups);
     translation
@@ -203,6 +206,7 @@ struct Planned<'a> {
     files: HashMap<String, TargetKind>,
     shared_state: SharedState,
     surveys: replayed::Surveys,
+    zones: zones::ZoneSets,
 }
 
 impl Planned<'_> {
@@ -274,7 +278,8 @@ fn setup(
         Some(replay) => replayed::files(job, replay, planned),
         None => files::files(job, place, seed, planned),
     };
-    let ((files, sizes), problem) = or_early_end(found)?;
+    let ((mut files, mut sizes), problem) = or_early_end(found)?;
+    zones::limit_to_whole_zones(job, planned, &mut files, &mut sizes, &mut warnings)?;
     note_cut(&sizes, &mut warnings);
     note_existing(options, &files, &mut warnings);
     shared_state::note_windows(options, &mut warnings);
@@ -313,6 +318,7 @@ fn setup(
         priorities: priority::of_ops(options),
         invalidate: options.invalidate && !options.pre_read,
         block_lives: block_lives(options)?,
+        zoned: zones::access(job, place.number, &files, planned)?,
         limits: planned
             .shared_state
             .limits(job, place, ops_limit(options))?,

@@ -3,7 +3,9 @@
 //! Faults can be injected by op number, so that tests decide exactly which op fails.
 
 use fathom_block::{SeekCounts, moves_data};
-use fathom_core::{BlockDevice, Command, Direction, OpKind, PerDirection, Slot, Tick};
+use fathom_core::{
+    BlockDevice, Command, Direction, Errno, OpKind, PerDirection, Slot, Tick, Zone, ZoneAction,
+};
 
 use crate::data_fault::DataFault;
 use crate::storage::{JobId, ModelledStorage, Request, StorageEvent, SubmitResult};
@@ -152,6 +154,14 @@ impl<D: BlockDevice> ModelledStorage for Direct<D> {
             };
             out.push(StorageEvent::Completed { job, slot, result });
         }
+    }
+
+    fn manage_zone(&mut self, action: ZoneAction, start: u64) -> Result<(), Errno> {
+        self.device.manage_zone(action, start)
+    }
+
+    fn zone(&self, offset: u64) -> Option<Zone> {
+        self.device.zone(offset)
     }
 
     fn count_seeks(&mut self, from: Tick) {

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, FileIndex, Op, OpKind, Slot,
-    Submitted, SyncKind, Tick,
+    Capabilities, Completion, Direction, Engine, EngineError, EngineStep, Errno, FileIndex, Op,
+    OpKind, Slot, Submitted, SyncKind, Tick, Zone, ZoneAction,
 };
 
 use crate::data_fault::DataFault;
@@ -227,6 +227,24 @@ impl<S: ModelledStorage> Engine for Seat<'_, S> {
         Ok(())
     }
 
+    fn manage_zone(
+        &mut self,
+        file: FileIndex,
+        action: ZoneAction,
+        zone: &Zone,
+    ) -> Result<(), EngineError> {
+        let place = self.engine.places[file.index()];
+        let storage = &mut self.storages[place.storage];
+        let done = storage.manage_zone(action, place.base + zone.start);
+        done.map_err(|errno| zone_error(action.name(), errno))
+    }
+
+    fn report_zone(&mut self, file: FileIndex, offset: u64) -> Result<Zone, EngineError> {
+        let place = self.engine.places[file.index()];
+        let zone = self.storages[place.storage].zone(place.base + offset);
+        zone.ok_or_else(|| zone_error("report zones", Errno::EOPNOTSUPP))
+    }
+
     fn buffer(&mut self, slot: Slot) -> &mut [u8] {
         let begin = slot.index() * self.engine.buffer_bytes;
         &mut self.engine.buffers[begin..begin + self.engine.buffer_bytes]
@@ -265,6 +283,16 @@ impl<S: ModelledStorage> Engine for Seat<'_, S> {
     fn wait(&mut self, _min: u32, _until: Option<Tick>) -> Result<(), EngineError> {
         // Only the driver moves the clock; there is nothing to wait for here.
         Ok(())
+    }
+}
+
+#[cold]
+fn zone_error(call: &'static str, errno: Errno) -> EngineError {
+    EngineError {
+        step: EngineStep::Call(call),
+        target: "modelled device".to_owned(),
+        errno: Some(errno),
+        hint: String::new(),
     }
 }
 

@@ -20,7 +20,9 @@ mod own_clock;
 use std::os::fd::BorrowedFd;
 
 use fathom_block::Parameters;
-use fathom_core::{BlockDevice, Command, CommandData, Finished, Geometry, Nanos, Tick};
+use fathom_core::{
+    BlockDevice, Command, CommandData, Errno, Finished, Geometry, Nanos, Tick, Zone, ZoneAction,
+};
 
 use own_clock::OwnClock;
 
@@ -187,6 +189,14 @@ impl<D: BlockDevice> BlockDevice for Noisy<D> {
         let started = self.started[finished.tag as usize];
         finished.at = self.clock.to_world(finished.at).max(started).min(now);
         Some(finished)
+    }
+
+    fn manage_zone(&mut self, action: ZoneAction, start: u64) -> Result<(), Errno> {
+        self.device.manage_zone(action, start)
+    }
+
+    fn zone(&self, offset: u64) -> Option<Zone> {
+        self.device.zone(offset)
     }
 
     fn descriptors(&self, add: &mut dyn FnMut(BorrowedFd<'_>)) {

@@ -18,7 +18,7 @@ use std::collections::BinaryHeap;
 use fathom_block::{
     Bio, Class, DonePiece, Progress, QueueConfig, RequestQueue, SeekCounts, WaiterId,
 };
-use fathom_core::{BlockDevice, Command, Nanos, Slot, SplitMix64, Tick};
+use fathom_core::{BlockDevice, Command, Errno, Nanos, Slot, SplitMix64, Tick, Zone, ZoneAction};
 
 use crate::idle::DeepIdle;
 use crate::storage::{JobId, ModelledStorage, Request, StorageEvent, SubmitResult};
@@ -311,6 +311,14 @@ impl<D: BlockDevice> ModelledStorage for Stack<D> {
                 _ => break,
             }
         }
+    }
+
+    fn manage_zone(&mut self, action: ZoneAction, start: u64) -> Result<(), Errno> {
+        self.device.manage_zone(action, start)
+    }
+
+    fn zone(&self, offset: u64) -> Option<Zone> {
+        self.device.zone(offset)
     }
 
     fn count_seeks(&mut self, from: Tick) {

@@ -8,7 +8,7 @@
 //! event that `advance` returns happens at the `now` it was given.
 
 use fathom_block::SeekCounts;
-use fathom_core::{OpKind, Slot, Tick};
+use fathom_core::{Errno, OpKind, Slot, Tick, Zone, ZoneAction};
 
 use crate::data_fault::DataFault;
 
@@ -23,6 +23,15 @@ pub trait ModelledStorage {
 
     /// Appends the events up to `now`, in order, to `out`. `now` is at most `next`.
     fn advance(&mut self, now: Tick, out: &mut Vec<StorageEvent>);
+
+    /// Changes the state of the zone of the device that begins at `start`, at once.
+    ///
+    /// # Errors
+    /// As [`BlockDevice::manage_zone`](fathom_core::BlockDevice::manage_zone).
+    fn manage_zone(&mut self, action: ZoneAction, start: u64) -> Result<(), Errno>;
+
+    /// Returns the state of the zone of the device that contains `offset`, if it has zones.
+    fn zone(&self, offset: u64) -> Option<Zone>;
 
     /// Starts counting seek distances, of requests from `from` on.
     fn count_seeks(&mut self, from: Tick);
@@ -42,6 +51,14 @@ impl<S: ModelledStorage + ?Sized> ModelledStorage for Box<S> {
 
     fn advance(&mut self, now: Tick, out: &mut Vec<StorageEvent>) {
         (**self).advance(now, out);
+    }
+
+    fn manage_zone(&mut self, action: ZoneAction, start: u64) -> Result<(), Errno> {
+        (**self).manage_zone(action, start)
+    }
+
+    fn zone(&self, offset: u64) -> Option<Zone> {
+        (**self).zone(offset)
     }
 
     fn count_seeks(&mut self, from: Tick) {

@@ -39,3 +39,4 @@ pub mod thread;
 pub mod timer;
 pub mod tracefs;
 pub mod uring;
+pub mod zones;

@@ -226,6 +226,10 @@ pub(crate) fn read(fields: &Fields<'_>, around: &Surroundings<'_>) -> Option<Dev
         .map_or(u64::MAX, |storage| storage.geometry().bytes);
     let parameters: &dyn Parameters = fields;
     let layers = read_layers(parameters, &mut bytes);
+    if layers.iter().any(|(_, layer)| layer.zones().is_some()) {
+        let why = "a target has no commands for zones: hosts could not write them";
+        parameters.refuse("layer", why, "remove the layer `zoned`");
+    }
     fields.finish();
     Some(Device {
         storage: storage?,

@@ -31,6 +31,10 @@ const EXAMPLES: [(&str, &str); 9] = [
         "one-server",
         include_str!("../../../examples/machines/one-server.toml"),
     ),
+    (
+        "zoned",
+        include_str!("../../../examples/machines/zoned.toml"),
+    ),
     ("distribution", DISTRIBUTION),
 ];
 

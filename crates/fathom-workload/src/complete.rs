@@ -69,7 +69,10 @@ impl Worker {
                 }
                 self.queue.slots.put_anew(completion.slot);
             }
-            (_, Outcome::Failed(_)) => self.on_error(completion),
+            (_, Outcome::Failed(_)) => {
+                let detail = self.zone_fault(engine, completion.slot);
+                self.on_error(completion, detail);
+            }
         }
     }
 
@@ -84,6 +87,7 @@ impl Worker {
         if let Some(thinking) = &mut self.thinking {
             thinking.completed();
         }
+        self.release_zone(slot, true);
         let state = *self.queue.slots.state(slot);
         if let Some(priorities) = &mut self.priorities
             && !self.recorder.is_of_ramp(&state, now)
@@ -127,10 +131,11 @@ impl Worker {
         if moved == 0 || moved > state.op.length {
             // Nothing was moved: the file ends here, and a retry would end here too.
             let result = Errno::EIO.result();
-            return self.on_error(Completion {
+            let completion = Completion {
                 slot: completion.slot,
                 result,
-            });
+            };
+            return self.on_error(completion, None);
         }
         state.op.offset += u64::from(moved);
         state.op.length -= moved;
@@ -143,9 +148,9 @@ impl Worker {
         }
     }
 
-    /// Handles a failed op: the job ends, unless it tolerates the error.
+    /// Handles a failed op: the job ends, unless it tolerates the error; `detail`: more about it.
     #[cold]
-    fn on_error(&mut self, completion: Completion) {
+    fn on_error(&mut self, completion: Completion, detail: Option<String>) {
         let state = *self.queue.slots.state(completion.slot);
         self.release_failed(completion.slot);
         if let Some(lives) = &mut self.block_lives {
@@ -156,7 +161,7 @@ impl Worker {
             self.abandon_retries();
             return self.stop_issuing();
         }
-        let error = job_error(&state, completion, None);
+        let error = job_error(&state, completion, detail);
         let writes = state.op.kind == OpKind::Data(Direction::Write);
         let is_full = [Errno::ENOSPC, Errno::EDQUOT].contains(&error.errno);
         if self.config.fill && writes && is_full {

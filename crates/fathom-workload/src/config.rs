@@ -15,6 +15,7 @@ use crate::replay::ReplayConfig;
 use crate::source::used_directions;
 use crate::timeline::GroupTimeline;
 use crate::verify::GenerationMap;
+use crate::zones::ZoneAccess;
 
 pub use content::{
     BufferConfig, BufferFill, Compressible, Dedupe, Repeated, TrimRule, VerifyBacklog,
@@ -87,6 +88,8 @@ pub struct WorkerConfig {
     pub invalidate: bool,
     /// Bytes of a block whose life is followed: its trims until an error.
     pub block_lives: Option<u32>,
+    /// Zones of the files, which writes follow.
+    pub zoned: Option<ZoneAccess>,
     /// Limits that end the job early or hold ops back.
     pub limits: LimitConfig,
     /// Recorded ops instead of those of the pattern, of which the files alone count.

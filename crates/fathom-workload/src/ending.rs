@@ -47,13 +47,16 @@ impl Worker {
         matches!(self.stage, Stage::Draining(After::End))
     }
 
-    /// Leaves flow and steady-state group at the end of the job.
+    /// Leaves flow, steady-state group and open zones at the end of the job.
     pub(crate) fn leave_groups(&mut self) {
         if let Some(limits) = &mut self.limits {
             limits.end();
         }
         if let Some(steady) = &mut self.steady {
             steady.end();
+        }
+        if let Some(zoned) = &self.zoned {
+            zoned.leave();
         }
     }
 

@@ -82,6 +82,7 @@ pub fn job(pattern: PatternConfig) -> WorkerConfig {
         priorities: None,
         invalidate: false,
         block_lives: None,
+        zoned: None,
         limits: LimitConfig::default(),
         replay: None,
         records: false,

@@ -144,7 +144,7 @@ impl Worker {
         if self.source.replay.is_some() {
             return self.issue_replayed(engine, now);
         }
-        let target = match self.next_target(now) {
+        let target = match self.next_placed_target(engine, now) {
             Ok(target) => target,
             Err(status) => {
                 self.sync.gave_way &= self.config.time_based || !status.is_an_end();
@@ -161,6 +161,9 @@ impl Worker {
             .schedules
             .take_if_due(&target, now)
             .unwrap_or(now);
+        if let (Some(zoned), Some(slot)) = (&mut self.zoned, self.queue.slots.peek()) {
+            zoned.bind(slot);
+        }
         self.issue_target(engine, &target, due, now);
         IssueStatus::Ready
     }
@@ -195,6 +198,23 @@ impl Worker {
         self.prepare_op(engine, target, due, now);
         self.source.pass.issue(u64::from(target.length));
         self.count_issue(target, now);
+    }
+
+    /// Returns the next op, if it may be issued now; on zones, at the place that their rules give it.
+    fn next_placed_target<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        now: Tick,
+    ) -> Result<OpTarget, IssueStatus> {
+        loop {
+            let target = self.next_target(now)?;
+            if self.zoned.is_none() {
+                return Ok(target);
+            }
+            if let Some(placed) = self.place_in_zone(engine, target, now)? {
+                return Ok(placed);
+            }
+        }
     }
 
     /// Returns the next op, if it may be issued now.
@@ -297,6 +317,7 @@ impl Worker {
             self.stage = Stage::Draining(After::Readback);
         } else if self.config.time_based && !reads_back {
             self.start_over();
+            self.begin_pass_of_zones();
         } else {
             self.stage = Stage::Draining(After::Pass);
         }

@@ -48,6 +48,7 @@ mod turn;
 mod uniform_ops;
 mod verify;
 mod worker;
+mod zones;
 
 // Public items, listed once.
 pub use block_lives::BlockLifetimes;
@@ -82,3 +83,4 @@ pub use verify::{
     StateError, Verifier, VerifyError, VerifyState, map_layout,
 };
 pub use worker::{ConfigError, Worker};
+pub use zones::{ResetRule, ZoneAccess, ZoneSet};

@@ -54,6 +54,7 @@ fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
         priorities,
         limits,
         block_lives,
+        zoned,
         replay,
         records,
         // Settled before the first op, or by the choice between batch and replenish.
@@ -100,6 +101,7 @@ fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
         || *serialize_overlap
         || priorities.is_some()
         || block_lives.is_some()
+        || zoned.is_some()
         || limits.apply_to_ops()
         || replay.is_some()
         || *records)

@@ -186,6 +186,7 @@ impl Worker {
         }
         self.source.pass.more = self.source.pass.more.saturating_sub(1);
         self.start_over();
+        self.begin_pass_of_zones();
         self.source.pass.recreate = self.config.recreate_each_pass;
         self.timers.io_period_start = now;
         self.stage = Stage::Running;

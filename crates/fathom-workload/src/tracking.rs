@@ -142,6 +142,7 @@ impl Worker {
     /// Frees the slot of an op that has failed or was abandoned: nothing is known of what it wrote.
     #[cold]
     pub(crate) fn release_failed(&mut self, slot: Slot) {
+        self.release_zone(slot, false);
         if let Some(tracking) = &mut self.tracking {
             tracking.end(self.queue.slots.state(slot), false);
         }

@@ -26,6 +26,7 @@ use crate::timers::Timers;
 use crate::tracking::Tracking;
 use crate::uniform_ops::UniformOp;
 use crate::verify::{Checks, HeaderUnfit};
+use crate::zones::Zoned;
 
 /// State machine of one job: decides which op to issue and when, and records the results.
 ///
@@ -67,6 +68,8 @@ pub struct Worker {
     pub(crate) limits: Option<Box<JobLimits>>,
     /// Lives of the files' blocks, if they are followed.
     pub(crate) block_lives: Option<Box<BlockLives>>,
+    /// Zones of the files, if the job follows them.
+    pub(crate) zoned: Option<Box<Zoned>>,
     /// Membership in a group that ends when it is steady.
     pub(crate) steady: Option<Box<SteadyWatch>>,
 }
@@ -213,6 +216,7 @@ impl Worker {
             tracking,
             limits,
             block_lives: block_lives.map(Box::new),
+            zoned: Zoned::new(&config, depth),
             config,
             engine,
         })

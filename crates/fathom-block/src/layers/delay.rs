@@ -8,8 +8,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use fathom_core::{
-    BlockDevice, Command, CommandData, Direction, Finished, Geometry, Nanos, OpKind, PerDirection,
-    Tick, Xoshiro256,
+    BlockDevice, Command, CommandData, Direction, Errno, Finished, Geometry, Nanos, OpKind,
+    PerDirection, Tick, Xoshiro256, Zone, ZoneAction,
 };
 
 use super::Layer;
@@ -115,6 +115,14 @@ impl<D: BlockDevice> BlockDevice for Delay<D> {
             self.held.push(self.completions, finished);
         }
         self.held.pop(now)
+    }
+
+    fn manage_zone(&mut self, action: ZoneAction, start: u64) -> Result<(), Errno> {
+        self.device.manage_zone(action, start)
+    }
+
+    fn zone(&self, offset: u64) -> Option<Zone> {
+        self.device.zone(offset)
     }
 
     fn descriptors(&self, add: &mut dyn FnMut(BorrowedFd<'_>)) {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use fathom_core::{
     BlockDevice, Command, CommandData, Errno, Finished, Geometry, Nanos, OpKind, PerDirection,
-    Tick, Xoshiro256,
+    Tick, Xoshiro256, Zone, ZoneAction,
 };
 
 use super::Layer;
@@ -277,6 +277,14 @@ impl<D: BlockDevice> BlockDevice for Faulty<D> {
             return Some(finished);
         }
         self.late.pop(now).or_else(|| self.lost.pop(now))
+    }
+
+    fn manage_zone(&mut self, action: ZoneAction, start: u64) -> Result<(), Errno> {
+        self.device.manage_zone(action, start)
+    }
+
+    fn zone(&self, offset: u64) -> Option<Zone> {
+        self.device.zone(offset)
     }
 
     fn descriptors(&self, add: &mut dyn FnMut(BorrowedFd<'_>)) {

@@ -1,6 +1,6 @@
 //! Files of the thread that submits for an offloaded job, by index.
 
-use fathom_core::{EngineError, FileIndex};
+use fathom_core::{EngineError, FileIndex, Zone, ZoneAction, without_zones};
 
 use crate::EngineConfig;
 use crate::files::Files;
@@ -47,6 +47,27 @@ impl SubmitterFiles {
         match self {
             Self::Local(files) => files.invalidate(file),
             Self::Named(_) => Ok(()),
+        }
+    }
+
+    /// Changes the state of a zone of a local device.
+    pub(super) fn manage_zone(
+        &self,
+        file: FileIndex,
+        action: ZoneAction,
+        zone: &Zone,
+    ) -> Result<(), EngineError> {
+        match self {
+            Self::Local(files) => files.manage_zone(file, action, zone),
+            Self::Named(_) => Err(without_zones(action.name())),
+        }
+    }
+
+    /// Returns the state of a zone of a local device.
+    pub(super) fn report_zone(&self, file: FileIndex, offset: u64) -> Result<Zone, EngineError> {
+        match self {
+            Self::Local(files) => files.report_zone(file, offset),
+            Self::Named(_) => Err(without_zones("report zones")),
         }
     }
 

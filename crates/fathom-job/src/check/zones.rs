@@ -23,11 +23,12 @@ fn resolve(options: &mut Options) -> Result<(), Box<(&'static str, Problem)>> {
     };
     let zones = options.zones;
     let strided = zones.mode == ZoneMode::Strided;
-    if zones.mode == ZoneMode::Zbd {
-        // Refused when the device is known.
+    if zones.mode == ZoneMode::Zbd && zones.size == 0 {
+        // Sizes in zones are those of the device, which is not known yet.
         return Ok(());
     }
-    if !strided && zones.size > 0 {
+    let zoned = strided || zones.mode == ZoneMode::Zbd;
+    if !zoned && zones.size > 0 {
         return problem(
             "zonesize",
             "`zonesize` needs a `zonemode`, as in fio",
@@ -64,8 +65,9 @@ fn resolve(options: &mut Options) -> Result<(), Box<(&'static str, Problem)>> {
         if let Some(size) = size
             && let Size::Zones(count) = *size
         {
-            if !strided {
-                let why = "a size in zones needs `zonemode=strided` and a `zonesize`";
+            if !zoned {
+                let why =
+                    "a size in zones needs `zonemode=strided` and a `zonesize`, or `zonemode=zbd`";
                 return problem(name, why, "write the size in bytes or percent");
             }
             *size = Size::Bytes(u64::from(count).saturating_mul(unit));

@@ -31,8 +31,8 @@ pub(super) const ROWS: &[Row] = &[
         ]),
     )
     .different(
-        "`zbd` is refused before the job starts, on zoned devices because it is not implemented \
-         yet. Each file of a job has its own zones; fio counts the bytes of all files together. \
+        "`zbd` needs a block device, and refuses trims, replays, `zoneskip` and \
+         `recover_zbd_write_error`; a zone has one write in flight. Each file of a job has its own zones; fio counts the bytes of all files together. \
          Random ops go on in a zone that the end of the file cuts; in fio they may end the job \
          there",
     ),
@@ -77,86 +77,126 @@ pub(super) const ROWS: &[Row] = &[
         ValueKind::Int {
             min: 0,
             max: u64::MAX,
-            set: |_, _| {},
+            set: |o, v| o.zones.capacity = v,
         },
-    ),
+    )
+    .different("only for a device without zones; a zoned one reports its own"),
     zbd(
         "read_beyond_wp",
         "Allow reads beyond the write pointer, for `zonemode=zbd`",
         "read_beyond_wp=1",
+        |o, v| o.zones.reads_beyond = v,
     ),
     open_zones(
         "max_open_zones",
         "Open zones of all jobs together, maximum, for `zonemode=zbd`",
         "max_open_zones=8",
+        |o, v| o.zones.open_max = count(v),
     ),
     open_zones(
         "job_max_open_zones",
         "Open zones per job, maximum, for `zonemode=zbd`",
         "job_max_open_zones=8",
+        |o, v| o.zones.job_open_max = count(v),
     ),
     zbd(
         "ignore_zone_limits",
         "Ignore the device's limit of open zones, for `zonemode=zbd`",
         "ignore_zone_limits=1",
+        |o, v| o.zones.ignores_device_limit = v,
     ),
-    share(
+    Row::new(
         "zone_reset_threshold",
+        "",
         "Fraction of written blocks that triggers zone resets, for `zonemode=zbd`",
         "zone_reset_threshold=0.5",
+        share(|o, text, findings| {
+            share_ppm(text, findings).map(|ppm| o.zones.reset_threshold_ppm = ppm)
+        }),
     ),
-    share(
+    Row::new(
         "zone_reset_frequency",
+        "",
         "Zone resets per write, for `zonemode=zbd`",
         "zone_reset_frequency=0.1",
+        share(|o, text, findings| {
+            share_ppm(text, findings).map(|ppm| o.zones.reset_frequency_ppm = ppm)
+        }),
     ),
     zbd(
         "recover_zbd_write_error",
         "Repair the write pointer after a write error, for `zonemode=zbd`",
         "recover_zbd_write_error=1",
-    ),
+        |o, v| o.zones.recovers = v,
+    )
+    .different("refused with `zonemode=zbd`: a failed write is an error that names both pointers"),
     zbd(
         "write_zone_remainder",
         "Write the rest of a zone that is smaller than a block, for `zonemode=zbd`",
         "write_zone_remainder=1",
+        |o, v| o.zones.writes_remainder = v,
     ),
 ];
 
-/// Creates the row of a boolean used only by `zonemode=zbd`, which is refused.
-const fn zbd(name: &'static str, help: &'static str, example: &'static str) -> Row {
-    Row::new(name, "0", help, example, ValueKind::Bool(|_, _| {}))
+/// Creates the row of a boolean of `zonemode=zbd`.
+const fn zbd(
+    name: &'static str,
+    help: &'static str,
+    example: &'static str,
+    set: fn(&mut Options, bool),
+) -> Row {
+    Row::new(name, "0", help, example, ValueKind::Bool(set))
 }
 
 /// Creates the row of a number of zones, likewise.
-const fn open_zones(name: &'static str, help: &'static str, example: &'static str) -> Row {
+const fn open_zones(
+    name: &'static str,
+    help: &'static str,
+    example: &'static str,
+    set: fn(&mut Options, u64),
+) -> Row {
     let kind = ValueKind::Int {
         min: 0,
         max: 4096,
-        set: |_, _| {},
+        set,
     };
     Row::new(name, "0", help, example, kind)
 }
 
-/// Creates the row of a number from 0 to 1, likewise.
-const fn share(name: &'static str, help: &'static str, example: &'static str) -> Row {
-    let kind = ValueKind::Special {
+/// Returns the kind of a number from 0 to 1.
+const fn share(read: ShareReader) -> ValueKind {
+    ValueKind::Special {
         form: "number from 0 to 1",
-        read: |_, text, findings| {
-            let within = |share: &f64| (0.0..=1.0).contains(share);
-            let documented = |_: &mut Findings| {
-                let share = text.trim().parse().ok().filter(within);
-                share.ok_or_else(|| {
-                    let why = format!("`{text}` is not a number from 0 to 1");
-                    Problem::new("out-of-range", 0..text.len(), why)
-                })
-            };
-            let fio = || reading::float(text).filter(within);
-            findings
-                .documented_or_fio_value(documented, fio)
-                .map(|_| ())
-        },
+        read,
+    }
+}
+
+/// Reads a share into the options.
+type ShareReader = fn(&mut Options, &str, &mut Findings) -> Result<(), Problem>;
+
+/// Reads a number from 0 to 1, in millionths.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a million at most, and not negative"
+)]
+fn share_ppm(text: &str, findings: &mut Findings) -> Result<u32, Problem> {
+    let within = |share: &f64| (0.0..=1.0).contains(share);
+    let documented = |_: &mut Findings| {
+        let share = text.trim().parse().ok().filter(within);
+        share.ok_or_else(|| {
+            let why = format!("`{text}` is not a number from 0 to 1");
+            Problem::new("out-of-range", 0..text.len(), why)
+        })
     };
-    Row::new(name, "", help, example, kind)
+    let fio = || reading::float(text).filter(within);
+    let share = findings.documented_or_fio_value(documented, fio)?;
+    Ok((share * 1e6).round() as u32)
+}
+
+/// Returns a number that the table limits to 4096.
+fn count(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 /// Reads `zoned:access/size…` and `zoned_abs:access/bytes…`, comma-separated for the directions.

@@ -5,7 +5,7 @@ use fathom_host::target_kind::TargetKind;
 use fathom_job::{Job, Options, RandomGenerator, ReadWrite, Size, Verify, ZoneMode};
 
 use super::sizes::{self, Existing, FileSize, PassEnd, ResolvedSizes, SizeFault, SizeRequest};
-use super::{FileSetup, Planned, pattern, seeds};
+use super::{FileSetup, Planned, pattern, seeds, zones};
 use crate::error::RunProblem;
 use crate::groups::JobPlace;
 use crate::problem_kind::ProblemKind;
@@ -43,16 +43,18 @@ pub(super) fn files(
     });
     let found = found.collect::<Result<Vec<_>, _>>()?;
     let existing: Vec<Existing> = found.iter().map(|found| existing(*found)).collect();
+    let zone = zones::unit(job, planned, &names, &found)?;
+    let in_bytes = |size| zones::in_bytes(size, zone);
     let request = SizeRequest {
-        size: size(options),
-        io_size: options.io_size,
+        size: size(options).map(in_bytes),
+        io_size: options.io_size.map(in_bytes),
         loops: options.loops,
         time_based: super::is_endless(options),
         pass_end: pass_end(options),
         reads_back: reads_back(options),
         filesize: options.filesize,
-        offset: options.offset,
-        offset_increment: options.offset_increment,
+        offset: in_bytes(options.offset),
+        offset_increment: in_bytes(options.offset_increment),
         clone: place.clone,
         smallest: pattern::smallest(options),
         offset_align: u64::from(options.files.offset_align),
@@ -71,7 +73,6 @@ pub(super) fn files(
     let files = names.into_iter().zip(found).zip(&sizes.files);
     let files = files.map(|((path, found), size)| file_setup(path, found, *size));
     let files: Vec<_> = files.collect();
-    refuse_zones(options, &files).map_err(|problem| problem.at(job, "zonemode"))?;
     Ok((files, sizes))
 }
 
@@ -180,24 +181,6 @@ fn size_option(fault: &SizeFault, options: &Options) -> &'static str {
         SizeFault::OffsetBehindEnd { .. } if options.offset == Size::Bytes(0) => "offset_increment",
         SizeFault::OffsetBehindEnd { .. } => "offset",
     }
-}
-
-/// Rejects `zonemode=zbd`.
-fn refuse_zones(options: &Options, files: &[FileSetup]) -> Result<(), RunProblem> {
-    if options.zones.mode != ZoneMode::Zbd {
-        return Ok(());
-    }
-    let plain = files
-        .iter()
-        .find(|file| !matches!(file.found, TargetKind::Block { .. }));
-    let message = match plain {
-        Some(file) => format!(
-            "`zonemode=zbd` needs a zoned block device: {} is not one",
-            file.path
-        ),
-        None => "`zonemode=zbd` exists in fio, but not yet in Fathom".to_owned(),
-    };
-    Err(RunProblem::new(ProblemKind::NoZones, message).hint("use `zonemode=strided`, or remove it"))
 }
 
 /// Rejects `fill_device` without a size unless the job writes sequentially.

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use fathom_block::SeekCounts;
-use fathom_core::{Direction, Errno, OpKind, Slot, Tick};
+use fathom_core::{Direction, Errno, OpKind, Slot, Tick, Zone, ZoneAction};
 use fathom_sim::{DataFault, JobId, ModelledStorage, Request, StorageEvent, SubmitResult};
 
 pub(crate) const SECTOR: u64 = 512;
@@ -303,6 +303,14 @@ impl<S: ModelledStorage> ModelledStorage for Oracle<S> {
             });
         }
         self.events = events;
+    }
+
+    fn manage_zone(&mut self, action: ZoneAction, start: u64) -> Result<(), Errno> {
+        self.storage.manage_zone(action, start)
+    }
+
+    fn zone(&self, offset: u64) -> Option<Zone> {
+        self.storage.zone(offset)
     }
 
     fn count_seeks(&mut self, from: Tick) {

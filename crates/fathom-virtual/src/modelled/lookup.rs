@@ -2,14 +2,14 @@
 
 use std::io;
 
-use fathom_core::{Direction, Storage};
+use fathom_core::{Direction, Storage, ZoneReport};
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_job::Plan;
-use fathom_record::{ModelledDevice, ModelledMachine};
+use fathom_record::ModelledMachine;
 use fathom_setup::translate::{JobSetup, pattern};
 use fathom_setup::{ProblemKind, RunError, RunProblem};
 
-use super::machine_file::{MachineModel, matches};
+use super::machine_file::{MachineModel, ModelledDevice, matches};
 use super::place::{Home, Placed, place};
 
 /// Devices have the capacity in the machine file; regular files do not exist yet.
@@ -27,6 +27,11 @@ impl FileSystemProbe for MachineModel {
             bytes,
             logical_block: LOGICAL_BLOCK,
         })
+    }
+
+    fn zones(&self, path: &str) -> io::Result<Option<ZoneReport>> {
+        let device = self.device_of(path).map(|device| &self.devices[device]);
+        Ok(device.and_then(ModelledDevice::zones))
     }
 }
 
@@ -56,12 +61,15 @@ impl MachineModel {
 
     /// Returns the description of the machine for the record.
     pub(crate) fn record(&self) -> ModelledMachine {
-        let devices = self.devices.iter().map(|device| ModelledDevice {
-            names: device.names.iter().map(|(name, _)| name.clone()).collect(),
-            model: device.model_name.clone(),
-            capacity_bytes: device.capacity_bytes,
-            seeks: None,
-        });
+        let devices = self
+            .devices
+            .iter()
+            .map(|device| fathom_record::ModelledDevice {
+                names: device.names.iter().map(|(name, _)| name.clone()).collect(),
+                model: device.model_name.clone(),
+                capacity_bytes: device.capacity_bytes,
+                seeks: None,
+            });
         ModelledMachine {
             file: self.file.clone(),
             devices: devices.collect(),

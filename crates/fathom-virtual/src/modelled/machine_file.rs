@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fathom_block::{Faults, Layer, Parameters, QueueConfig, read_layers};
-use fathom_core::{BlockDevice, Nanos, Tick};
+use fathom_core::{BlockDevice, Nanos, Tick, ZoneReport};
 use fathom_job::Origin;
 use fathom_setup::{ProblemKind, RunError, RunProblem};
 use fathom_sim::{
@@ -190,6 +190,14 @@ impl ModelledDevice {
         let model = self.model.device(draws);
         let layers = self.layers.iter();
         layers.fold(model, |device, layer| layer.over(device, Tick::ZERO))
+    }
+
+    /// Returns the zones of the topmost layer that has any. A layer that shows a part of the device
+    /// hides those below: their addresses are others.
+    pub(crate) fn zones(&self) -> Option<ZoneReport> {
+        let mut layers = self.layers.iter().rev();
+        let layer = layers.find(|layer| layer.bytes(1) != 1 || layer.zones().is_some());
+        layer.and_then(|layer| layer.zones())
     }
 }
 

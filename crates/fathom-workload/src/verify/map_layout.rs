@@ -92,6 +92,15 @@ impl MapLayout {
 }
 
 impl SizeChoice {
+    /// Returns the smallest size.
+    pub(crate) fn smallest(&self) -> u32 {
+        match self {
+            Self::Fixed(size) => *size,
+            Self::Range { min, .. } | Self::Unaligned { min, .. } => *min,
+            Self::Split(sizes) => sizes.iter().map(|(size, _)| *size).min().unwrap_or(0),
+        }
+    }
+
     /// Returns the largest size.
     pub(crate) fn largest(&self) -> u32 {
         match self {

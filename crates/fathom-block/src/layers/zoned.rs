@@ -1,0 +1,394 @@
+//! Zoned: a device whose zones are written at their write pointers only, as host-managed disks and
+//! NVMe zoned namespaces are.
+//!
+//! A write that does not begin at the write pointer, crosses the capacity or exceeds the limit of
+//! open zones fails, as does any op on an offline zone; the device below never sees it. Zones may
+//! go offline or read-only at a given time, or be reset as if by another host.
+//!
+//! # Limits
+//! Resets and finishes take no time. A zone stays open from its first write until it is full,
+//! finished or reset: the device closes none by itself. Reads beyond the write pointer succeed.
+
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use fathom_core::{
+    BlockDevice, Command, CommandData, Direction, Errno, Finished, Geometry, Nanos, OpKind, Tick,
+    Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneReport,
+};
+
+use super::Layer;
+use crate::Parameters;
+
+/// Configuration of a zoned layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZonedConfig {
+    /// Bytes of the device below.
+    pub bytes: u64,
+    /// Bytes of a zone, ≥ 1; the last one may be shorter.
+    pub zone_bytes: u64,
+    /// Bytes of a zone that can be written, at most `zone_bytes`.
+    pub capacity: u64,
+    /// Conventional zones at the start of the device.
+    pub conventional: u64,
+    /// Largest number of open zones; `None` without a limit.
+    pub open_max: Option<u32>,
+    /// Changes that the device makes by itself, all at the same time after it is opened.
+    pub events: ZoneEvents,
+}
+
+/// Changes of zones that no job asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ZoneEvents {
+    /// Time of the changes.
+    pub at: Nanos,
+    /// Number of a zone that goes offline.
+    pub offline: Option<u64>,
+    /// Number of a zone that becomes read-only.
+    pub read_only: Option<u64>,
+    /// Number of a zone that another host resets.
+    pub reset: Option<u64>,
+}
+
+impl ZonedConfig {
+    /// Returns the zones, all of them empty.
+    #[must_use]
+    pub fn zones(&self) -> Vec<Zone> {
+        let count = self.bytes.div_ceil(self.zone_bytes);
+        let zone = |number: u64| {
+            let start = number * self.zone_bytes;
+            let length = self.zone_bytes.min(self.bytes - start);
+            let conventional = number < self.conventional;
+            Zone {
+                start,
+                length,
+                capacity: if conventional {
+                    length
+                } else {
+                    self.capacity.min(length)
+                },
+                kind: match conventional {
+                    true => ZoneKind::Conventional,
+                    false => ZoneKind::SequentialRequired,
+                },
+                condition: match conventional {
+                    true => ZoneCondition::NotWritePointer,
+                    false => ZoneCondition::Empty,
+                },
+                write_pointer: start,
+            }
+        };
+        (0..count).map(zone).collect()
+    }
+}
+
+impl Layer for ZonedConfig {
+    fn over(&self, device: Box<dyn BlockDevice>, opened: Tick) -> Box<dyn BlockDevice> {
+        Box::new(Zoned::new(device, self.clone(), opened))
+    }
+
+    fn zones(&self) -> Option<ZoneReport> {
+        Some(ZoneReport {
+            zones: self.zones(),
+            open_max: self.open_max,
+            device: 0,
+        })
+    }
+}
+
+/// Zoned device.
+///
+/// A command costs a division and a table entry more than that of the device below.
+#[derive(Debug)]
+pub struct Zoned<D> {
+    device: D,
+    config: ZonedConfig,
+    zones: Vec<Zone>,
+    open: u32,
+    /// Time of the changes to come.
+    events_at: Option<Tick>,
+    /// Commands that failed here, in order.
+    failed: VecDeque<Finished>,
+}
+
+impl<D: BlockDevice> Zoned<D> {
+    /// Divides `device` into zones at the time `opened`.
+    #[must_use]
+    pub fn new(device: D, config: ZonedConfig, opened: Tick) -> Self {
+        let events = &config.events;
+        let changes = [events.offline, events.read_only, events.reset];
+        let changes = changes.iter().any(Option::is_some);
+        Self {
+            zones: config.zones(),
+            events_at: changes.then(|| opened + events.at),
+            device,
+            config,
+            open: 0,
+            failed: VecDeque::new(),
+        }
+    }
+
+    /// Checks a command against its zone, and moves the write pointer.
+    fn admit(&mut self, command: &Command) -> Result<(), Errno> {
+        let OpKind::Data(direction) = command.kind else {
+            return Ok(());
+        };
+        let index = self.index(command.offset)?;
+        let zone = self.zones[index];
+        if zone.condition == ZoneCondition::Offline {
+            return Err(Errno::EIO);
+        }
+        if direction == Direction::Read || zone.kind == ZoneKind::Conventional {
+            return Ok(());
+        }
+        let at_pointer = zone.has_pointer() && command.offset == zone.write_pointer;
+        if direction == Direction::Trim || !at_pointer || command.end() > zone.write_end() {
+            return Err(Errno::EIO);
+        }
+        let was_open = zone.condition == ZoneCondition::ImplicitlyOpen;
+        if !was_open && self.config.open_max.is_some_and(|max| self.open >= max) {
+            return Err(Errno::ETOOMANYREFS);
+        }
+        let is_full = command.end() == zone.write_end();
+        self.set(
+            index,
+            command.end(),
+            match is_full {
+                true => ZoneCondition::Full,
+                false => ZoneCondition::ImplicitlyOpen,
+            },
+        );
+        Ok(())
+    }
+
+    /// Sets pointer and condition of a zone, and counts the open ones.
+    fn set(&mut self, index: usize, write_pointer: u64, condition: ZoneCondition) {
+        let zone = &mut self.zones[index];
+        self.open -= u32::from(zone.condition == ZoneCondition::ImplicitlyOpen);
+        self.open += u32::from(condition == ZoneCondition::ImplicitlyOpen);
+        zone.write_pointer = write_pointer;
+        zone.condition = condition;
+    }
+
+    fn index(&self, offset: u64) -> Result<usize, Errno> {
+        let index = usize::try_from(offset / self.config.zone_bytes).unwrap_or(usize::MAX);
+        (index < self.zones.len())
+            .then_some(index)
+            .ok_or(Errno::EIO)
+    }
+
+    /// Makes the changes that nobody asked for, if their time has come.
+    #[cold]
+    fn change(&mut self) {
+        self.events_at = None;
+        let events = self.config.events;
+        let changes = [
+            (events.offline, ZoneCondition::Offline),
+            (events.read_only, ZoneCondition::ReadOnly),
+            (events.reset, ZoneCondition::Empty),
+        ];
+        for (number, condition) in changes {
+            let index = number.and_then(|number| usize::try_from(number).ok());
+            let zone = index.and_then(|index| Some((index, *self.zones.get(index)?)));
+            if let Some((index, zone)) = zone
+                && zone.kind != ZoneKind::Conventional
+            {
+                self.set(index, zone.start, condition);
+            }
+        }
+    }
+}
+
+impl<D: BlockDevice> BlockDevice for Zoned<D> {
+    fn geometry(&self) -> Geometry {
+        self.device.geometry()
+    }
+
+    fn start(&mut self, command: &Command, data: &mut CommandData, now: Tick) {
+        if self.events_at.is_some_and(|at| now >= at) {
+            self.change();
+        }
+        match self.admit(command) {
+            Ok(()) => self.device.start(command, data, now),
+            Err(errno) => {
+                // A refusal takes a moment, too: virtual time goes on.
+                let at = now + REFUSAL;
+                let finished = Finished::new(command.tag, at, errno.result());
+                self.failed.push_back(finished);
+            }
+        }
+    }
+
+    fn next(&self) -> Option<Tick> {
+        let failed = self.failed.front().map(|finished| finished.at);
+        failed.into_iter().chain(self.device.next()).min()
+    }
+
+    fn completed(&mut self, now: Tick) -> Option<Finished> {
+        match self.failed.front() {
+            Some(finished) if finished.at <= now => self.failed.pop_front(),
+            _ => self.device.completed(now),
+        }
+    }
+
+    fn manage_zone(&mut self, action: ZoneAction, start: u64) -> Result<(), Errno> {
+        let index = self.index(start)?;
+        let zone = self.zones[index];
+        let refuses = matches!(
+            zone.condition,
+            ZoneCondition::Offline | ZoneCondition::ReadOnly | ZoneCondition::NotWritePointer
+        );
+        if refuses || zone.start != start {
+            return Err(Errno::EIO);
+        }
+        match action {
+            ZoneAction::Reset => self.set(index, zone.start, ZoneCondition::Empty),
+            ZoneAction::Finish => self.set(index, zone.write_end(), ZoneCondition::Full),
+        }
+        Ok(())
+    }
+
+    fn zone(&self, offset: u64) -> Option<Zone> {
+        self.zones.get(self.index(offset).ok()?).copied()
+    }
+
+    fn descriptors(&self, add: &mut dyn FnMut(BorrowedFd<'_>)) {
+        self.device.descriptors(add);
+    }
+}
+
+/// Keys of the layer in files.
+pub(super) const KEYS: &[&str] = &[
+    "zone_mib",
+    "capacity_mib",
+    "conventional",
+    "max_open",
+    "event_ms",
+    "goes_offline",
+    "goes_read_only",
+    "reset_by_other",
+];
+
+pub(super) fn read(fields: &dyn Parameters, below: u64) -> Option<Arc<dyn Layer>> {
+    let whole = |key, default| fields.whole(key, 1..=1 << 20, default);
+    let zone_mib = whole("zone_mib", None);
+    let capacity_mib = whole("capacity_mib", Some(zone_mib));
+    if capacity_mib > zone_mib {
+        let why = format!("a capacity of {capacity_mib} MiB exceeds the zone of {zone_mib} MiB");
+        fields.refuse("capacity_mib", &why, "lower it to `zone_mib` or below");
+        return None;
+    }
+    let zone_bytes = zone_mib << 20;
+    if below.div_ceil(zone_bytes) > ZONES_MAX {
+        let why = format!("the device below has more than {ZONES_MAX} zones of {zone_mib} MiB");
+        fields.refuse("zone_mib", &why, "use larger zones or a smaller device");
+        return None;
+    }
+    let open_max = fields.count("max_open", 0..=1 << 20, Some(0));
+    let zone = |key| {
+        let number = fields.whole(key, 0..=NO_ZONE, Some(NO_ZONE));
+        (number < NO_ZONE).then_some(number)
+    };
+    Some(Arc::new(ZonedConfig {
+        bytes: below,
+        zone_bytes,
+        capacity: capacity_mib << 20,
+        conventional: fields.whole("conventional", 0..=ZONES_MAX, Some(0)),
+        open_max: (open_max > 0).then_some(open_max),
+        events: ZoneEvents {
+            at: fields.time("event_ms", Nanos::from_millis(1), 0.0..=1e9, Some(0.0)),
+            offline: zone("goes_offline"),
+            read_only: zone("goes_read_only"),
+            reset: zone("reset_by_other"),
+        },
+    }))
+}
+
+/// Time in which a device refuses a command: a guess, which only must not be 0.
+const REFUSAL: Nanos = Nanos::from_micros(1);
+
+/// Stands for no zone, beyond all of them.
+const NO_ZONE: u64 = 1 << 40;
+
+/// Most zones of a modelled device: a table of them stays below 100 MB.
+const ZONES_MAX: u64 = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Null;
+
+    const MIB: u64 = 1 << 20;
+
+    /// Returns a device of four zones of 1 MiB, the first conventional, the others of 512 KiB.
+    fn device(events: ZoneEvents) -> Zoned<Null> {
+        let config = ZonedConfig {
+            bytes: 4 * MIB,
+            zone_bytes: MIB,
+            capacity: MIB / 2,
+            conventional: 1,
+            open_max: Some(1),
+            events,
+        };
+        Zoned::new(Null::new(4 * MIB, 512), config, Tick::ZERO)
+    }
+
+    #[track_caller]
+    fn check(
+        device: &mut Zoned<Null>,
+        direction: Direction,
+        offset: u64,
+        want: Result<u32, Errno>,
+    ) {
+        let command = Command {
+            tag: 0,
+            kind: OpKind::Data(direction),
+            offset,
+            length: 256 << 10,
+        };
+        device.start(&command, &mut None, Tick::new(1));
+        let now = Tick::ZERO + Nanos::from_millis(10);
+        let moved = device.completed(now).expect("a completion").moved();
+        assert_eq!(moved, want, "{direction:?} at {offset}");
+    }
+
+    #[test]
+    fn writes_off_the_pointer_fail() {
+        let (write, read) = (Direction::Write, Direction::Read);
+        let moved = Ok(256 << 10);
+        let mut device = device(ZoneEvents::default());
+        check(&mut device, write, MIB / 2, moved);
+        check(&mut device, write, MIB + MIB / 4, Err(Errno::EIO));
+        check(&mut device, write, MIB, moved);
+        check(&mut device, write, MIB, Err(Errno::EIO));
+        check(&mut device, read, MIB + MIB / 2, moved);
+        // One zone may be open.
+        check(&mut device, write, 2 * MIB, Err(Errno::ETOOMANYREFS));
+        check(&mut device, write, MIB + MIB / 4, moved);
+        check(&mut device, write, MIB + MIB / 2, Err(Errno::EIO));
+        check(&mut device, write, 2 * MIB, moved);
+        let pointer = |device: &Zoned<Null>| device.zone(2 * MIB).map(|zone| zone.write_pointer);
+        assert_eq!(pointer(&device), Some(2 * MIB + MIB / 4));
+        assert_eq!(device.manage_zone(ZoneAction::Reset, 2 * MIB), Ok(()));
+        assert_eq!(pointer(&device), Some(2 * MIB));
+        assert_eq!(device.manage_zone(ZoneAction::Finish, 3 * MIB), Ok(()));
+        check(&mut device, write, 3 * MIB, Err(Errno::EIO));
+        assert_eq!(device.manage_zone(ZoneAction::Reset, 0), Err(Errno::EIO));
+    }
+
+    #[test]
+    fn zones_change_by_themselves() {
+        let events = ZoneEvents {
+            at: Nanos::ZERO,
+            offline: Some(1),
+            read_only: Some(2),
+            reset: Some(99),
+        };
+        let mut device = device(events);
+        check(&mut device, Direction::Read, MIB, Err(Errno::EIO));
+        check(&mut device, Direction::Write, 2 * MIB, Err(Errno::EIO));
+        check(&mut device, Direction::Read, 2 * MIB, Ok(256 << 10));
+        check(&mut device, Direction::Write, 0, Ok(256 << 10));
+    }
+}

@@ -1,0 +1,294 @@
+//! Zones of a job with `zonemode=zbd`: the device's own, or emulated on a device without any.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use fathom_core::{Direction, ZoneReport};
+use fathom_host::target_kind::TargetKind;
+use fathom_job::{Job, Options, ReadWrite, Size, Verify, ZoneMode};
+use fathom_workload::{ResetRule, ZoneAccess, ZoneSet};
+
+use super::sizes::ResolvedSizes;
+use super::{FileSetup, JobSetup, Planned, Warnings, pattern};
+use crate::error::RunProblem;
+use crate::plan_warning::PlanWarningKind;
+use crate::problem_kind::ProblemKind;
+
+/// Zones of the devices of a run, each looked up once.
+#[derive(Debug, Default)]
+pub(super) struct ZoneSets {
+    by_path: RefCell<HashMap<String, Arc<ZoneSet>>>,
+    /// Sets of devices by their identity: a device may have several names.
+    by_device: RefCell<HashMap<u64, Arc<ZoneSet>>>,
+}
+
+impl ZoneSets {
+    /// Returns the zones of the device at `path`.
+    pub(super) fn of(
+        &self,
+        job: &Job,
+        planned: &Planned<'_>,
+        path: &str,
+        found: TargetKind,
+    ) -> Result<Arc<ZoneSet>, RunProblem> {
+        let zones = job.options.zones;
+        let TargetKind::Block { bytes, .. } = found else {
+            let message = format!("`zonemode=zbd` needs a zoned block device: {path} is not one");
+            return Err(problem(message)
+                .hint("use `zonemode=strided`, or remove it")
+                .at(job, "zonemode"));
+        };
+        let known = self.by_path.borrow().get(path).cloned();
+        let set = match known {
+            Some(set) => set,
+            None => {
+                let report = planned.probe.zones(path).map_err(|error| {
+                    let message = format!("cannot read the zones of {path}: {error}");
+                    RunProblem::new(ProblemKind::FileUnreadable, message).at(job, "filename")
+                })?;
+                let set = match report {
+                    Some(report) => self.of_device(&report),
+                    None => emulated(&job.options, path, bytes)
+                        .map_err(|problem| problem.at(job, "zonesize"))?,
+                };
+                (self.by_path.borrow_mut()).insert(path.to_owned(), Arc::clone(&set));
+                set
+            }
+        };
+        if zones.size > 0 && zones.size != set.zone_bytes() {
+            let message = format!(
+                "`zonesize` is {} bytes, but the zones of {path} have {}",
+                zones.size,
+                set.zone_bytes()
+            );
+            return Err(problem(message).hint("remove it").at(job, "zonesize"));
+        }
+        Ok(set)
+    }
+
+    fn of_device(&self, report: &ZoneReport) -> Arc<ZoneSet> {
+        let new = || Arc::new(ZoneSet::new(report));
+        if report.device == 0 {
+            return new();
+        }
+        let mut known = self.by_device.borrow_mut();
+        Arc::clone(known.entry(report.device).or_insert_with(new))
+    }
+}
+
+/// Returns emulated zones for a device without any.
+fn emulated(options: &Options, path: &str, bytes: u64) -> Result<Arc<ZoneSet>, RunProblem> {
+    let zones = options.zones;
+    if zones.size == 0 {
+        let message = format!("{path} has no zones, and no `zonesize` to emulate them");
+        return Err(problem(message).hint("add one, as in `zonesize=64m`"));
+    }
+    if bytes < zones.size {
+        let message = format!("{path} has {bytes} bytes: less than one zone");
+        return Err(problem(message).hint("lower `zonesize`"));
+    }
+    if zones.capacity > zones.size {
+        let message = "`zonecapacity` exceeds `zonesize`";
+        return Err(problem(message.to_owned()).hint("lower it"));
+    }
+    let capacity = match zones.capacity {
+        0 => zones.size,
+        capacity => capacity,
+    };
+    Ok(Arc::new(ZoneSet::emulated(bytes, zones.size, capacity)))
+}
+
+/// Returns the bytes of a zone, in which sizes may be given; `None` for a job without zones.
+pub(super) fn unit(
+    job: &Job,
+    planned: &Planned<'_>,
+    names: &[String],
+    found: &[TargetKind],
+) -> Result<Option<u64>, RunProblem> {
+    if job.options.zones.mode != ZoneMode::Zbd {
+        return Ok(None);
+    }
+    let mut unit = None;
+    for (path, found) in names.iter().zip(found) {
+        let set = planned.zones.of(job, planned, path, *found)?;
+        unit = unit.or(Some(set.zone_bytes()));
+    }
+    Ok(unit)
+}
+
+/// Returns a size in bytes that may be given in zones of `unit` bytes.
+pub(super) fn in_bytes(size: Size, unit: Option<u64>) -> Size {
+    match (size, unit) {
+        (Size::Zones(count), Some(unit)) => Size::Bytes(u64::from(count).saturating_mul(unit)),
+        (size, _) => size,
+    }
+}
+
+/// Limits the range of each file to whole zones, as fio does, and says so.
+pub(super) fn limit_to_whole_zones(
+    job: &Job,
+    planned: &Planned<'_>,
+    files: &mut [FileSetup],
+    sizes: &mut ResolvedSizes,
+    warnings: &mut Warnings<'_>,
+) -> Result<(), RunProblem> {
+    if job.options.zones.mode != ZoneMode::Zbd {
+        return Ok(());
+    }
+    let before: u64 = files.iter().map(|file| file.length).sum();
+    for file in files.iter_mut() {
+        let set = planned.zones.of(job, planned, &file.path, file.found)?;
+        let range = set.whole_zones(file.offset, file.offset.saturating_add(file.length));
+        if range.is_empty() {
+            let message = format!(
+                "{}: no whole zone of {} bytes from {} to {}",
+                file.path,
+                set.zone_bytes(),
+                file.offset,
+                file.offset.saturating_add(file.length)
+            );
+            return Err(problem(message)
+                .hint("increase `size`, or give it in zones, as in `size=4z`")
+                .at(job, "size"));
+        }
+        (file.offset, file.length) = (range.start, range.end - range.start);
+    }
+    let after: u64 = files.iter().map(|file| file.length).sum();
+    if after < before {
+        if sizes.bytes_per_pass == before {
+            sizes.bytes_per_pass = after;
+        }
+        let message = format!(
+            "the range begins or ends within a zone: {} bytes at its ends are left out",
+            before - after
+        );
+        let hint = "give `offset` and `size` in zones, as in `size=4z`";
+        warnings.add(PlanWarningKind::ZonesCut, message, hint);
+    }
+    Ok(())
+}
+
+/// Returns the job's access to the zones of its files; `None` without `zonemode=zbd`.
+pub(super) fn access(
+    job: &Job,
+    number: u32,
+    files: &[FileSetup],
+    planned: &Planned<'_>,
+) -> Result<Option<ZoneAccess>, RunProblem> {
+    let options = &job.options;
+    let zones = options.zones;
+    if zones.mode != ZoneMode::Zbd {
+        return Ok(None);
+    }
+    refuse(job)?;
+    let sets = files
+        .iter()
+        .map(|file| planned.zones.of(job, planned, &file.path, file.found));
+    let sets: Vec<_> = sets.collect::<Result<_, _>>()?;
+    let device_max = match zones.ignores_device_limit {
+        true => None,
+        false => sets.iter().filter_map(|set| set.open_max()).min(),
+    };
+    let limit = |max: u32| (max > 0).then_some(max);
+    let open_max = limit(zones.open_max);
+    let reset = limit(zones.reset_frequency_ppm).map(|frequency| ResetRule {
+        threshold_ppm: zones.reset_threshold_ppm,
+        every: 1_000_000_u32.div_ceil(frequency),
+    });
+    Ok(Some(ZoneAccess {
+        sets,
+        job: number,
+        open_max: open_max.into_iter().chain(device_max).min(),
+        job_open_max: limit(zones.job_open_max),
+        reads_beyond: zones.reads_beyond,
+        writes_remainder: zones.writes_remainder,
+        keeps_data: options.verify != Verify::None && pattern::uses(options, Direction::Write),
+        reset,
+    }))
+}
+
+/// Rejects what `zonemode=zbd` cannot do.
+fn refuse(job: &Job) -> Result<(), RunProblem> {
+    let options = &job.options;
+    let refuse = |option: &'static str, message: &str, hint: &str| {
+        Err(problem(message.to_owned()).hint(hint).at(job, option))
+    };
+    if matches!(options.rw, ReadWrite::Trim | ReadWrite::TrimWrite) {
+        let message = "`zonemode=zbd` with trims exists in fio, but not yet in Fathom";
+        return refuse("rw", message, "write: zones are reset when they are full");
+    }
+    if options.replay.found.is_some() {
+        let message = "a replay keeps its offsets, and `zonemode=zbd` moves writes";
+        return refuse("zonemode", message, "remove one of them");
+    }
+    if options.zones.skip != Size::Bytes(0) {
+        let message = "`zoneskip` with `zonemode=zbd` exists in fio, but not yet in Fathom";
+        return refuse("zoneskip", message, "remove it");
+    }
+    if options.zones.recovers {
+        let message = "`recover_zbd_write_error` is not supported: a failed write is an error \
+                       that names the write pointers";
+        return refuse("recover_zbd_write_error", message, "remove it");
+    }
+    if pattern::uses(options, Direction::Write) && !options.direct {
+        let message = "writes to zones must bypass the page cache, which keeps no order";
+        return refuse("direct", message, "add `direct=1`");
+    }
+    Ok(())
+}
+
+/// Returns the problems of jobs that read back what they write to zones in which another job
+/// writes, too: its writes move theirs, and its resets discard them.
+pub(super) fn shared_by_verify(setups: &[JobSetup]) -> Vec<RunProblem> {
+    let writers = |setup: &&JobSetup| {
+        setup.worker.zoned.is_some() && pattern::uses(&setup.job.options, Direction::Write)
+    };
+    let writers: Vec<_> = setups.iter().filter(writers).collect();
+    let verifies = |setup: &JobSetup| {
+        let zoned = setup.worker.zoned.as_ref();
+        zoned.is_some_and(|access| access.keeps_data)
+    };
+    let mut problems = Vec::new();
+    for setup in writers.iter().filter(|setup| verifies(setup)) {
+        let meets = |other: &&&JobSetup| {
+            other.place.number != setup.place.number && ranges_meet(setup, other)
+        };
+        if let Some(other) = writers.iter().find(meets) {
+            let message = format!(
+                "`verify` needs zones of its own, but job `{}` writes to the same ones",
+                other.name
+            );
+            let shared = problem(message)
+                .hint("give each job its own zones, as by `offset_increment=4z`")
+                .at(&setup.job, "verify");
+            problems.push(shared);
+            // One is enough: clones would repeat it.
+            break;
+        }
+    }
+    problems
+}
+
+/// Returns whether two jobs have zones in common.
+fn ranges_meet(one: &JobSetup, other: &JobSetup) -> bool {
+    let (Some(a), Some(b)) = (&one.worker.zoned, &other.worker.zoned) else {
+        return false;
+    };
+    let ranges = |setup: &JobSetup| -> Vec<_> {
+        let files = setup.files.iter();
+        files
+            .map(|file| (file.offset, file.offset + file.length))
+            .collect()
+    };
+    let (ours, theirs) = (ranges(one), ranges(other));
+    let mut pairs = a.sets.iter().zip(&ours);
+    pairs.any(|(set, (from, to))| {
+        let mut others = b.sets.iter().zip(&theirs);
+        others.any(|(other, (start, end))| Arc::ptr_eq(set, other) && from < end && start < to)
+    })
+}
+
+fn problem(message: String) -> RunProblem {
+    RunProblem::new(ProblemKind::NoZones, message)
+}

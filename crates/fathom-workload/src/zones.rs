@@ -1,0 +1,21 @@
+//! `zonemode=zbd`: jobs on the zones of a device.
+//!
+//! ```text
+//!  pattern ─► target ─► ZoneSet::admit ─┬─► target at the write pointer, the zone is held
+//!                 ▲                     ├─► reset, finish or report a zone, then ask again
+//!                 └── wait, or skip ◄───┘
+//! ```
+//!
+//! All jobs of a run on one device share its [`ZoneSet`]. The rules are in `table.rs`: they know
+//! neither engine nor clock. `worker.rs` carries their answers out.
+
+mod access;
+mod set;
+mod table;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+pub use access::{ResetRule, ZoneAccess};
+pub use set::ZoneSet;
+pub(crate) use worker::Zoned;

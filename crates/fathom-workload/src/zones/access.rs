@@ -1,0 +1,38 @@
+//! Configuration of a job on zones.
+
+use std::sync::Arc;
+
+use super::set::ZoneSet;
+
+/// Access of a job to the zones of its files.
+#[derive(Clone, Debug)]
+pub struct ZoneAccess {
+    /// Zones of each file, in the order of the files.
+    pub sets: Vec<Arc<ZoneSet>>,
+    /// Number of the job in the run; tells the zones that it opened from those of others.
+    pub job: u32,
+    /// Largest number of open zones of a device, those of all jobs together; `None` without a
+    /// limit. The job opens none beyond it.
+    pub open_max: Option<u32>,
+    /// Largest number of open zones that this job has opened; `None` without a limit.
+    pub job_open_max: Option<u32>,
+    /// Reads may go beyond the write pointer.
+    pub reads_beyond: bool,
+    /// The rest of a zone that is shorter than a block is written, too; otherwise such a zone is
+    /// finished.
+    pub writes_remainder: bool,
+    /// What a pass has written stays until the pass ends: the job reads it back. A zone with older
+    /// data is reset before the pass first writes to it.
+    pub keeps_data: bool,
+    /// Resets of zones before they are full.
+    pub reset: Option<ResetRule>,
+}
+
+/// Resets of zones while much of a job's range is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResetRule {
+    /// Share of the range's capacity beyond which zones are reset, in millionths.
+    pub threshold_ppm: u32,
+    /// Number of writes between two resets, ≥ 1.
+    pub every: u32,
+}

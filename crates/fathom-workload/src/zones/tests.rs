@@ -1,0 +1,401 @@
+//! Random jobs on a naive device that refuses what breaks the rules of zones.
+
+use fathom_core::{
+    Direction, FileIndex, Tick, Xoshiro256, Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneReport,
+};
+use proptest::prelude::*;
+
+use super::access::ResetRule;
+use super::table::{
+    FinishReason, ResetReason, StepKind, ZoneAnswer, ZoneHold, ZoneRules, ZoneStep, ZoneTable,
+    ZoneUser,
+};
+use crate::pattern::OpTarget;
+
+const KIB: u64 = 1024;
+const ZONE: u64 = 64 * KIB;
+
+/// Device that knows its zones and nothing of jobs.
+struct Device {
+    zones: Vec<Zone>,
+}
+
+impl Device {
+    fn new(zones: u64, capacity: u64, odd: &[ZoneCondition]) -> Self {
+        let zone = |number: u64| {
+            let condition = usize::try_from(number)
+                .ok()
+                .and_then(|index| odd.get(index));
+            let condition = condition.copied().unwrap_or(ZoneCondition::Empty);
+            let written = match condition {
+                ZoneCondition::Closed => 8 * KIB,
+                ZoneCondition::Full => capacity,
+                _ => 0,
+            };
+            Zone {
+                start: number * ZONE,
+                length: ZONE,
+                capacity,
+                kind: match condition {
+                    ZoneCondition::NotWritePointer => ZoneKind::Conventional,
+                    _ => ZoneKind::SequentialRequired,
+                },
+                condition,
+                write_pointer: number * ZONE + written,
+            }
+        };
+        Self {
+            zones: (0..zones).map(zone).collect(),
+        }
+    }
+
+    fn report(&self) -> ZoneReport {
+        ZoneReport {
+            zones: self.zones.clone(),
+            open_max: None,
+            device: 0,
+        }
+    }
+
+    /// Returns the number of zones that are written in part.
+    fn active(&self) -> usize {
+        let active = |zone: &&Zone| {
+            zone.kind != ZoneKind::Conventional
+                && zone.has_pointer()
+                && zone.write_pointer > zone.start
+        };
+        self.zones.iter().filter(active).count()
+    }
+
+    fn write(&mut self, target: &OpTarget, moves: bool) {
+        let index = usize::try_from(target.offset / ZONE).expect("a zone");
+        let zone = &mut self.zones[index];
+        if zone.kind == ZoneKind::Conventional {
+            return;
+        }
+        assert!(
+            zone.has_pointer(),
+            "{target:?} in a zone that is {}",
+            zone.condition
+        );
+        assert_eq!(target.offset, zone.write_pointer, "off the write pointer");
+        let end = target.offset + u64::from(target.length);
+        assert!(end <= zone.write_end(), "{target:?} beyond the capacity");
+        if moves {
+            zone.write_pointer = end;
+            zone.condition = match end == zone.write_end() {
+                true => ZoneCondition::Full,
+                false => ZoneCondition::ImplicitlyOpen,
+            };
+        }
+    }
+
+    fn manage(&mut self, action: ZoneAction, start: u64) {
+        let zone = &mut self.zones[usize::try_from(start / ZONE).expect("a zone")];
+        (zone.condition, zone.write_pointer) = match action {
+            ZoneAction::Reset => (ZoneCondition::Empty, start),
+            ZoneAction::Finish => (ZoneCondition::Full, zone.write_end()),
+        };
+    }
+}
+
+/// Job of a test.
+struct Job {
+    rules: ZoneRules,
+    user: ZoneUser,
+    /// Target that waits.
+    target: Option<OpTarget>,
+    position: u64,
+    in_flight: Vec<(OpTarget, ZoneHold, bool)>,
+    depth: usize,
+    left: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    zones: u64,
+    capacity: u64,
+    odd: Vec<ZoneCondition>,
+    open_max: Option<u32>,
+    jobs: Vec<JobCase>,
+    fails: bool,
+    seed: u64,
+}
+
+#[derive(Clone, Debug)]
+struct JobCase {
+    random: bool,
+    reads: u8,
+    block: u32,
+    depth: usize,
+    own_max: Option<u32>,
+    keeps: bool,
+    remainder: bool,
+    reset: Option<ResetRule>,
+    from: u64,
+    zones: u64,
+}
+
+fn job_case() -> impl Strategy<Value = JobCase> {
+    let reset = (0_u32..=1_000_000, 1_u32..5).prop_map(|(threshold_ppm, every)| ResetRule {
+        threshold_ppm,
+        every,
+    });
+    let kinds = (any::<bool>(), prop_oneof![Just(0_u8), Just(50), Just(100)]);
+    let sizes = (
+        prop_oneof![Just(4096_u32), Just(12288), Just(16384)],
+        1_usize..5,
+    );
+    let rules = (
+        prop_oneof![Just(None), Just(Some(1_u32)), Just(Some(2))],
+        any::<bool>(),
+        any::<bool>(),
+        prop::option::of(reset),
+    );
+    let range = (0_u64..8, 1_u64..8);
+    (kinds, sizes, rules, range).prop_map(|(kinds, sizes, rules, range)| JobCase {
+        random: kinds.0,
+        reads: kinds.1,
+        block: sizes.0,
+        depth: sizes.1,
+        own_max: rules.0,
+        keeps: rules.1,
+        remainder: rules.2,
+        reset: rules.3,
+        from: range.0,
+        zones: range.1,
+    })
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let odd = prop_oneof![
+        4 => Just(ZoneCondition::Empty),
+        1 => Just(ZoneCondition::Closed),
+        1 => Just(ZoneCondition::Full),
+        1 => Just(ZoneCondition::ReadOnly),
+        1 => Just(ZoneCondition::Offline),
+        1 => Just(ZoneCondition::NotWritePointer),
+    ];
+    let device = (
+        2_u64..9,
+        prop_oneof![Just(ZONE), Just(48 * KIB), Just(20 * KIB)],
+        prop::collection::vec(odd, 0..6),
+    );
+    let limits = prop_oneof![Just(None), (1_u32..5).prop_map(Some)];
+    let jobs = prop::collection::vec(job_case(), 1..5);
+    (device, limits, jobs, any::<bool>(), any::<u64>()).prop_map(
+        |(device, open_max, jobs, fails, seed)| Case {
+            zones: device.0,
+            capacity: device.1,
+            odd: device.2,
+            open_max,
+            jobs,
+            fails,
+            seed,
+        },
+    )
+}
+
+fn start(case: &Case, table: &mut ZoneTable) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for (number, one) in (0..).zip(&case.jobs) {
+        let from = one.from % case.zones;
+        let to = (from + one.zones).min(case.zones);
+        let rules = ZoneRules {
+            job: number,
+            range: table.inside(from * ZONE, to * ZONE),
+            random: one.random,
+            smallest_read: 4096,
+            smallest_write: one.block,
+            open_max: case.open_max,
+            job_open_max: one.own_max,
+            reads_beyond: false,
+            writes_remainder: one.remainder,
+            // Only one job may read back what it writes: the others would move its writes.
+            keeps_data: one.keeps && case.jobs.len() == 1,
+            reset: one.reset.filter(|_| !one.keeps),
+        };
+        let user = table.register(&rules);
+        jobs.push(Job {
+            rules,
+            user,
+            target: None,
+            position: 0,
+            in_flight: Vec::new(),
+            depth: one.depth,
+            left: 120,
+        });
+    }
+    jobs
+}
+
+/// Draws the next target of a job.
+fn draw(job: &mut Job, reads: u8, random: &mut Xoshiro256) -> OpTarget {
+    let block = u64::from(job.rules.smallest_write);
+    let start = job.rules.range.start as u64 * ZONE;
+    let blocks = (job.rules.range.len() as u64 * ZONE / block).max(1);
+    let place = match job.rules.random {
+        true => random.below(blocks),
+        false => job.position % blocks,
+    };
+    job.position += 1;
+    OpTarget {
+        direction: match random.below(100) < u64::from(reads) {
+            true => Direction::Read,
+            false => Direction::Write,
+        },
+        file: FileIndex::new(0),
+        offset: start + place * block,
+        length: job.rules.smallest_write,
+    }
+}
+
+/// Checks the reason of a step against the device, and carries it out.
+fn carry_out(case: &Case, device: &mut Device, job: &Job, step: &ZoneStep, open: usize) -> Zone {
+    let index = step.number as usize;
+    let zone = device.zones[index];
+    let rules = &job.rules;
+    let written = zone.write_pointer - zone.start;
+    match step.kind {
+        StepKind::Reset(ResetReason::Full) => assert_eq!(zone.condition, ZoneCondition::Full),
+        StepKind::Reset(ResetReason::OldData) => assert!(rules.keeps_data && written > 0),
+        StepKind::Reset(ResetReason::Threshold) => {
+            let range = &device.zones[rules.range.clone()];
+            let zones = || {
+                range
+                    .iter()
+                    .filter(|zone| zone.kind != ZoneKind::Conventional)
+            };
+            let all: u64 = zones().map(|zone| zone.capacity).sum();
+            let used: u64 = zones().map(|zone| zone.write_pointer - zone.start).sum();
+            let rule = rules.reset.expect("a rule");
+            // The device also has the writes in flight, which count when they complete.
+            assert!(used * 1_000_000 > all * u64::from(rule.threshold_ppm) && written > 0);
+        }
+        StepKind::Finish(FinishReason::Remainder) => {
+            let room = zone.write_end() - zone.write_pointer;
+            assert!(room < u64::from(rules.smallest_write) && !rules.writes_remainder);
+        }
+        StepKind::Finish(FinishReason::OpenLimit) => {
+            let full = case.open_max.is_some_and(|max| open >= max as usize);
+            assert!(full || rules.job_open_max.is_some());
+        }
+        StepKind::Report => return zone,
+    }
+    assert_ne!(zone.condition, ZoneCondition::Offline);
+    device.manage(step.kind.action().expect("a command"), zone.start);
+    zone
+}
+
+fn run(case: &Case) {
+    let mut device = Device::new(case.zones, case.capacity, &case.odd);
+    let before = device.active();
+    let mut table = ZoneTable::new(&device.report());
+    let mut jobs = start(case, &mut table);
+    let mut random = Xoshiro256::new(case.seed);
+    let mut steps = 0_u64;
+    while jobs
+        .iter()
+        .any(|job| job.left > 0 || !job.in_flight.is_empty())
+    {
+        steps += 1;
+        assert!(steps < 400_000, "no progress: {case:?}");
+        let number = usize::try_from(random.below(jobs.len() as u64)).expect("a job");
+        let job = &mut jobs[number];
+        let full = job.in_flight.len() >= job.depth;
+        if !job.in_flight.is_empty() && (full || job.left == 0 || random.below(3) == 0) {
+            let chosen = random.below(job.in_flight.len() as u64);
+            let (_, hold, done) = job
+                .in_flight
+                .remove(usize::try_from(chosen).expect("an op"));
+            table.end(hold, done);
+            continue;
+        }
+        if job.left == 0 {
+            table.leave(job.rules.job);
+            continue;
+        }
+        let reads = case.jobs[number].reads;
+        let target = job
+            .target
+            .take()
+            .unwrap_or_else(|| draw(job, reads, &mut random));
+        let now = Tick::new(steps * 1_000_000);
+        match table.admit(&job.rules, &mut job.user, &target, now) {
+            ZoneAnswer::Issue(target, hold) => {
+                job.left -= 1;
+                let fails = case.fails && random.below(20) == 0;
+                issue(case, &mut device, before, &target, fails, &mut random);
+                job.in_flight.push((target, hold, !fails));
+            }
+            ZoneAnswer::Do(step) => {
+                let zone = carry_out(case, &mut device, job, &step, table.open_count());
+                table.settle(&step, Some(&zone));
+                job.target = Some(target);
+            }
+            ZoneAnswer::Wait => job.target = Some(target),
+            ZoneAnswer::Skip => {}
+            ZoneAnswer::Exhausted { kept } => {
+                let may_end =
+                    kept || target.direction == Direction::Read || !any_writable(&device, job);
+                assert!(may_end, "{:?} gave up: {case:?}", job.rules);
+                // A pass of this job ends here; one of another begins when it pleases.
+                job.left = 0;
+            }
+        }
+        assert!(table.open_count() <= usize::try_from(case.zones).expect("few"));
+    }
+}
+
+/// Carries out an op on the device, or fails it, with or without effect.
+fn issue(
+    case: &Case,
+    device: &mut Device,
+    before: usize,
+    target: &OpTarget,
+    fails: bool,
+    random: &mut Xoshiro256,
+) {
+    let index = usize::try_from(target.offset / ZONE).expect("a zone");
+    if target.direction == Direction::Read {
+        let zone = &device.zones[index];
+        let end = target.offset + u64::from(target.length);
+        let is_data = zone.kind == ZoneKind::Conventional || end <= zone.write_pointer;
+        assert!(
+            is_data && zone.condition != ZoneCondition::Offline,
+            "{target:?}"
+        );
+        return;
+    }
+    device.write(target, !fails || random.below(2) == 0);
+    // Zones that were open before the run are not of the jobs' making.
+    let most = case.open_max.map(|max| (max as usize).max(before));
+    assert!(
+        most.is_none_or(|most| device.active() <= most),
+        "too many open zones"
+    );
+}
+
+/// Returns whether a zone of the job's range could take its writes.
+fn any_writable(device: &Device, job: &Job) -> bool {
+    let block = u64::from(job.rules.smallest_write);
+    let writable = |zone: &&Zone| {
+        let ended = matches!(
+            zone.condition,
+            ZoneCondition::ReadOnly | ZoneCondition::Offline | ZoneCondition::NotWritePointer
+        );
+        !ended && (zone.capacity >= block || job.rules.writes_remainder)
+    };
+    device.zones[job.rules.range.clone()]
+        .iter()
+        .any(|zone| writable(&zone))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn no_write_leaves_the_pointer_and_no_job_is_left_behind(case in case()) {
+        run(&case);
+    }
+}

@@ -1,0 +1,257 @@
+//! A worker on zones: asks for each target, carries out what must come first, and releases zones.
+
+use fathom_core::{Direction, Engine, EngineError, Errno, FileIndex, Nanos, Slot, Tick, Zone};
+
+use crate::config::WorkerConfig;
+use crate::issue::IssueStatus;
+use crate::pattern::OpTarget;
+use crate::results::{JobActivity, JobError};
+use crate::worker::Worker;
+
+use super::access::ZoneAccess;
+use super::table::{StepKind, ZoneAnswer, ZoneHold, ZoneRules, ZoneStep, ZoneUser};
+
+/// State of a job on the zones of its files.
+#[derive(Debug)]
+pub(crate) struct Zoned {
+    access: ZoneAccess,
+    files: Box<[(ZoneRules, ZoneUser)]>,
+    /// Zones held by the ops in flight, by slot.
+    holds: Box<[Option<(FileIndex, ZoneHold)>]>,
+    /// Zone held by the op that is issued next.
+    next: Option<(FileIndex, ZoneHold)>,
+}
+
+impl Zoned {
+    /// Prepares a job of this configuration; `None` if it does not use zones.
+    pub(crate) fn new(config: &WorkerConfig, depth: u32) -> Option<Box<Self>> {
+        let access = config.zoned.as_ref()?;
+        let pattern = &config.pattern;
+        let smallest = |direction| pattern.sizes[direction].smallest().max(1);
+        let files = pattern.files.iter().zip(&access.sets).map(|(file, set)| {
+            let mut table = set.lock();
+            let rules = ZoneRules {
+                job: access.job,
+                range: table.inside(file.offset, file.offset.saturating_add(file.length)),
+                random: pattern.random,
+                smallest_read: smallest(Direction::Read),
+                smallest_write: smallest(Direction::Write),
+                open_max: access.open_max,
+                job_open_max: access.job_open_max,
+                reads_beyond: access.reads_beyond,
+                writes_remainder: access.writes_remainder,
+                keeps_data: access.keeps_data,
+                reset: access.reset,
+            };
+            let user = table.register(&rules);
+            (rules, user)
+        });
+        Some(Box::new(Self {
+            files: files.collect(),
+            holds: vec![None; depth as usize].into_boxed_slice(),
+            next: None,
+            access: access.clone(),
+        }))
+    }
+
+    /// Begins a pass: data of the one before need not stay.
+    pub(crate) fn begin_pass(&self) {
+        if self.access.keeps_data {
+            for ((rules, _), set) in self.files.iter().zip(&self.access.sets) {
+                set.lock().begin_pass(rules.range.clone());
+            }
+        }
+    }
+
+    /// Gives the zone of the op that is issued next to its slot.
+    pub(crate) fn bind(&mut self, slot: Slot) {
+        self.holds[slot.index()] = self.next.take();
+    }
+
+    /// Releases the zone of an op that has moved all its bytes (`done`), or has failed.
+    pub(crate) fn end(&mut self, slot: Slot, done: bool) {
+        if let Some((file, hold)) = self.holds[slot.index()].take() {
+            self.access.sets[file.index()].lock().end(hold, done);
+        }
+    }
+
+    /// Gives up the job's claim to open zones.
+    pub(crate) fn leave(&self) {
+        for set in &self.access.sets {
+            set.lock().leave(self.access.job);
+        }
+    }
+
+    fn admit(&mut self, target: &OpTarget, now: Tick) -> ZoneAnswer {
+        let file = target.file.index();
+        let (rules, user) = &mut self.files[file];
+        let answer = self.access.sets[file]
+            .lock()
+            .admit(rules, user, target, now);
+        if let ZoneAnswer::Issue(_, hold) = answer {
+            self.next = Some((target.file, hold));
+        }
+        answer
+    }
+
+    /// Carries out a step, without the lock: other jobs use other zones meanwhile.
+    fn perform<E: Engine>(
+        &self,
+        engine: &mut E,
+        file: FileIndex,
+        step: &ZoneStep,
+    ) -> Result<(), EngineError> {
+        let set = &self.access.sets[file.index()];
+        let done = match step.kind.action() {
+            _ if set.is_emulated() => Ok(step.zone),
+            Some(action) => engine
+                .manage_zone(file, action, &step.zone)
+                .map(|()| step.zone),
+            None => engine.report_zone(file, step.zone.start),
+        };
+        set.lock().settle(step, done.as_ref().ok());
+        done.map(|_zone| ())
+    }
+
+    /// Describes the zone of an op that has failed, from the device.
+    fn fault<E: Engine>(&self, engine: &mut E, slot: Slot) -> Option<String> {
+        let (file, hold) = self.holds[slot.index()]?;
+        let set = &self.access.sets[file.index()];
+        let known = *set.lock().zone(hold.zone as usize);
+        let found = match set.is_emulated() {
+            true => return None,
+            false => engine.report_zone(file, known.start).ok()?,
+        };
+        Some(fault(hold, &known, &found))
+    }
+}
+
+impl Worker {
+    /// Returns the next op, placed in a zone that it holds.
+    pub(crate) fn place_in_zone<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        target: OpTarget,
+        now: Tick,
+    ) -> Result<Option<OpTarget>, IssueStatus> {
+        let mut target = target;
+        loop {
+            let Some(zoned) = &mut self.zoned else {
+                return Ok(Some(target));
+            };
+            match zoned.admit(&target, now) {
+                ZoneAnswer::Issue(placed, _) => return Ok(Some(placed)),
+                ZoneAnswer::Skip => return Ok(None),
+                ZoneAnswer::Wait => return Err(self.wait_for_zone(target, now)),
+                ZoneAnswer::Do(step) => {
+                    if let Err(error) = zoned.perform(engine, target.file, &step) {
+                        self.fail(step_error(target.file, &step, &error));
+                        return Err(IssueStatus::Failed);
+                    }
+                }
+                ZoneAnswer::Exhausted { kept } => match target.direction {
+                    // As in fio, a mixed job writes while there is nothing to read.
+                    Direction::Read if self.source.used.write => {
+                        target.direction = Direction::Write;
+                        target.length = self.config.pattern.sizes.write.largest();
+                    }
+                    direction => return Err(self.without_zone(direction, target.file, kept, now)),
+                },
+            }
+        }
+    }
+
+    /// Tells the zones that a pass begins, whose predecessor was read back if it had to be.
+    pub(crate) fn begin_pass_of_zones(&self) {
+        if let Some(zoned) = &self.zoned {
+            zoned.begin_pass();
+        }
+    }
+
+    /// Releases the zone of an op.
+    pub(crate) fn release_zone(&mut self, slot: Slot, done: bool) {
+        if let Some(zoned) = &mut self.zoned {
+            zoned.end(slot, done);
+        }
+    }
+
+    /// Describes the zone of a failed op; `None` for a job without zones.
+    #[cold]
+    pub(crate) fn zone_fault<E: Engine>(&self, engine: &mut E, slot: Slot) -> Option<String> {
+        self.zoned.as_ref()?.fault(engine, slot)
+    }
+
+    /// Keeps a target until another op has released a zone: one of this job, or of another.
+    fn wait_for_zone(&mut self, target: OpTarget, now: Tick) -> IssueStatus {
+        self.source.held = Some(target);
+        match self.queue.is_drained() {
+            false => IssueStatus::NeedsDrain,
+            true => IssueStatus::NotDue(now + RECHECK),
+        }
+    }
+
+    /// Ends the pass or the job, or waits for others to write: no zone takes such an op.
+    #[cold]
+    fn without_zone(
+        &mut self,
+        direction: Direction,
+        file: FileIndex,
+        kept: bool,
+        now: Tick,
+    ) -> IssueStatus {
+        if direction == Direction::Write && !kept {
+            self.fail(JobError {
+                errno: Errno::EIO,
+                activity: JobActivity::Write,
+                file,
+                offset: 0,
+                length: 0,
+                detail: Some("no zone of the job's range can be written".to_owned()),
+            });
+            return IssueStatus::Failed;
+        }
+        if direction == Direction::Read && self.config.time_based {
+            return IssueStatus::NotDue(now + NO_DATA_PAUSE);
+        }
+        self.source.pass.remaining = 0;
+        IssueStatus::EndOfPass
+    }
+}
+
+/// Returns the error of a step that the device refused.
+fn step_error(file: FileIndex, step: &ZoneStep, error: &EngineError) -> JobError {
+    let what = match step.kind {
+        StepKind::Reset(_) => "cannot reset",
+        StepKind::Finish(_) => "cannot finish",
+        StepKind::Report => "cannot ask for the state of",
+    };
+    let (number, start) = (step.number, step.zone.start);
+    JobError {
+        errno: error.errno.unwrap_or(Errno::EIO),
+        activity: JobActivity::Write,
+        file,
+        offset: start,
+        length: 0,
+        detail: Some(format!("{what} zone {number} at {start}: {error}")),
+    }
+}
+
+/// Describes the failure of an op on a zone from its state as known to the job, and as found.
+fn fault(hold: ZoneHold, known: &Zone, found: &Zone) -> String {
+    let (number, start) = (hold.zone, known.start);
+    let is_write = hold.direction == Direction::Write;
+    if is_write && found.has_pointer() && found.write_pointer != known.write_pointer {
+        return format!(
+            "zone {number} at {start}: written at {}, but its write pointer is at {} ({}): \
+             something other than this run has written or reset it",
+            known.write_pointer, found.write_pointer, found.condition
+        );
+    }
+    format!("zone {number} at {start} is {}", found.condition)
+}
+
+/// Time after which a job asks again for a zone that another one holds: about a write on flash.
+const RECHECK: Nanos = Nanos::from_micros(10);
+
+/// Time after which a job that may only read asks again for data.
+const NO_DATA_PAUSE: Nanos = Nanos::from_millis(1);

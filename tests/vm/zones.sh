@@ -1,0 +1,52 @@
+# Jobs with `zonemode=zbd` on null_blk and on QEMU's zoned namespaces.
+#
+# test: zonemode=zbd on zoned null_blk and NVMe
+# vm: --null-blk zoned,zone_size=4,size=64 --null-blk zoned,zone_size=4,zone_capacity=3,size=64,zone_max_open=4
+# vm: --nvme zoned,zoned.zone_size=4M,zoned.max_open=4,zoned.max_active=4,size=64M --limit 170
+. /guest.sh
+
+# Runs a job of writes: `job DEVICE OPTIONS...`.
+job() {
+    device=$1
+    shift
+    fathom run --name=vm --filename="$device" --zonemode=zbd --direct=1 --bs=64k --output=report \
+        --eta=never "$@" || { cat report; fail "$device $*"; }
+}
+
+for device in /dev/nullb0 /dev/nullb1 /dev/nvme0n1; do
+    for engine in psync libaio io_uring; do
+        step "$device $engine"
+        job $device --ioengine=$engine --rw=randwrite --size=8z --numjobs=4 --iodepth=4 --max_open_zones=3
+        job $device --ioengine=$engine --rw=write --size=4z --verify=crc32c --iodepth=4
+        job $device --ioengine=$engine --rw=randrw --size=8z --iodepth=8
+    done
+done
+
+step 'rests of zones are finished'
+job /dev/nullb0 --ioengine=psync --rw=write --bs=96k --size=4z
+job /dev/nvme0n1 --ioengine=psync --rw=write --bs=96k --size=4z
+
+step 'thresholds'
+job /dev/nullb0 --ioengine=libaio --rw=randwrite --io_size=128m --zone_reset_threshold=0.5 \
+    --zone_reset_frequency=0.1
+
+step 'a zone that another program resets'
+nvme zns reset-zone /dev/nvme0n1 -s 0
+writes() {
+    awk '{ print $5 }' /sys/block/nvme0n1/stat
+}
+before=$(writes)
+has_written() {
+    [ "$(writes)" -ge $((before + 5)) ]
+}
+# The zone has 64 blocks, which take 16 s.
+fathom run --name=vm --filename=/dev/nvme0n1 --zonemode=zbd --direct=1 --bs=64k --rw=write --size=1z \
+    --ioengine=psync --rate_iops=4 --output=report --eta=never >/tmp/said 2>&1 &
+within 60 has_written
+nvme zns reset-zone /dev/nvme0n1 -s 0
+if wait $!; then fail 'the job did not notice'; fi
+cat report >>/tmp/said
+grep -q 'something other than this run has written or reset it' /tmp/said || {
+    cat /tmp/said
+    fail 'no reason'
+}
