@@ -16,9 +16,12 @@ job() {
 for device in /dev/nullb0 /dev/nullb1 /dev/nvme0n1; do
     for engine in psync libaio io_uring; do
         step "$device $engine"
-        job $device --ioengine=$engine --rw=randwrite --size=8z --numjobs=4 --iodepth=4 --max_open_zones=3
-        job $device --ioengine=$engine --rw=write --size=4z --verify=crc32c --iodepth=4
-        job $device --ioengine=$engine --rw=randrw --size=8z --iodepth=8
+        # A synchronous engine has one op in flight.
+        depth=4
+        [ $engine = psync ] && depth=1
+        job $device --ioengine=$engine --rw=randwrite --size=8z --numjobs=4 --iodepth=$depth --max_open_zones=3
+        job $device --ioengine=$engine --rw=write --size=4z --verify=crc32c --iodepth=$depth
+        job $device --ioengine=$engine --rw=randrw --size=8z --iodepth=$depth
     done
 done
 

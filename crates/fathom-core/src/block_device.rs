@@ -68,8 +68,8 @@ pub trait BlockDevice: fmt::Debug {
     /// it returns `None`.
     fn completed(&mut self, now: Tick) -> Option<Finished>;
 
-    /// Changes the state of the zone that begins at `start`, at once; none of its commands may be in
-    /// flight. A layer that keeps addresses passes it on.
+    /// Changes the state of the zone that begins at `start`, at once; none of its commands may be
+    /// in flight. A layer that keeps addresses passes it on.
     ///
     /// # Errors
     /// `EOPNOTSUPP` from a device without zones; `EIO` if the zone is offline, read-only or

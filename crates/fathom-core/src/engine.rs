@@ -53,8 +53,8 @@ pub trait Engine {
         Ok(())
     }
 
-    /// Changes the state of a zone of a file, of which no op may be in flight. The call returns when
-    /// the device is done.
+    /// Changes the state of a zone of a file, of which no op may be in flight. The call returns
+    /// when the device is done.
     ///
     /// # Errors
     /// The errno of the failed system call, with the path; `EOPNOTSUPP` from an engine that cannot

@@ -7,7 +7,7 @@ use common::try_on;
 use fathom_core::Xoshiro256;
 use fathom_virtual::MachineModel;
 
-const EXAMPLES: [(&str, &str); 9] = [
+const EXAMPLES: [(&str, &str); 10] = [
     (
         "constant",
         include_str!("../../../examples/machines/constant.toml"),

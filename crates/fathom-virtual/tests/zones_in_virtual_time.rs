@@ -23,7 +23,8 @@ fn run(keys: &str, words: &str) -> Record {
 
 fn words_of(words: &str) -> String {
     format!(
-        "--filename=/dev/zoned --zonemode=zbd --direct=1 --ioengine=libaio --bs=64k --name=j {words}"
+        "--filename=/dev/zoned --zonemode=zbd --direct=1 --ioengine=libaio --bs=64k --name=j \
+         {words}"
     )
 }
 

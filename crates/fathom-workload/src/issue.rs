@@ -200,7 +200,8 @@ impl Worker {
         self.count_issue(target, now);
     }
 
-    /// Returns the next op, if it may be issued now; on zones, at the place that their rules give it.
+    /// Returns the next op, if it may be issued now; on zones, at the place that their rules give
+    /// it.
     fn next_placed_target<E: Engine>(
         &mut self,
         engine: &mut E,

@@ -6,15 +6,18 @@
 //!                 └── wait, or skip ◄───┘
 //! ```
 //!
-//! All jobs of a run on one device share its [`ZoneSet`]. The rules are in `table.rs`: they know
-//! neither engine nor clock. `worker.rs` carries their answers out.
+//! All jobs of a run on one device share its [`ZoneSet`]. The rules are in `table.rs`, `writes.rs`
+//! and `reads.rs`: they know neither engine nor clock. `worker.rs` carries their answers out.
 
 mod access;
+mod answer;
+mod reads;
 mod set;
 mod table;
 #[cfg(test)]
 mod tests;
 mod worker;
+mod writes;
 
 pub use access::{ResetRule, ZoneAccess};
 pub use set::ZoneSet;

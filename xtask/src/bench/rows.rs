@@ -400,6 +400,28 @@ pub(crate) const ROWS: &[Row] = &[
         }],
     },
     Row {
+        name: "virtual-zones",
+        what: "virtual time, one core: 8 jobs, zonemode=zbd, randwrite 4k, depth 1: modelled ops per \
+               second of real time",
+        method: Method::Modelled("examples/machines/zoned.toml"),
+        job: &[
+            "--filename=/dev/sdz",
+            "--ioengine=libaio",
+            "--direct=1",
+            "--rw=randwrite",
+            "--bs=4k",
+            "--zonemode=zbd",
+            "--numjobs=8",
+            "--norandommap",
+        ],
+        on: On::Nothing,
+        checks: &[Check {
+            measure: Measure::WallIops,
+            beside: "itself",
+            figure: Figure::Floor(1e6),
+        }],
+    },
+    Row {
         name: "instructions",
         what: "null, randread 4k, depth 32, no random map",
         method: Method::Counted,

@@ -32,9 +32,9 @@ pub(super) const ROWS: &[Row] = &[
     )
     .different(
         "`zbd` needs a block device, and refuses trims, replays, `zoneskip` and \
-         `recover_zbd_write_error`; a zone has one write in flight. Each file of a job has its own zones; fio counts the bytes of all files together. \
-         Random ops go on in a zone that the end of the file cuts; in fio they may end the job \
-         there",
+         `recover_zbd_write_error`; a zone has one write in flight. With `strided`, each file of \
+         a job has its own zones; fio counts the bytes of all files together. Random ops go on in \
+         a zone that the end of the file cuts; in fio they may end the job there",
     ),
     Row::new(
         "zonesize",

@@ -21,7 +21,7 @@ pub struct ZoneAccess {
     /// The rest of a zone that is shorter than a block is written, too; otherwise such a zone is
     /// finished.
     pub writes_remainder: bool,
-    /// What a pass has written stays until the pass ends: the job reads it back. A zone with older
+    /// Data of a pass stay until the pass ends: the job reads them back. A zone with older
     /// data is reset before the pass first writes to it.
     pub keeps_data: bool,
     /// Resets of zones before they are full.

@@ -6,47 +6,47 @@
 //!
 //! Rules that wait name a state that another op ends: a held zone, or too many open ones. A job
 //! that finds the limit used up by zones outside its range finishes one of them, at once if its
-//! owner has ended, and after [`PATIENCE`] otherwise. So no set of jobs can block itself.
+//! owner has ended, and after a tenth of a second otherwise. So no set of jobs can block itself.
 
 use std::ops::Range;
 
-use fathom_core::{Direction, Nanos, Tick, Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneReport};
+use fathom_core::{Direction, Tick, Zone, ZoneCondition, ZoneKind, ZoneReport};
 
 use crate::pattern::OpTarget;
 
-use super::access::ResetRule;
+use super::answer::{StepKind, ZoneAnswer, ZoneHold, ZoneRules, ZoneStep, ZoneUser};
 
 /// Zones of a device.
 #[derive(Debug)]
 pub(crate) struct ZoneTable {
-    zones: Box<[ZoneState]>,
+    pub(super) zones: Box<[ZoneState]>,
     /// Length of all zones but the last; 0 if they differ.
     uniform: u64,
     /// Numbers of the open zones; has space for all.
-    open: Vec<u32>,
+    pub(super) open: Vec<u32>,
     /// Written bytes of the ranges whose jobs reset by them.
-    counts: Vec<RangeCount>,
+    pub(super) counts: Vec<RangeCount>,
 }
 
 /// Zone and its use by the jobs of a run.
 #[derive(Clone, Copy, Debug)]
-struct ZoneState {
-    zone: Zone,
-    held: Held,
+pub(super) struct ZoneState {
+    pub(super) zone: Zone,
+    pub(super) held: Held,
     /// Reads in flight.
-    reads: u32,
+    pub(super) reads: u32,
     /// Place in the list of open zones.
-    open_at: Option<u32>,
+    pub(super) open_at: Option<u32>,
     /// Job that opened it.
-    owner: Option<u32>,
+    pub(super) owner: Option<u32>,
     /// It has data of the current pass.
-    of_pass: bool,
+    pub(super) of_pass: bool,
     /// A write failed: only the device knows the write pointer.
-    stale: bool,
+    pub(super) stale: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
+pub(super) enum Held {
     Free,
     /// By a write in flight.
     Writing,
@@ -56,136 +56,10 @@ enum Held {
 
 /// Written bytes of a range of zones.
 #[derive(Clone, Debug)]
-struct RangeCount {
+pub(super) struct RangeCount {
     range: Range<usize>,
-    written: u64,
-    capacity: u64,
-}
-
-/// Rules of a job on a device.
-#[derive(Clone, Debug)]
-pub(crate) struct ZoneRules {
-    /// Number of the job in the run.
-    pub(crate) job: u32,
-    /// Zones of its range.
-    pub(crate) range: Range<usize>,
-    /// Offsets are random: another zone may take the place of the drawn one.
-    pub(crate) random: bool,
-    /// Smallest read and smallest write, bytes, ≥ 1.
-    pub(crate) smallest_read: u32,
-    pub(crate) smallest_write: u32,
-    pub(crate) open_max: Option<u32>,
-    pub(crate) job_open_max: Option<u32>,
-    pub(crate) reads_beyond: bool,
-    pub(crate) writes_remainder: bool,
-    pub(crate) keeps_data: bool,
-    pub(crate) reset: Option<ResetRule>,
-}
-
-/// State of a job on a device.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ZoneUser {
-    /// Writes since the last reset by the threshold.
-    writes: u32,
-    /// Time since which the limit of open zones holds it up.
-    waits_since: Option<Tick>,
-    /// Offset of the last write that was issued or skipped, as it was drawn.
-    last_write: Option<u64>,
-    /// Targets skipped in a row, and their bytes.
-    skipped: u64,
-    skipped_bytes: u64,
-    /// Count of its range.
-    count: Option<usize>,
-}
-
-/// Answer to the question for a target.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum ZoneAnswer {
-    /// Issue this op; it holds its zone until [`ZoneTable::end`].
-    Issue(OpTarget, ZoneHold),
-    /// Carry this out, tell [`ZoneTable::settle`], and ask again.
-    Do(ZoneStep),
-    /// Ask again when something has completed.
-    Wait,
-    /// Draw another target.
-    Skip,
-    /// No zone of the range takes such an op: `kept`: only until the pass ends.
-    Exhausted {
-        /// Zones are full of data of this pass, which must stay.
-        kept: bool,
-    },
-}
-
-/// Use of a zone by an op in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ZoneHold {
-    pub(crate) zone: u32,
-    pub(crate) direction: Direction,
-    length: u32,
-}
-
-/// Command to the device that must come first; the zone is held meanwhile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ZoneStep {
-    pub(crate) number: u32,
-    pub(crate) zone: Zone,
-    pub(crate) kind: StepKind,
-}
-
-/// Kind of a command, and its reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StepKind {
-    /// The zone is reset.
-    Reset(ResetReason),
-    /// The zone is finished.
-    Finish(FinishReason),
-    /// The device is asked for the zone's state, after a failed write.
-    Report,
-}
-
-impl StepKind {
-    /// Returns the device's command; `None` for a report.
-    pub(crate) const fn action(self) -> Option<ZoneAction> {
-        match self {
-            Self::Reset(_) => Some(ZoneAction::Reset),
-            Self::Finish(_) => Some(ZoneAction::Finish),
-            Self::Report => None,
-        }
-    }
-}
-
-/// Reason of a reset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ResetReason {
-    /// The zone is full and is to be written again.
-    Full,
-    /// The threshold of written bytes is exceeded.
-    Threshold,
-    /// Its data are of an earlier pass or run, and this pass is read back.
-    OldData,
-}
-
-/// Reason of a finish.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FinishReason {
-    /// The rest of the zone is shorter than a block.
-    Remainder,
-    /// Zones outside the range of a job use up the limit of open ones.
-    OpenLimit,
-}
-
-/// Fitness of a zone for a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fitness {
-    Ready,
-    /// Held, or read by ops that a reset would disturb.
-    Busy,
-    /// One zone too many would be open.
-    NoRoom,
-    /// Full of data that stay until the pass ends.
-    Kept,
-    /// Offline, read-only, conventional, or too short for a block.
-    Unusable,
+    pub(super) written: u64,
+    pub(super) capacity: u64,
 }
 
 impl ZoneTable {
@@ -367,151 +241,6 @@ impl ZoneTable {
         capacities.max().unwrap_or(0)
     }
 
-    fn admit_write(
-        &mut self,
-        rules: &ZoneRules,
-        user: &mut ZoneUser,
-        drawn: usize,
-        target: &OpTarget,
-        now: Tick,
-    ) -> ZoneAnswer {
-        let state = &self.zones[drawn];
-        // A sequential job writes a full zone again when it comes to it: the rest of its blocks
-        // there are beyond the capacity, or have been written by others.
-        let stays = user
-            .last_write
-            .is_some_and(|last| last < target.offset && last >= state.zone.start);
-        if !rules.random && state.is_full() && stays {
-            return ZoneAnswer::Skip;
-        }
-        let fitness = self.fitness(rules, drawn);
-        match fitness {
-            Fitness::Ready => return self.write_into(rules, user, drawn, target),
-            Fitness::Busy if !rules.random => return ZoneAnswer::Wait,
-            Fitness::Kept | Fitness::Unusable if !rules.random => return ZoneAnswer::Skip,
-            _ => {}
-        }
-        let mut busy = fitness == Fitness::Busy;
-        let from = drawn % self.open.len().max(1);
-        for place in 0..self.open.len() {
-            let index = self.open[(from + place) % self.open.len()] as usize;
-            if rules.range.contains(&index) {
-                match self.fitness(rules, index) {
-                    Fitness::Ready => return self.write_into(rules, user, index, target),
-                    fitness => busy |= fitness == Fitness::Busy,
-                }
-            }
-        }
-        if matches!(fitness, Fitness::Kept | Fitness::Unusable) {
-            match self.next_writable(rules, drawn) {
-                Ok(index) => return self.write_into(rules, user, index, target),
-                Err(ZoneAnswer::Skip) => {}
-                Err(answer) => return answer,
-            }
-        } else if busy {
-            return ZoneAnswer::Wait;
-        }
-        self.make_room(rules, user, now)
-    }
-
-    /// Writes at the pointer of a zone that is ready, or does what must come first.
-    fn write_into(
-        &mut self,
-        rules: &ZoneRules,
-        user: &mut ZoneUser,
-        index: usize,
-        target: &OpTarget,
-    ) -> ZoneAnswer {
-        let state = &self.zones[index];
-        if state.stale {
-            return self.hold_for(index, StepKind::Report);
-        }
-        if state.is_full() {
-            return self.hold_for(index, StepKind::Reset(ResetReason::Full));
-        }
-        if state.is_outdated(rules) {
-            return self.hold_for(index, StepKind::Reset(ResetReason::OldData));
-        }
-        if self.is_beyond_threshold(rules, user) && state.written() > 0 && state.reads == 0 {
-            user.writes = 0;
-            return self.hold_for(index, StepKind::Reset(ResetReason::Threshold));
-        }
-        let room = state.zone.write_end() - state.zone.write_pointer;
-        let room = u32::try_from(room).unwrap_or(u32::MAX);
-        let length = match cut(target.length, room, rules.smallest_write) {
-            // Zones and capacities are multiples of the logical block, and so is the rest.
-            0 if rules.writes_remainder => room,
-            0 => return self.hold_for(index, StepKind::Finish(FinishReason::Remainder)),
-            length => length,
-        };
-        let offset = state.zone.write_pointer;
-        user.writes = user.writes.saturating_add(1);
-        user.waits_since = None;
-        self.open(index, rules.job);
-        self.zones[index].held = Held::Writing;
-        issue(index, target, offset, length)
-    }
-
-    fn admit_read(&mut self, rules: &ZoneRules, drawn: usize, target: &OpTarget) -> ZoneAnswer {
-        if self.zones[drawn].held == Held::Managed {
-            return ZoneAnswer::Wait;
-        }
-        if let Some(answer) = self.read_from(rules, drawn, target) {
-            return answer;
-        }
-        if !rules.random {
-            return ZoneAnswer::Skip;
-        }
-        match self.next_readable(rules, drawn) {
-            Some(index) => {
-                let zone = &self.zones[index].zone;
-                let moved = OpTarget {
-                    offset: zone.start + target.offset % zone.length,
-                    ..*target
-                };
-                let read = self.read_from(rules, index, &moved);
-                read.unwrap_or(ZoneAnswer::Skip)
-            }
-            None => ZoneAnswer::Exhausted { kept: false },
-        }
-    }
-
-    /// Reads written data of a zone; `None` if it has none that fits.
-    fn read_from(
-        &mut self,
-        rules: &ZoneRules,
-        index: usize,
-        target: &OpTarget,
-    ) -> Option<ZoneAnswer> {
-        let state = &self.zones[index];
-        if state.zone.condition == ZoneCondition::Offline {
-            return None;
-        }
-        let zone = &state.zone;
-        let readable = if rules.reads_beyond {
-            zone.end()
-        } else {
-            zone.start + state.written()
-        };
-        let smallest = u64::from(rules.smallest_read);
-        let left = u32::try_from(readable.saturating_sub(target.offset)).unwrap_or(u32::MAX);
-        let length = cut(target.length, left, rules.smallest_read);
-        let (offset, length) = if length == target.length || !rules.random && length > 0 {
-            (target.offset, length)
-        } else if !rules.random || readable - zone.start < smallest {
-            return None;
-        } else {
-            // Another place of the same zone, as likely as any.
-            let data = u32::try_from(readable - zone.start).unwrap_or(u32::MAX);
-            let length = cut(target.length, data, rules.smallest_read);
-            let places = (u64::from(data) - u64::from(length)) / smallest + 1;
-            let place = (target.offset - zone.start) / smallest % places;
-            (zone.start + place * smallest, length)
-        };
-        self.zones[index].reads += 1;
-        Some(issue(index, target, offset, length))
-    }
-
     /// Issues an op on a conventional zone where it was drawn, cut at the end of the zone.
     fn pass_through(&mut self, rules: &ZoneRules, index: usize, target: &OpTarget) -> ZoneAnswer {
         let writes = target.direction == Direction::Write;
@@ -572,116 +301,18 @@ impl ZoneTable {
         span.unwrap_or(0)
     }
 
-    /// Returns the next zone of the range that takes a write; otherwise what to do instead: skip
-    /// if the limit of open zones is all that is in the way.
-    fn next_writable(&self, rules: &ZoneRules, from: usize) -> Result<usize, ZoneAnswer> {
-        let (mut busy, mut kept, mut no_room) = (false, false, false);
-        for index in self.after(rules, from) {
-            match self.fitness(rules, index) {
-                Fitness::Ready => return Ok(index),
-                Fitness::Busy => busy = true,
-                Fitness::NoRoom => no_room = true,
-                Fitness::Kept => kept = true,
-                Fitness::Unusable => {}
-            }
-        }
-        Err(match (busy, no_room) {
-            (true, _) => ZoneAnswer::Wait,
-            (false, true) => ZoneAnswer::Skip,
-            (false, false) => ZoneAnswer::Exhausted { kept },
-        })
-    }
-
-    /// Returns the next zone of the range with data to read.
-    fn next_readable(&self, rules: &ZoneRules, from: usize) -> Option<usize> {
-        self.after(rules, from).find(|&index| {
-            let state = &self.zones[index];
-            let data = if rules.reads_beyond {
-                state.zone.length
-            } else {
-                state.written()
-            };
-            state.held != Held::Managed
-                && state.zone.condition != ZoneCondition::Offline
-                && state.zone.kind != ZoneKind::Conventional
-                && data >= u64::from(rules.smallest_read)
-        })
-    }
-
     /// Returns the zones of a range in order, beginning at `from` and wrapping around.
-    fn after(&self, rules: &ZoneRules, from: usize) -> impl Iterator<Item = usize> + use<> {
+    pub(super) fn after(
+        &self,
+        rules: &ZoneRules,
+        from: usize,
+    ) -> impl Iterator<Item = usize> + use<> {
         let (range, length) = (rules.range.clone(), rules.range.len());
         let from = from.saturating_sub(range.start);
         (0..length).map(move |step| range.start + (from + step) % length)
     }
 
-    /// Finishes a zone so that the job may open one, or waits.
-    fn make_room(&mut self, rules: &ZoneRules, user: &mut ZoneUser, now: Tick) -> ZoneAnswer {
-        let own_limit = self.is_at_own_limit(rules);
-        let since = *user.waits_since.get_or_insert(now);
-        let is_patient = now.since(since) < PATIENCE;
-        let fits = |&&number: &&u32| {
-            let state = &self.zones[number as usize];
-            let claimed = state.owner.is_some() && is_patient && !own_limit;
-            let is_one = !own_limit || state.owner == Some(rules.job);
-            state.held == Held::Free && is_one && !claimed
-        };
-        match self.open.iter().find(fits) {
-            Some(&number) => {
-                self.hold_for(number as usize, StepKind::Finish(FinishReason::OpenLimit))
-            }
-            None => ZoneAnswer::Wait,
-        }
-    }
-
-    fn fitness(&self, rules: &ZoneRules, index: usize) -> Fitness {
-        let state = &self.zones[index];
-        let unusable = matches!(
-            state.zone.condition,
-            ZoneCondition::Offline | ZoneCondition::ReadOnly
-        );
-        let is_short = state.zone.capacity < u64::from(rules.smallest_write)
-            && !(rules.writes_remainder && state.zone.capacity > 0);
-        if unusable || is_short || state.zone.kind == ZoneKind::Conventional {
-            return Fitness::Unusable;
-        }
-        let is_full = state.is_full();
-        if rules.keeps_data && is_full && state.of_pass {
-            return Fitness::Kept;
-        }
-        let reset = is_full || state.is_outdated(rules);
-        if state.held != Held::Free || reset && state.reads > 0 {
-            return Fitness::Busy;
-        }
-        if state.open_at.is_some() {
-            return Fitness::Ready;
-        }
-        let at_limit = (rules.open_max).is_some_and(|max| self.open.len() >= max as usize);
-        match at_limit || self.is_at_own_limit(rules) {
-            true => Fitness::NoRoom,
-            false => Fitness::Ready,
-        }
-    }
-
-    /// Returns whether the job has as many zones open as it may.
-    fn is_at_own_limit(&self, rules: &ZoneRules) -> bool {
-        let Some(max) = rules.job_open_max else {
-            return false;
-        };
-        let own = |&&number: &&u32| self.zones[number as usize].owner == Some(rules.job);
-        self.open.iter().filter(own).count() >= max as usize
-    }
-
-    fn is_beyond_threshold(&self, rules: &ZoneRules, user: &ZoneUser) -> bool {
-        let (Some(rule), Some(count)) = (rules.reset, user.count) else {
-            return false;
-        };
-        let count = &self.counts[count];
-        let limit = u128::from(count.capacity) * u128::from(rule.threshold_ppm);
-        user.writes >= rule.every && u128::from(count.written) * 1_000_000 > limit
-    }
-
-    fn hold_for(&mut self, index: usize, kind: StepKind) -> ZoneAnswer {
+    pub(super) fn hold_for(&mut self, index: usize, kind: StepKind) -> ZoneAnswer {
         self.zones[index].held = Held::Managed;
         ZoneAnswer::Do(ZoneStep {
             number: number(index),
@@ -722,7 +353,7 @@ impl ZoneTable {
         }
     }
 
-    fn open(&mut self, index: usize, job: u32) {
+    pub(super) fn open(&mut self, index: usize, job: u32) {
         if self.zones[index].open_at.is_none() {
             self.list_as_open(index, Some(job));
         }
@@ -758,22 +389,17 @@ impl ZoneTable {
 }
 
 impl ZoneState {
-    const fn is_full(&self) -> bool {
+    pub(super) const fn is_full(&self) -> bool {
         self.zone.write_pointer >= self.zone.write_end()
     }
 
-    const fn written(&self) -> u64 {
+    pub(super) const fn written(&self) -> u64 {
         self.zone.write_pointer - self.zone.start
-    }
-
-    /// Returns whether data of an earlier pass are in the way of a job that reads its own back.
-    const fn is_outdated(&self, rules: &ZoneRules) -> bool {
-        rules.keeps_data && !self.of_pass && self.written() > 0
     }
 }
 
 /// Returns `length` if it fits into `room`, else the largest multiple of `smallest` that does.
-const fn cut(length: u32, room: u32, smallest: u32) -> u32 {
+pub(super) const fn cut(length: u32, room: u32, smallest: u32) -> u32 {
     if length <= room {
         length
     } else {
@@ -782,7 +408,7 @@ const fn cut(length: u32, room: u32, smallest: u32) -> u32 {
 }
 
 /// Returns the answer to issue `target` at another place of a zone.
-fn issue(index: usize, target: &OpTarget, offset: u64, length: u32) -> ZoneAnswer {
+pub(super) fn issue(index: usize, target: &OpTarget, offset: u64, length: u32) -> ZoneAnswer {
     let placed = OpTarget {
         offset,
         length,
@@ -799,10 +425,6 @@ fn issue(index: usize, target: &OpTarget, offset: u64, length: u32) -> ZoneAnswe
 fn number(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
-
-/// Time for which a job leaves the open zones of others alone: as long as tens of thousands of ops
-/// on flash, and shorter than a pause that anybody would take for a hang.
-pub(crate) const PATIENCE: Nanos = Nanos::from_millis(100);
 
 /// Targets to skip in a row before the whole range is searched, and from search to search.
 const SKIPS_MAX: u64 = 1024;

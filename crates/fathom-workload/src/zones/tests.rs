@@ -6,10 +6,10 @@ use fathom_core::{
 use proptest::prelude::*;
 
 use super::access::ResetRule;
-use super::table::{
-    FinishReason, ResetReason, StepKind, ZoneAnswer, ZoneHold, ZoneRules, ZoneStep, ZoneTable,
-    ZoneUser,
+use super::answer::{
+    FinishReason, ResetReason, StepKind, ZoneAnswer, ZoneHold, ZoneRules, ZoneStep, ZoneUser,
 };
+use super::table::ZoneTable;
 use crate::pattern::OpTarget;
 
 const KIB: u64 = 1024;

@@ -9,7 +9,7 @@ use crate::results::{JobActivity, JobError};
 use crate::worker::Worker;
 
 use super::access::ZoneAccess;
-use super::table::{StepKind, ZoneAnswer, ZoneHold, ZoneRules, ZoneStep, ZoneUser};
+use super::answer::{StepKind, ZoneAnswer, ZoneHold, ZoneRules, ZoneStep, ZoneUser};
 
 /// State of a job on the zones of its files.
 #[derive(Debug)]

@@ -1,0 +1,210 @@
+//! Rules of writes: choice of a zone, limits of open zones, resets and finishes that come first.
+
+use fathom_core::{Nanos, Tick, ZoneCondition, ZoneKind};
+
+use crate::pattern::OpTarget;
+
+use super::answer::{FinishReason, ResetReason, StepKind, ZoneAnswer, ZoneRules, ZoneUser};
+use super::table::{Held, ZoneState, ZoneTable, cut, issue};
+
+/// Fitness of a zone for a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fitness {
+    Ready,
+    /// Held, or read by ops that a reset would disturb.
+    Busy,
+    /// One zone too many would be open.
+    NoRoom,
+    /// Full of data that stay until the pass ends.
+    Kept,
+    /// Offline, read-only, conventional, or too short for a block.
+    Unusable,
+}
+
+impl ZoneTable {
+    pub(super) fn admit_write(
+        &mut self,
+        rules: &ZoneRules,
+        user: &mut ZoneUser,
+        drawn: usize,
+        target: &OpTarget,
+        now: Tick,
+    ) -> ZoneAnswer {
+        let state = &self.zones[drawn];
+        // A sequential job writes a full zone again when it comes to it: the rest of its blocks
+        // there are beyond the capacity, or have been written by others.
+        let stays = user
+            .last_write
+            .is_some_and(|last| last < target.offset && last >= state.zone.start);
+        if !rules.random && state.is_full() && stays {
+            return ZoneAnswer::Skip;
+        }
+        let fitness = self.fitness(rules, drawn);
+        match fitness {
+            Fitness::Ready => return self.write_into(rules, user, drawn, target),
+            Fitness::Busy if !rules.random => return ZoneAnswer::Wait,
+            Fitness::Kept | Fitness::Unusable if !rules.random => return ZoneAnswer::Skip,
+            _ => {}
+        }
+        let mut busy = fitness == Fitness::Busy;
+        let from = drawn % self.open.len().max(1);
+        for place in 0..self.open.len() {
+            let index = self.open[(from + place) % self.open.len()] as usize;
+            if rules.range.contains(&index) {
+                match self.fitness(rules, index) {
+                    Fitness::Ready => return self.write_into(rules, user, index, target),
+                    fitness => busy |= fitness == Fitness::Busy,
+                }
+            }
+        }
+        if matches!(fitness, Fitness::Kept | Fitness::Unusable) {
+            match self.next_writable(rules, drawn) {
+                Ok(index) => return self.write_into(rules, user, index, target),
+                Err(ZoneAnswer::Skip) => {}
+                Err(answer) => return answer,
+            }
+        } else if busy {
+            return ZoneAnswer::Wait;
+        }
+        self.make_room(rules, user, now)
+    }
+
+    /// Writes at the pointer of a zone that is ready, or does what must come first.
+    pub(super) fn write_into(
+        &mut self,
+        rules: &ZoneRules,
+        user: &mut ZoneUser,
+        index: usize,
+        target: &OpTarget,
+    ) -> ZoneAnswer {
+        let state = &self.zones[index];
+        if state.stale {
+            return self.hold_for(index, StepKind::Report);
+        }
+        if state.is_full() {
+            return self.hold_for(index, StepKind::Reset(ResetReason::Full));
+        }
+        if state.is_outdated(rules) {
+            return self.hold_for(index, StepKind::Reset(ResetReason::OldData));
+        }
+        if self.is_beyond_threshold(rules, user) && state.written() > 0 && state.reads == 0 {
+            user.writes = 0;
+            return self.hold_for(index, StepKind::Reset(ResetReason::Threshold));
+        }
+        let room = state.zone.write_end() - state.zone.write_pointer;
+        let room = u32::try_from(room).unwrap_or(u32::MAX);
+        let length = match cut(target.length, room, rules.smallest_write) {
+            // Zones and capacities are multiples of the logical block, and so is the rest.
+            0 if rules.writes_remainder => room,
+            0 => return self.hold_for(index, StepKind::Finish(FinishReason::Remainder)),
+            length => length,
+        };
+        let offset = state.zone.write_pointer;
+        user.writes = user.writes.saturating_add(1);
+        user.waits_since = None;
+        self.open(index, rules.job);
+        self.zones[index].held = Held::Writing;
+        issue(index, target, offset, length)
+    }
+
+    /// Returns the next zone of the range that takes a write; otherwise what to do instead: skip
+    /// if the limit of open zones is all that is in the way.
+    pub(super) fn next_writable(
+        &self,
+        rules: &ZoneRules,
+        from: usize,
+    ) -> Result<usize, ZoneAnswer> {
+        let (mut busy, mut kept, mut no_room) = (false, false, false);
+        for index in self.after(rules, from) {
+            match self.fitness(rules, index) {
+                Fitness::Ready => return Ok(index),
+                Fitness::Busy => busy = true,
+                Fitness::NoRoom => no_room = true,
+                Fitness::Kept => kept = true,
+                Fitness::Unusable => {}
+            }
+        }
+        Err(match (busy, no_room) {
+            (true, _) => ZoneAnswer::Wait,
+            (false, true) => ZoneAnswer::Skip,
+            (false, false) => ZoneAnswer::Exhausted { kept },
+        })
+    }
+
+    /// Finishes a zone so that the job may open one, or waits.
+    fn make_room(&mut self, rules: &ZoneRules, user: &mut ZoneUser, now: Tick) -> ZoneAnswer {
+        let own_limit = self.is_at_own_limit(rules);
+        let since = *user.waits_since.get_or_insert(now);
+        let is_patient = now.since(since) < PATIENCE;
+        let fits = |&&number: &&u32| {
+            let state = &self.zones[number as usize];
+            let claimed = state.owner.is_some() && is_patient && !own_limit;
+            let is_one = !own_limit || state.owner == Some(rules.job);
+            state.held == Held::Free && is_one && !claimed
+        };
+        match self.open.iter().find(fits) {
+            Some(&number) => {
+                self.hold_for(number as usize, StepKind::Finish(FinishReason::OpenLimit))
+            }
+            None => ZoneAnswer::Wait,
+        }
+    }
+
+    fn fitness(&self, rules: &ZoneRules, index: usize) -> Fitness {
+        let state = &self.zones[index];
+        let unusable = matches!(
+            state.zone.condition,
+            ZoneCondition::Offline | ZoneCondition::ReadOnly
+        );
+        let is_short = state.zone.capacity < u64::from(rules.smallest_write)
+            && !(rules.writes_remainder && state.zone.capacity > 0);
+        if unusable || is_short || state.zone.kind == ZoneKind::Conventional {
+            return Fitness::Unusable;
+        }
+        let is_full = state.is_full();
+        if rules.keeps_data && is_full && state.of_pass {
+            return Fitness::Kept;
+        }
+        let reset = is_full || state.is_outdated(rules);
+        if state.held != Held::Free || reset && state.reads > 0 {
+            return Fitness::Busy;
+        }
+        if state.open_at.is_some() {
+            return Fitness::Ready;
+        }
+        let at_limit = (rules.open_max).is_some_and(|max| self.open.len() >= max as usize);
+        match at_limit || self.is_at_own_limit(rules) {
+            true => Fitness::NoRoom,
+            false => Fitness::Ready,
+        }
+    }
+
+    /// Returns whether the job has as many zones open as it may.
+    fn is_at_own_limit(&self, rules: &ZoneRules) -> bool {
+        let Some(max) = rules.job_open_max else {
+            return false;
+        };
+        let own = |&&number: &&u32| self.zones[number as usize].owner == Some(rules.job);
+        self.open.iter().filter(own).count() >= max as usize
+    }
+
+    fn is_beyond_threshold(&self, rules: &ZoneRules, user: &ZoneUser) -> bool {
+        let (Some(rule), Some(count)) = (rules.reset, user.count) else {
+            return false;
+        };
+        let count = &self.counts[count];
+        let limit = u128::from(count.capacity) * u128::from(rule.threshold_ppm);
+        user.writes >= rule.every && u128::from(count.written) * 1_000_000 > limit
+    }
+}
+
+impl ZoneState {
+    /// Returns whether data of an earlier pass are in the way of a job that reads its own back.
+    const fn is_outdated(&self, rules: &ZoneRules) -> bool {
+        rules.keeps_data && !self.of_pass && self.written() > 0
+    }
+}
+
+/// Time for which a job leaves the open zones of others alone: as long as tens of thousands of ops
+/// on flash, and shorter than a pause that anybody would take for a hang.
+pub(crate) const PATIENCE: Nanos = Nanos::from_millis(100);
