@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fathom_core::{EngineError, EngineInfo, EngineValues, RemoteFile};
+use fathom_core::{EngineError, EngineInfo, EngineValues, RemoteFile, ZoneReport};
 use fathom_host::target_kind::{FileSystemProbe, HostFileSystem, TargetKind};
 
 /// File metadata of this host; remote files are assumed to exist.
@@ -11,6 +11,10 @@ pub(crate) struct UnconnectedFiles;
 impl FileSystemProbe for UnconnectedFiles {
     fn kind(&self, path: &str) -> io::Result<TargetKind> {
         HostFileSystem.kind(path)
+    }
+
+    fn zones(&self, path: &str) -> io::Result<Option<ZoneReport>> {
+        HostFileSystem.zones(path)
     }
 
     fn cycles_hz(&self) -> u64 {

@@ -195,6 +195,8 @@ fn unsupported_and_contradictory_options_are_refused() {
         "--rw=write --verify=md5 --numjobs=2",
         "needs zones of its own",
     );
+    let words = "--rw=write --verify=md5 --zone_reset_frequency=0.1";
+    refuses("", words, "discards data that `verify` reads back");
 }
 
 #[test]

@@ -401,8 +401,8 @@ pub(crate) const ROWS: &[Row] = &[
     },
     Row {
         name: "virtual-zones",
-        what: "virtual time, one core: 8 jobs, zonemode=zbd, randwrite 4k, depth 1: modelled ops per \
-               second of real time",
+        what: "virtual time, one core: 8 jobs, zonemode=zbd, randwrite 4k, depth 1: modelled ops \
+               per second of real time",
         method: Method::Modelled("examples/machines/zoned.toml"),
         job: &[
             "--filename=/dev/sdz",

@@ -231,6 +231,10 @@ fn refuse(job: &Job) -> Result<(), RunProblem> {
                        that names the write pointers";
         return refuse("recover_zbd_write_error", message, "remove it");
     }
+    if options.zones.reset_frequency_ppm > 0 && options.verify != Verify::None {
+        let message = "`zone_reset_frequency` discards data that `verify` reads back";
+        return refuse("zone_reset_frequency", message, "remove one of them");
+    }
     if pattern::uses(options, Direction::Write) && !options.direct {
         let message = "writes to zones must bypass the page cache, which keeps no order";
         return refuse("direct", message, "add `direct=1`");

@@ -261,8 +261,9 @@ impl ZoneTable {
         issue(index, target, target.offset, length)
     }
 
-    /// Answers after so many skips that there may be nothing else. When a sequential job has skipped
-    /// as much as its range has, none of its own offsets will do: it goes on at the next zone.
+    /// Answers after so many skips that there may be nothing else. When a sequential job has
+    /// skipped as much as its range has, none of its own offsets will do: it goes on at the next
+    /// zone.
     #[cold]
     fn after_many_skips(
         &mut self,
