@@ -47,9 +47,9 @@ pub(crate) struct ZoneUser {
 /// Answer to the question for a target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ZoneAnswer {
-    /// Issue this op; it holds its zone until [`ZoneTable::end`].
+    /// Issue this op; it holds its zone until `ZoneTable::end`.
     Issue(OpTarget, ZoneHold),
-    /// Carry this out, tell [`ZoneTable::settle`], and ask again.
+    /// Carry this out, tell `ZoneTable::settle`, and ask again.
     Do(ZoneStep),
     /// Ask again when something has completed.
     Wait,
