@@ -293,8 +293,8 @@ fn the_logs_of_clients_have_their_names_and_the_line_their_sum() {
         ["P_bw.1.log.localhost", "P_bw.1.log.localhost.1"]
     );
     // In the first line, nobody may have told anything yet.
-    let drawn = run.err.split('\r');
-    let line = drawn.filter(|line| line.contains(": [R(2)][")).last();
+    let mut drawn = run.err.split('\r');
+    let line = drawn.rfind(|line| line.contains(": [R(2)]["));
     let line = line.unwrap_or_else(|| panic!("{run:#?}"));
     let iops = line
         .rsplit_once(" IOPS]")

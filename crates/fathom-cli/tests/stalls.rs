@@ -100,16 +100,15 @@ fn causes(stalls: &[Value]) -> Vec<&str> {
     causes
 }
 
-/// The watcher sees a pause only in its naps, so that its own writes, which may block, are not taken
-/// for one. A pause that happens to begin between two naps passes for the device's: most do not.
+/// The watcher sees a pause only in its naps, so that its own writes, which may block, are not
+/// taken for one. A pause that happens to begin between two naps passes for the device's: most do
+/// not.
 #[test]
 fn a_stopped_process_is_its_own_stall() {
     let pause = "sleep 0.13; kill -STOP PID; sleep 0.3; kill -CONT PID\n";
     let stalls = stalls_after(&["--ioengine=null"], &pause.repeat(3));
-    let own = causes(&stalls)
-        .iter()
-        .filter(|cause| **cause != "device")
-        .count();
+    let own = causes(&stalls).into_iter();
+    let own = own.filter(|cause| *cause != "device").count();
     assert!(own >= 2, "{stalls:?}");
     assert!(
         stalls.iter().any(|stall| stall["stopped_ns"] != 0),

@@ -91,6 +91,16 @@ pub struct Finished {
     pub logs: Vec<String>,
 }
 
+impl Finished {
+    const fn new(record: Record, leftovers: Leftovers, logs: Vec<String>) -> Self {
+        Self {
+            record,
+            leftovers,
+            logs,
+        }
+    }
+}
+
 /// Runs a plan as [`run`] does, as one of several ranks that check it, lay out its files, and start
 /// and end its waves together. An empty plan takes part, without jobs.
 ///
@@ -153,7 +163,7 @@ fn run_stoppable(
     let planned = collect::planned(setups);
     announce(&planned, &warnings, session);
     let opened = Opened::new(plan, settings, setups, clock, session.stops)?;
-    let logs = opened.paths();
+    let paths = opened.paths();
     (session.tell)(RunEvent::Starting(setups.len()));
     let noted = prepare::prepare(setups, &share, clock, session, peers)?;
     prepare::pre_read(setups, session.stops);
@@ -210,11 +220,7 @@ fn run_stoppable(
         log_failed: finished.failed,
         ..record(plan, preflight, ended, &clock)
     };
-    Ok(Finished {
-        record,
-        leftovers,
-        logs,
-    })
+    Ok(Finished::new(record, leftovers, paths))
 }
 
 /// Removes the files of jobs with `unlink=1`, or returns them if other ranks may still use them;
