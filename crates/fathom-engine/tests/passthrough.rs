@@ -121,6 +121,6 @@ fn a_status_is_named() {
         op.length = 100;
         assert_eq!(bench.run(op).result, Errno::EINVAL.result());
         let text = bench.engine.explain(Errno::EINVAL).unwrap();
-        assert!(text.contains("whole blocks"), "{text}");
+        assert!(text.contains("whole number"), "{text}");
     });
 }
