@@ -110,10 +110,13 @@ errnos! {
     ELOOP = 40, "Too many levels of symbolic links.";
     ENODATA = 61, "No data available; unreadable medium.";
     ENOLINK = 67, "Link has been severed; path to the device lost.";
+    EPROTO = 71, "Protocol error; a peer broke its rules.";
     EOVERFLOW = 75, "Value too large for its type.";
     EILSEQ = 84, "Illegal byte sequence; a failed checksum.";
     EOPNOTSUPP = 95, "Operation not supported.";
+    ECONNRESET = 104, "Connection reset by the peer.";
     ENOBUFS = 105, "No buffer space available.";
+    ESHUTDOWN = 108, "Peer is shutting down.";
     ETOOMANYREFS = 109, "Too many references; too many open zones.";
     ETIMEDOUT = 110, "Timed out.";
     EREMOTEIO = 121, "Remote I/O error.";
