@@ -9,6 +9,7 @@ pub(crate) mod log;
 pub(crate) mod log_page;
 pub(crate) mod machine;
 pub(crate) mod merge;
+pub(crate) mod nbd;
 pub(crate) mod nvme;
 pub(crate) mod nvme_host;
 pub(crate) mod nvme_host_controller;

@@ -10,9 +10,9 @@ use fathom_sys::peak_allocation;
 use fathom_sys::thread;
 
 use crate::decoders::{
-    history, host_message, iolog, job, lab_file, log, log_page, machine, merge, nvme, nvme_host,
-    nvme_host_controller, nvme_target, page, planted, rank_frames, record, target_file, trace,
-    verify,
+    history, host_message, iolog, job, lab_file, log, log_page, machine, merge, nbd, nvme,
+    nvme_host, nvme_host_controller, nvme_target, page, planted, rank_frames, record, target_file,
+    trace, verify,
 };
 use crate::watchdog::Watchdog;
 
@@ -52,6 +52,9 @@ pub(crate) const TARGETS: &[Target] = &[
     target("verify-state", verify::decode_state, no_words),
     target("host-message", host_message::decode, no_words),
     target("rank-frames", rank_frames::decode, no_words),
+    target("nbd-handshake", nbd::decode_handshake, no_words),
+    target("nbd-replies", nbd::decode_replies, no_words),
+    target("nbd-uri", nbd::decode_uri, nbd::words),
     target("nvme-pdu", nvme::decode, no_words),
     target(
         "nvme-host-controller",

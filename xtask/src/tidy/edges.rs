@@ -123,7 +123,7 @@ fn allows(below: &[&str], to: &str) -> bool {
 }
 
 /// Each crate with its permitted dependencies, without `fathom-`; `*` permits all.
-const ALLOWED: [(&str, &[&str]); 31] = [
+const ALLOWED: [(&str, &[&str]); 32] = [
     ("fathom-core", &[]),
     ("fathom-checksum", &[]),
     ("fathom-conformance", &["core"]),
@@ -132,6 +132,7 @@ const ALLOWED: [(&str, &[&str]); 31] = [
     ("fathom-workload", &["core", "checksum", "stats"]),
     ("fathom-block", &["core"]),
     ("fathom-nvme", &["core"]),
+    ("fathom-nbd", &["core"]),
     ("fathom-iolog", &["core"]),
     ("fathom-toml", &["core", "block", "job"]),
     ("fathom-record", &["core", "stats"]),
@@ -151,7 +152,10 @@ const ALLOWED: [(&str, &[&str]); 31] = [
         &["core", "stats", "sys", "host", "engine", "record"],
     ),
     // `engine`: an engine of another crate joins by its registry.
-    ("fathom-net", &["sys", "core", "nvme", "block", "engine"]),
+    (
+        "fathom-net",
+        &["sys", "core", "nvme", "nbd", "block", "engine"],
+    ),
     ("fathom-sim", &["core", "stats", "workload", "block"]),
     (
         "fathom-setup",

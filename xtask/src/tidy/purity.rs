@@ -53,7 +53,7 @@ fn unforbidden(file: &File) -> Option<Finding> {
 }
 
 /// Crates that do no I/O, read no clock and start no thread or process.
-const PURE: [&str; 11] = [
+const PURE: [&str; 12] = [
     "fathom-core",
     "fathom-checksum",
     "fathom-stats",
@@ -61,6 +61,7 @@ const PURE: [&str; 11] = [
     "fathom-workload",
     "fathom-block",
     "fathom-nvme",
+    "fathom-nbd",
     "fathom-hosts",
     "fathom-record",
     "fathom-report",
