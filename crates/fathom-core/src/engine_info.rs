@@ -137,6 +137,8 @@ pub struct RemoteFile {
     pub bytes: u64,
     /// Logical block size in bytes, of which ops must be multiples.
     pub block_bytes: u32,
+    /// Directions of the ops that it takes; a job with others is refused.
+    pub directions: &'static [Direction],
 }
 
 /// Effect of an option that other parts of a run have to know.
@@ -153,6 +155,8 @@ pub enum OptionEffect {
     /// The value, which must be given, names a file that the engine writes, below the job's
     /// `directory`.
     WrittenFile,
+    /// The value, which must be given, names the job's only file, in the place of `filename`.
+    FileName,
 }
 
 /// Depth up to which an engine performs one op after the other.
@@ -261,6 +265,13 @@ impl EngineInfo {
         let named = self.options.iter();
         let named = named.filter(|option| option.effect == Some(OptionEffect::WrittenFile));
         named.filter_map(|option| Some((option, values.text(option)?.to_owned())))
+    }
+
+    /// Returns the option that names the job's only file, if there is one.
+    #[must_use]
+    pub fn file_option(&self) -> Option<&'static EngineOption> {
+        let mut options = self.options.iter();
+        options.find(|option| option.effect == Some(OptionEffect::FileName))
     }
 
     /// Returns whether `name` means this engine.

@@ -228,6 +228,7 @@ fn a_job_without_a_size_covers_its_volumes() {
             let found = (name != "no-such-volume").then_some(RemoteFile {
                 bytes: VOLUME_BYTES as u64,
                 block_bytes: 1024,
+                directions: &Direction::ALL,
             });
             found.ok_or_else(|| EngineError {
                 step: EngineStep::Call("connect"),

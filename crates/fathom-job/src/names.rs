@@ -7,7 +7,8 @@ use crate::plan::Job;
 /// Returns the files of one clone of a job, in order. `job_number` is the number of the clone, 0
 /// for the first.
 ///
-/// With `filename` these are the names in its list (fewer if `nrfiles` after it says so). Else
+/// An engine may have an option that names the job's only file, such as the URI of an export. With
+/// `filename` these are the names in its list (fewer if `nrfiles` after it says so). Else
 /// `filename_format` names `nrfiles` files in the job's directory; clones are distributed over a
 /// list of directories, in which the names of a rank under `--client` begin with that of its host,
 /// unless `unique_filename=0`. `$jobname` is the name of the section: a `name` inside the section
@@ -16,6 +17,10 @@ use crate::plan::Job;
 #[must_use]
 pub fn file_names(job: &Job, job_number: u32) -> Vec<String> {
     let options = &job.options;
+    let named = options.engine.file_option();
+    if let Some(name) = named.and_then(|option| options.engine_values.text(option)) {
+        return vec![name.to_owned()];
+    }
     if let Some(names) = &options.filename {
         return names
             .iter()

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fathom_core::{EngineError, EngineInfo, EngineValues, RemoteFile, ZoneReport};
+use fathom_core::{Direction, EngineError, EngineInfo, EngineValues, RemoteFile, ZoneReport};
 use fathom_host::target_kind::{FileSystemProbe, HostFileSystem, TargetKind};
 
 /// File metadata of this host; remote files are assumed to exist.
@@ -43,4 +43,5 @@ impl FileSystemProbe for UnconnectedFiles {
 const ASSUMED: RemoteFile = RemoteFile {
     bytes: 1 << 40,
     block_bytes: 512,
+    directions: &Direction::ALL,
 };

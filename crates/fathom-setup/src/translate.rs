@@ -4,7 +4,7 @@
 //! final values. Nothing is written; the file system is read through `FileSystemProbe`.
 
 pub mod content;
-mod files;
+pub(crate) mod files;
 mod generations;
 mod pace;
 pub mod pattern;
@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use fathom_core::{Direction, Errno, FileIndex, Nanos, PerDirection};
+use fathom_core::{Direction, Errno, FileIndex, Nanos, PerDirection, RemoteFile};
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_job::{Job, Options, Plan, ZoneMode};
 use fathom_workload::{FileRange, PatternConfig, Tolerate, WorkerConfig};
@@ -219,21 +219,26 @@ impl Planned<'_> {
         })
     }
 
-    /// Returns the kind of a file on another machine: as fixed as a block device.
-    fn remote(&self, options: &Options, path: &str) -> Result<TargetKind, RunProblem> {
-        let (engine, values) = (options.engine, &options.engine_values);
+    /// Returns the kind of a file on another machine, which `option` names: as fixed as a block
+    /// device.
+    fn remote(&self, job: &Job, option: &str, path: &str) -> Result<TargetKind, RunProblem> {
+        let (engine, values) = (job.options.engine, &job.options.engine_values);
         match self.probe.remote(engine, values, path) {
-            Ok(Some(file)) => Ok(TargetKind::Block {
-                bytes: file.bytes,
-                logical_block: file.block_bytes,
-            }),
+            Ok(Some(file)) => match remote_direction(&job.options, file, path) {
+                Some(problem) => Err(problem.at(job, "rw")),
+                None => Ok(TargetKind::Block {
+                    bytes: file.bytes,
+                    logical_block: file.block_bytes,
+                }),
+            },
             Ok(None) => Ok(TargetKind::Missing),
             Err(error) => {
                 let problem = RunProblem::new(ProblemKind::FileUnreadable, error.to_string());
-                Err(match error.hint.is_empty() {
+                let problem = match error.hint.is_empty() {
                     true => problem,
                     false => problem.hint(error.hint),
-                })
+                };
+                Err(problem.at(job, option))
             }
         }
     }
@@ -258,6 +263,20 @@ impl Planned<'_> {
                 .insert(file.path.clone(), TargetKind::Regular(bytes));
         }
     }
+}
+
+/// Refuses ops of a direction that a file on another machine does not take.
+fn remote_direction(options: &Options, file: RemoteFile, path: &str) -> Option<RunProblem> {
+    let refused = Direction::ALL.into_iter().find(|direction| {
+        pattern::uses(options, *direction) && !file.directions.contains(direction)
+    })?;
+    let message = match refused {
+        Direction::Write => format!("{path} is read-only"),
+        other => format!("{path} takes no {}s", other.name()),
+    };
+    let problem = RunProblem::new(ProblemKind::EngineCannot, message);
+    let taken: Vec<_> = file.directions.iter().map(|one| one.name()).collect();
+    Some(problem.hint(format!("use `rw={}`", taken.join("` or `rw="))))
 }
 
 /// Setup of a clone, its warnings, and the problem that ends it early, if there is one.

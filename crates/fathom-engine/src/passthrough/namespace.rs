@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use fathom_core::{EngineError, EngineStep, Errno, RemoteFile};
+use fathom_core::{Direction, EngineError, EngineStep, Errno, RemoteFile};
 use fathom_nvme::{
     BlockFormat, ControllerIdentity, OptionalCommands, Status, has_data_placement,
     placement_identifiers,
@@ -147,6 +147,7 @@ impl Namespace {
                 .blocks
                 .saturating_mul(self.op_block_bytes.into()),
             block_bytes: self.op_block_bytes,
+            directions: &Direction::ALL,
         }
     }
 }

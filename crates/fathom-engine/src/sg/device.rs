@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use fathom_core::{EngineError, EngineStep, Errno, RemoteFile};
+use fathom_core::{Direction, EngineError, EngineStep, Errno, RemoteFile};
 use fathom_sys::files::FileKind;
 use fathom_sys::scsi::{Cdb, NodeKind, Opening, ScsiNode};
 
@@ -83,6 +83,7 @@ pub(super) fn look_up(path: &str) -> Result<RemoteFile, EngineError> {
     Ok(RemoteFile {
         bytes: blocks.saturating_mul(block_bytes.into()),
         block_bytes,
+        directions: &Direction::ALL,
     })
 }
 

@@ -293,6 +293,7 @@ fn find_namespace(config: &EngineConfig) -> Result<RemoteFile, EngineError> {
     Ok(RemoteFile {
         bytes: namespace.blocks << namespace.block_shift,
         block_bytes: 1 << namespace.block_shift,
+        directions: &Direction::ALL,
     })
 }
 

@@ -10,6 +10,7 @@ use fathom_job::{Job, Options, Verify};
 use crate::error::RunProblem;
 use crate::problem_kind::ProblemKind;
 use crate::translate::FileSetup;
+use crate::translate::files;
 use crate::translate::pattern::{bounds, sized, uses};
 
 /// Returns the problems of a job with its engine, each with the option that causes it.
@@ -58,15 +59,9 @@ fn verify(options: &Options) -> Found {
 
 /// Refuses a job without the file that its engine writes.
 fn missing_file(options: &Options) -> Found {
-    let given = |name| options.engine_values.text(name).is_some();
     let mut needed = options.engine.options.iter();
-    let missing =
-        needed.find(|option| option.effect == Some(OptionEffect::WrittenFile) && !given(option))?;
-    let problem = problem(options, &format!("needs `{}`", missing.name));
-    Some((
-        "ioengine",
-        problem.hint(format!("add `{}`", missing.example)),
-    ))
+    let needed = needed.find(|option| option.effect == Some(OptionEffect::WrittenFile))?;
+    files::missing_name(options, needed).map(|problem| ("ioengine", problem))
 }
 
 /// Refuses a second pass over names on which a second op fails.

@@ -1,6 +1,6 @@
 //! Files of a clone: names, targets, sizes, and the job's range in each.
 
-use fathom_core::Storage;
+use fathom_core::{EngineOption, Storage};
 use fathom_host::target_kind::TargetKind;
 use fathom_job::{Job, Options, RandomGenerator, ReadWrite, Size, Verify, ZoneMode};
 
@@ -31,12 +31,15 @@ pub(super) fn files(
 ) -> Result<(Vec<FileSetup>, ResolvedSizes), RunProblem> {
     let options = &job.options;
     refuse_filling(options).map_err(|problem| problem.at(job, "fill_device"))?;
+    let file_option = options.engine.file_option();
+    if let Some(problem) = file_option.and_then(|option| missing_name(options, option)) {
+        return Err(problem.at(job, "ioengine"));
+    }
+    let file_option = file_option.map_or("filename", |option| option.name);
     let names = file_names(job, place, planned)?;
     let found = names.iter().map(|name| match options.engine.storage {
         Storage::None | Storage::Peer => Ok(TargetKind::Missing),
-        Storage::Remote | Storage::Device => planned
-            .remote(options, name)
-            .map_err(|problem| problem.at(job, "filename")),
+        Storage::Remote | Storage::Device => planned.remote(job, file_option, name),
         Storage::LocalFiles => planned
             .kind(name)
             .map_err(|problem| problem.at(job, "filename")),
@@ -74,6 +77,17 @@ pub(super) fn files(
     let files = files.map(|((path, found), size)| file_setup(path, found, *size));
     let files: Vec<_> = files.collect();
     Ok((files, sizes))
+}
+
+/// Refuses a job without a value of the option by which its engine names a file.
+pub(crate) fn missing_name(options: &Options, needed: &EngineOption) -> Option<RunProblem> {
+    if options.engine_values.text(needed).is_some() {
+        return None;
+    }
+    let (engine, name) = (options.engine.name, needed.name);
+    let message = format!("engine `{engine}` needs `{name}`");
+    let problem = RunProblem::new(ProblemKind::EngineCannot, message);
+    Some(problem.hint(format!("add `{}`", needed.example)))
 }
 
 /// Returns the size of the job. Ops without bytes need no range: the smallest one does.

@@ -190,9 +190,7 @@ pub(super) fn files(
         let path = path(job, name, planned)?;
         let found = match job.options.engine.storage {
             Storage::None | Storage::Peer => TargetKind::Missing,
-            Storage::Remote | Storage::Device => planned
-                .remote(&job.options, &path)
-                .map_err(|problem| problem.at(job, "read_iolog"))?,
+            Storage::Remote | Storage::Device => planned.remote(job, "read_iolog", &path)?,
             Storage::LocalFiles => planned
                 .kind(&path)
                 .map_err(|problem| problem.at(job, "read_iolog"))?,
