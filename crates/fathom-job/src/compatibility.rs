@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     fn page() -> String {
-        compatibility_markdown(fathom_engine::Registry::built_in().infos())
+        compatibility_markdown(registry().infos())
     }
 
     /// The full list is that of `known.tsv`, after fio's own table.
@@ -285,9 +285,14 @@ mod tests {
         }
     }
 
+    /// Engines of fio that the program brings along.
+    fn registry() -> fathom_engine::Registry {
+        fathom_engine::Registry::built_in().with(fathom_net::NBD)
+    }
+
     #[test]
     fn every_engine_of_fios_options_is_there_or_refused_with_its_reason() {
-        let registry = fathom_engine::Registry::built_in();
+        let registry = registry();
         let vocabulary = Vocabulary::new(registry.infos());
         for name in known::all().iter().flat_map(known::Known::engines) {
             let there = vocabulary.engine(name).is_some();

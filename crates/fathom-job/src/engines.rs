@@ -3,10 +3,6 @@
 /// Engines of fio that are not implemented yet, with what to do until they are.
 pub(crate) const LATER: &[(&str, &str)] = &[
     (
-        "nbd",
-        "attach the export with `nbd-client`, and name the block device",
-    ),
-    (
         "libiscsi",
         "log in with `iscsiadm`, and name the block device",
     ),

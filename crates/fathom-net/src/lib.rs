@@ -1,8 +1,11 @@
-//! NVMe/TCP over sockets.
+//! NVMe/TCP and NBD over sockets.
 #![forbid(unsafe_code)]
 
+mod dial;
 mod initiator;
+mod nbd;
 pub mod target;
 
 // Public items, listed once.
 pub use initiator::NVME_TCP;
+pub use nbd::NBD;

@@ -144,6 +144,14 @@ const UNTRIED: &[(&str, &str)] = &[
         "fio has it as a plugin of SPDK's; tested beside our target and Linux's",
     ),
     (
+        "nbd",
+        "needs a server; tested beside nbdkit, qemu-nbd and one of our own",
+    ),
+    ("uri", "as nbd"),
+    ("connections", "not in fio; tested by itself"),
+    ("connect_timeout", "not in fio; tested by itself"),
+    ("reply_timeout", "not in fio; tested by itself"),
+    (
         "io_uring_cmd",
         "needs an NVMe namespace; tested by `cargo xtask qemu`",
     ),

@@ -220,7 +220,7 @@ const UNREACHABLE: [(&str, &str, &str); 2] = [
 ];
 
 /// Additional dependencies permitted to tests.
-const TEST_EDGES: [(&str, &str); 14] = [
+const TEST_EDGES: [(&str, &str); 15] = [
     // Every engine is held to the contract.
     ("fathom-engine", "fathom-conformance"),
     ("fathom-net", "fathom-conformance"),
@@ -231,6 +231,7 @@ const TEST_EDGES: [(&str, &str); 14] = [
     ("fathom-engine-example", "fathom-setup"),
     // The language and its translation are tested with the engines that the program brings along.
     ("fathom-job", "fathom-engine"),
+    ("fathom-job", "fathom-net"),
     ("fathom-setup", "fathom-engine"),
     ("fathom-virtual", "fathom-engine"),
     ("fathom-lint", "fathom-engine"),

@@ -172,6 +172,7 @@ pub(crate) const WITHOUT_RUN: &[(&str, &str)] = &[
     ("net", "has errors of its own in a test of its own"),
     ("netsplice", "as net"),
     ("nvme_tcp", "has errors of its own in a test of its own"),
+    ("nbd", "has errors of its own in a test of its own"),
     ("io_uring_cmd", "needs an NVMe namespace"),
     ("sg", "needs a SCSI disk"),
     ("e4defrag", "needs ext4"),

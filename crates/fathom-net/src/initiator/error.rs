@@ -6,6 +6,7 @@ use std::io;
 use fathom_core::{EngineError, EngineStep, Errno};
 use fathom_nvme::{ControllerError, QueueError};
 
+use crate::dial::DialError;
 use crate::initiator::address::ControllerAddress;
 
 /// Failure of a connection or of the controller behind it.
@@ -93,6 +94,16 @@ impl fmt::Display for LinkError {
             Self::Queues { wanted, granted } => {
                 write!(f, "the controller grants {granted} I/O queues of {wanted}")
             }
+        }
+    }
+}
+
+impl From<DialError> for LinkError {
+    fn from(error: DialError) -> Self {
+        match error {
+            DialError::Unresolved(error) => Self::Unresolved(error),
+            DialError::NoAddress => Self::NoAddress,
+            DialError::Connect(error) => Self::Socket("connect", error),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! A socket and the queue pair on it.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::Duration;
 
 use fathom_core::Nanos;
 use fathom_nvme::{Command, CommandData, Completion, HostEvent, HostQueue, HostQueueConfig, Piece};
 
+use crate::dial::dial;
 use crate::initiator::address::{ControllerAddress, Family};
 use crate::initiator::error::LinkError;
 
@@ -47,7 +47,7 @@ impl Link {
         buffer_bytes: usize,
         timeout: Nanos,
     ) -> Result<Self, LinkError> {
-        let stream = dial(address, timeout)?;
+        let stream = connect(address, timeout)?;
         let failed = |call| move |error| LinkError::Socket(call, error);
         stream.set_nodelay(true).map_err(failed("setsockopt"))?;
         stream.set_nonblocking(true).map_err(failed("fcntl"))?;
@@ -189,23 +189,13 @@ impl AsFd for Link {
 }
 
 /// Connects to the first address of the host that answers.
-fn dial(address: &ControllerAddress, timeout: Nanos) -> Result<TcpStream, LinkError> {
-    let found = (address.host.as_str(), address.port).to_socket_addrs();
-    let found = found.map_err(LinkError::Unresolved)?;
+fn connect(address: &ControllerAddress, timeout: Nanos) -> Result<TcpStream, LinkError> {
     let fits = |found: &SocketAddr| match address.family {
         None => true,
         Some(Family::V4) => found.is_ipv4(),
         Some(Family::V6) => found.is_ipv6(),
     };
-    let timeout = Duration::from_nanos(timeout.get().max(1));
-    let mut failed = LinkError::NoAddress;
-    for one in found.filter(fits) {
-        match TcpStream::connect_timeout(&one, timeout) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => failed = LinkError::Socket("connect", error),
-        }
-    }
-    Err(failed)
+    Ok(dial(&address.host, address.port, fits, timeout)?)
 }
 
 /// Pieces per system call: a batch of 32 writes, each a header and its data.
