@@ -2,7 +2,8 @@
 //! alternating; `cargo xtask bench nvme`: its target and initiator compared with bare loops; `cargo
 //! xtask bench truth`: its own share of a latency; `cargo xtask bench lab`: the method of its labs;
 //! `cargo xtask bench history`: commands on a history of 10,000 runs; `cargo xtask bench report`:
-//! trends, pages and views; `cargo xtask bench hosts`: ranks of an MPI job, and merged records.
+//! trends, pages and views; `cargo xtask bench hosts`: ranks of an MPI job, and merged records;
+//! `cargo xtask bench nbd`: the engine `nbd` beside those of others.
 //!
 //! ```text
 //! rows (job, figures) ─► pairs (fio, fathom; fathom, fio; …) ─► outcomes ─► docs/BENCHMARKS.md
@@ -21,6 +22,7 @@ mod hosts;
 mod jobs;
 mod lab;
 pub(crate) mod machine;
+mod nbd;
 mod nvme;
 mod outcome;
 mod pairs;
@@ -57,6 +59,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             "history" => return history::run(rest),
             "report" => return report::run(rest),
             "hosts" => return hosts::run(rest),
+            "nbd" => return nbd::run(rest),
             _ => {}
         }
     }
