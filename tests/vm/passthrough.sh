@@ -14,25 +14,6 @@ job() {
         --size=2m --iodepth=16 --output=report "$@" >/tmp/log 2>&1 || return 1
 }
 
-works() {
-    job "$@" || {
-        cat /tmp/log report
-        fail "job $*"
-    }
-}
-
-# Requires that a job fails with these words in its messages: `refused WORDS NSID OPTIONS...`.
-refused() {
-    words=$1
-    shift
-    if job "$@"; then fail "it works: $*"; fi
-    cat report >>/tmp/log 2>/dev/null || true
-    grep -q -- "$words" /tmp/log || {
-        cat /tmp/log
-        fail "no \`$words\` for $*"
-    }
-}
-
 step 'conformance suite: no metadata'
 FATHOM_NVME=/dev/ng0n1 FATHOM_NVME_POLLED=1 passthrough-tests --test-threads=1
 step 'conformance suite: protection information by the controller'

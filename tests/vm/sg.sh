@@ -14,25 +14,6 @@ job() {
         --output=report "$@" >/tmp/log 2>&1 || return 1
 }
 
-works() {
-    job "$@" || {
-        cat /tmp/log report
-        fail "job $*"
-    }
-}
-
-# Requires that a job fails with these words in its messages: `refused WORDS NODE OPTIONS...`.
-refused() {
-    words=$1
-    shift
-    if job "$@"; then fail "it works: $*"; fi
-    cat report >>/tmp/log 2>/dev/null || true
-    grep -q -- "$words" /tmp/log || {
-        cat /tmp/log
-        fail "no \`$words\` for $*"
-    }
-}
-
 # Sets a parameter of scsi_debug: `inject NAME VALUE`.
 inject() {
     echo "$2" >/sys/bus/pseudo/drivers/scsi_debug/"$1"
@@ -124,3 +105,21 @@ if within 10 test -b /dev/sda1; then
 else
     echo 'skipped: no partition was made'
 fi
+
+# Passes when the disk has been sent more commands than that.
+commands_exceed() {
+    [ $(($(cat /sys/block/sda/device/iorequest_cnt))) -gt "$1" ]
+}
+
+step 'a disk that goes away under the job'
+before=$(($(cat /sys/block/sda/device/iorequest_cnt)))
+job /dev/sg0 --rw=randread --time_based --runtime=120 &
+running=$!
+within 30 commands_exceed $((before + 100))
+echo 1 >/sys/block/sda/device/delete
+if wait "$running"; then fail 'the job went on'; fi
+cat report >>/tmp/log
+grep -q 'DID_NO_CONNECT\|No such device\|No such file' /tmp/log || {
+    cat /tmp/log
+    fail 'no reason'
+}

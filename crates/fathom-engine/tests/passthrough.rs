@@ -12,9 +12,9 @@ mod device_bench;
 use std::fs;
 use std::sync::Mutex;
 
-use device_bench::DeviceBench;
-use fathom_conformance::{Subject, conformance, content};
-use fathom_core::{EngineValues, Errno, OptionValue, SyncKind};
+use device_bench::{DeviceBench, trims_and_syncs_are_queued};
+use fathom_conformance::{Subject, conformance};
+use fathom_core::{EngineValues, Errno, OptionValue};
 use fathom_engine::built_in;
 use fathom_engine::options::{
     FIXEDBUFS, FORCE_ASYNC, HIPRI, NONVECTORED, REGISTERFILES, SQTHREAD_POLL,
@@ -87,24 +87,7 @@ conformance!(each);
 
 #[test]
 fn trims_and_syncs_are_queued_among_other_ops() {
-    each(|bench| {
-        if bench.depth() < 4 {
-            return;
-        }
-        bench.prepare(bench.read(0, 5));
-        bench.prepare(bench.trim(1, 9));
-        if bench.engine.capabilities().queued_sync {
-            bench.prepare(bench.sync(2, SyncKind::Data));
-        }
-        bench.prepare(bench.read(3, 6));
-        bench.submit(0);
-        bench.finish_all();
-        bench.check(0, 5);
-        bench.check(3, 6);
-        // QEMU's deallocated blocks read as zeros.
-        assert!(bench.stored(9).iter().all(|&byte| byte == 0));
-        assert_eq!(bench.stored(8), content(8));
-    });
+    each(trims_and_syncs_are_queued);
 }
 
 #[test]

@@ -39,6 +39,27 @@ within() {
     done
 }
 
+# Requires that the script's function `job` succeeds; it leaves its messages in /tmp/log and its
+# report in the file `report`.
+works() {
+    job "$@" || {
+        cat /tmp/log report
+        fail "job $*"
+    }
+}
+
+# Requires that the script's `job` fails with these words: `refused WORDS ARGUMENTS...`.
+refused() {
+    words=$1
+    shift
+    if job "$@"; then fail "it works: $*"; fi
+    cat report >>/tmp/log 2>/dev/null || true
+    grep -q -- "$words" /tmp/log || {
+        cat /tmp/log
+        fail "no \`$words\` for $*"
+    }
+}
+
 # Prints the controller, such as nvme0, of a subsystem.
 controller_of() {
     for folder in /sys/class/nvme/nvme*; do

@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use fathom_conformance::{Account, BLOCK, BLOCKS, Subject};
-use fathom_core::{Direction, Engine, EngineValues, FileIndex, Op, OpKind, Tick};
+use fathom_conformance::{Account, BLOCK, BLOCKS, Subject, content};
+use fathom_core::{Direction, Engine, EngineValues, FileIndex, Op, OpKind, SyncKind, Tick};
 use fathom_engine::{EngineConfig, EngineFile, built_in, start};
 use fathom_sys::clock::Clock;
 use fathom_sys::files;
@@ -65,6 +65,25 @@ impl DeviceBench {
             ..self.write(slot, block)
         }
     }
+}
+
+/// Case of trims and syncs among other ops; trimmed blocks of the device read as zeros.
+pub(crate) fn trims_and_syncs_are_queued(bench: &mut DeviceBench) {
+    if bench.depth() < 4 {
+        return;
+    }
+    bench.prepare(bench.read(0, 5));
+    bench.prepare(bench.trim(1, 9));
+    if bench.engine.capabilities().queued_sync {
+        bench.prepare(bench.sync(2, SyncKind::Data));
+    }
+    bench.prepare(bench.read(3, 6));
+    bench.submit(0);
+    bench.finish_all();
+    bench.check(0, 5);
+    bench.check(3, 6);
+    assert!(bench.stored(9).iter().all(|&byte| byte == 0));
+    assert_eq!(bench.stored(8), content(8));
 }
 
 impl Subject for DeviceBench {
