@@ -118,7 +118,7 @@ cargo xtask gallery  draw the pictures of docs/GALLERY.md anew, by the commands 
     --fathom FILE    draw with this program instead of building one
     --list           list pictures and commands and exit
 cargo xtask hosts    run ranks on three hosts of this machine: namespaces with an sshd each (root)
-    --faults         also cut hosts off, and stop, kill and interrupt ranks
+    --faults         also start often, cut hosts off, and stop, kill and interrupt ranks
     --only NAME      only the tests whose name contains NAME
     --fathom FILE    test this program, with fathom-mpi beside it, instead of building one
     --list           list the tests and exit

@@ -15,6 +15,7 @@ mod faults;
 mod forms;
 mod job;
 mod lab;
+mod starts;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -128,7 +129,7 @@ struct Options {
     /// Program to test instead of building one; `fathom-mpi` is beside it.
     fathom: Option<PathBuf>,
     only: Option<String>,
-    /// Also cut hosts off, and stop and kill ranks.
+    /// Also start often, cut hosts off, and stop and kill ranks.
     faults: bool,
     /// This process is in the namespaces.
     inside: bool,
@@ -154,8 +155,9 @@ impl Options {
     }
 
     fn cases(&self) -> Vec<&'static Case> {
-        let faults = faults::CASES.iter().filter(|_| self.faults || self.list);
-        let all = forms::CASES.iter().chain(faults);
+        let long = starts::CASES.iter().chain(faults::CASES);
+        let long = long.filter(|_| self.faults || self.list);
+        let all = forms::CASES.iter().chain(long);
         all.filter(|case| {
             self.only
                 .as_ref()
