@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fathom_core::Nanos;
+use fathom_core::{Errno, Nanos};
 use fathom_host::probe::blkio_mount;
 use fathom_job::{Options, Plan};
 use fathom_sys::{clock, lease};
@@ -37,9 +37,7 @@ impl Group {
         for _ in 1..TRIES {
             match &entered {
                 // Another run has just ended and removed the group, which was still empty.
-                Err((_, error)) if error.kind() == io::ErrorKind::NotFound => {
-                    entered = self.try_to_enter();
-                }
+                Err((_, error)) if is_removed(error) => entered = self.try_to_enter(),
                 _ => break,
             }
         }
@@ -119,6 +117,12 @@ fn remove_abandoned(mount: &Path) {
     }
 }
 
+/// Returns whether this is the error of a group that has been removed: its files are gone, or one
+/// was looked up before the removal and opened or written after it.
+fn is_removed(error: &io::Error) -> bool {
+    matches!(Errno::of(error), Some(Errno::ENOENT | Errno::ENODEV))
+}
+
 /// Writes to an existing file; never creates one.
 fn put(file: &Path, text: &str) -> io::Result<()> {
     let mut file = fs::OpenOptions::new().write(true).open(file)?;
@@ -131,6 +135,8 @@ const BETWEEN: Nanos = Nanos::from_millis(2);
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     #[test]
@@ -152,6 +158,40 @@ mod tests {
         let held = ["blkio.weight", "tasks"].map(|name| fs::read_to_string(folder.join(name)));
         fs::remove_dir_all(&folder).unwrap();
         assert_eq!(held.map(Result::unwrap), ["200", "0"]);
+    }
+
+    #[test]
+    fn a_group_may_be_removed_while_it_is_entered() {
+        let Some(mount) = blkio_mount() else {
+            return println!("skipped: no blkio controller");
+        };
+        let folder = mount.join(format!("fathom-removed-{}", std::process::id()));
+        if let Err(error) = fs::create_dir(&folder) {
+            return println!("skipped: {}: {error}", folder.display());
+        }
+        let group = Group {
+            folder: folder.clone(),
+            weight: None,
+            deletes: true,
+        };
+        // Each round removes it at most a few times: always, and it could never be entered.
+        for _ in 0..500 {
+            let entered = AtomicBool::new(false);
+            let result = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let mut removed = 0;
+                    while removed < 3 && !entered.load(Ordering::Relaxed) {
+                        removed += u32::from(fs::remove_dir(&folder).is_ok());
+                    }
+                });
+                // A thread leaves its group by exiting.
+                let result = scope.spawn(|| group.enter()).join().unwrap();
+                entered.store(true, Ordering::Relaxed);
+                result
+            });
+            result.unwrap();
+        }
+        Made(BTreeMap::from([(folder, true)])).clear();
     }
 
     /// A plain directory stands in for the mount: rmdir works alike on an empty group.
