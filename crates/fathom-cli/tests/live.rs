@@ -143,7 +143,7 @@ mod in_tmux {
         #[track_caller]
         fn wait_until(&self, what: &str, holds: impl Fn(&str) -> bool) -> String {
             // Each look takes some milliseconds; a busy machine may need many.
-            for _ in 0..5_000 {
+            for _ in 0..50_000 {
                 let screen = self.screen();
                 if holds(&screen) {
                     return screen;
