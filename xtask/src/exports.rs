@@ -4,19 +4,25 @@
 //! virtual environment in the target directory; it is kept until the pins change.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
 use crate::bench::programs::target_folder;
-use crate::process;
+use crate::{process, python};
 
 /// Runs `cargo xtask exports`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let program = parse(args)?;
-    let Some(python) = environment()? else {
-        return Ok(());
+    let pins = process::root()?.join("tests/exports/requirements.txt");
+    let pins = fs::read_to_string(&pins).with_context(|| pins.display().to_string())?;
+    let python = match python::environment("exports-python", &pins)? {
+        Ok(programs) => programs.join("python3"),
+        Err(why) => {
+            println!("exports: skipped: {why}");
+            return Ok(());
+        }
     };
     let program = match program {
         Some(program) => program,
@@ -48,56 +54,6 @@ fn build() -> Result<PathBuf> {
     Ok(target_folder()?.join("debug/fathom"))
 }
 
-/// Returns the interpreter of an environment that has the readers; tells why there is none.
-fn environment() -> Result<Option<PathBuf>> {
-    let pins = process::root()?.join("tests/exports/requirements.txt");
-    let wanted = fs::read_to_string(&pins).with_context(|| pins.display().to_string())?;
-    let folder = target_folder()?.join("exports-python");
-    let (python, installed) = (folder.join("bin/python3"), folder.join("installed.txt"));
-    if fs::read_to_string(&installed).is_ok_and(|text| text == wanted) {
-        return Ok(Some(python));
-    }
-    if let Some(why) = install(&folder, &python, &pins)? {
-        println!("exports: skipped: {why}");
-        return Ok(None);
-    }
-    fs::write(&installed, wanted).with_context(|| installed.display().to_string())?;
-    Ok(Some(python))
-}
-
-/// Installs the readers; returns why they cannot be had, if they cannot.
-fn install(folder: &Path, python: &Path, pins: &Path) -> Result<Option<String>> {
-    let Some(system) = process::find("python3") else {
-        return Ok(Some("no python3".into()));
-    };
-    let _none = fs::remove_dir_all(folder);
-    let mut create = Command::new(system);
-    if let Err(error) = process::capture(create.args(["-m", "venv"]).arg(folder)) {
-        return Ok(Some(format!(
-            "no virtual environment: {}",
-            last_line(&error)
-        )));
-    }
-    println!("exports: installing the readers into {}", folder.display());
-    let mut install = Command::new(python);
-    install.args(["-m", "pip", "install", "--quiet"]);
-    install.args(["--disable-pip-version-check", "--only-binary=:all:", "-r"]);
-    match process::capture(install.arg(pins)) {
-        Ok(_) => Ok(None),
-        Err(error) => Ok(Some(format!(
-            "pip cannot install the readers: {}",
-            last_line(&error)
-        ))),
-    }
-}
-
-/// Returns the last line of a failed command's output, which names the reason.
-fn last_line(error: &anyhow::Error) -> String {
-    let text = format!("{error:#}");
-    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-    lines.next_back().unwrap_or_default().trim().to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,11 +67,5 @@ mod tests {
         assert_eq!(parse("").expect("no options"), None);
         assert_eq!(parse("--fathom f").expect("a program"), Some("f".into()));
         assert!(parse("--fathom").is_err() && parse("--fast").is_err());
-    }
-
-    #[test]
-    fn the_reason_of_a_failure_is_its_last_line() {
-        let error = anyhow::anyhow!("`pip` failed\nERROR: one\n\nERROR: no route\n");
-        assert_eq!(last_line(&error), "ERROR: no route");
     }
 }

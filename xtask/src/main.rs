@@ -18,6 +18,7 @@ mod lines;
 mod miri;
 mod pauses;
 mod process;
+mod python;
 mod readme;
 mod static_build;
 mod tidy;
@@ -85,6 +86,7 @@ cargo xtask bench    compare Fathom's cost with an installed fio
     history          time the commands on a history of 10,000 runs
     report           measure trends, pages and views instead
     hosts            measure ranks of an MPI job and merged records instead (needs an MPI)
+    nbd              compare the engine nbd with fio's and qemu-img instead (needs nbdkit)
     --runs N         history, report: runs of the history (default 10000)
     --percent N      lab: run only this part of the experiments (default 100)
     --build          lab: also measure what the history adds to a build, which takes minutes

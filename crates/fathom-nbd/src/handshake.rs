@@ -14,7 +14,7 @@ mod tests;
 /// Send what [`unsent`](Self::unsent) has, report it to [`sent`](Self::sent), and feed
 /// [`receive`](Self::receive) with what arrives until it returns the [`Export`]. It asks for
 /// structured replies and for the export's block sizes (`NBD_OPT_GO`); a server without these
-/// options is asked as those of old (`NBD_OPT_EXPORT_NAME`).
+/// options is asked for the export by name (`NBD_OPT_EXPORT_NAME`).
 #[derive(Debug)]
 pub struct Handshake {
     name: String,
@@ -68,7 +68,7 @@ pub enum HandshakeError {
     },
     /// A reply is longer than any of the protocol.
     TooLong(u32),
-    /// A reply that is none to the option, or one of a wrong length.
+    /// A reply to another option, or one of the wrong type or length.
     Unexpected {
         /// Name of the option.
         option: &'static str,
@@ -216,7 +216,7 @@ impl Handshake {
         match (option, reply) {
             (_, ERROR_TLS_REQUIRED) => return Err(HandshakeError::TlsRequired),
             (STRUCTURED_REPLY, ACK) => self.has_structured_replies = true,
-            // A server without this option answers reads in the plain way.
+            // A server without this option answers reads with simple replies.
             (STRUCTURED_REPLY, reply) if reply & ERROR != 0 => {}
             (GO, INFO) => return self.on_info(data),
             (GO, ACK) if self.export.is_none() => return Err(HandshakeError::NoDescription),

@@ -9,6 +9,9 @@ use crate::request::REQUEST_BYTES;
 /// Requests are kept here, back to back, so that those without data leave as one piece. Data stay
 /// in their owner's buffers until they are sent. The owner gathers [`pieces`](Self::pieces) into
 /// one system call and reports to its queue the bytes that the socket took.
+///
+/// Not the queue of `fathom-nvme`: that one tells when data have left, this one when a whole
+/// request has, before which a reply to it breaks the protocol.
 #[derive(Debug)]
 pub struct SendQueue {
     /// Requests on the wire; the bytes before `start` have been sent.

@@ -7,8 +7,8 @@
 //!   └────────── Epoll ◄────────┘
 //! ```
 //!
-//! The job's thread does everything. A connection that is lost is not made again: a server keeps
-//! no record of what it was asked, so that the ops in flight fail, as do later ones.
+//! The job's thread does everything. A lost connection is not restored: nobody knows which
+//! of the ops in flight the server has carried out, so they fail, as do all later ones.
 
 mod engine;
 mod error;

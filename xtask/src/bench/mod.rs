@@ -3,7 +3,7 @@
 //! xtask bench truth`: its own share of a latency; `cargo xtask bench lab`: the method of its labs;
 //! `cargo xtask bench history`: commands on a history of 10,000 runs; `cargo xtask bench report`:
 //! trends, pages and views; `cargo xtask bench hosts`: ranks of an MPI job, and merged records;
-//! `cargo xtask bench nbd`: the engine `nbd` beside those of others.
+//! `cargo xtask bench nbd`: the engine `nbd` beside fio's and qemu-img.
 //!
 //! ```text
 //! rows (job, figures) ─► pairs (fio, fathom; fathom, fio; …) ─► outcomes ─► docs/BENCHMARKS.md

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Case;
 use super::lab::Lab;
 
-/// Tests that take half a minute.
+/// Tests that take a minute or two.
 pub(super) const CASES: &[Case] = &[Case {
     name: "starts",
     what: "50 starts: clocks are within their bounds, and how far apart the first ops are",

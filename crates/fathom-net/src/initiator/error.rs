@@ -33,12 +33,12 @@ pub(crate) enum LinkError {
 impl LinkError {
     /// Returns the error of an engine that cannot connect.
     pub(crate) fn of_engine(&self, address: &ControllerAddress, host_nqn: &str) -> EngineError {
-        let (target, errno) = match self {
-            Self::Socket(call, error) => (format!("{address}: {call}"), Errno::of(error)),
-            other => (format!("{address}: {other}"), None),
+        let (call, target, errno) = match self {
+            Self::Socket(call, error) => (*call, address.to_string(), Errno::of(error)),
+            other => ("connect", format!("{address}: {other}"), None),
         };
         EngineError {
-            step: EngineStep::Call("connect"),
+            step: EngineStep::Call(call),
             target,
             errno,
             hint: self.hint(address, host_nqn),

@@ -39,12 +39,12 @@ pub(crate) enum LinkError {
 impl LinkError {
     /// Returns the error of an engine that cannot connect.
     pub(crate) fn of_engine(&self, uri: &str) -> EngineError {
-        let (target, errno) = match self {
-            Self::Socket(call, error) => (format!("{uri}: {call}"), Errno::of(error)),
-            other => (format!("{uri}: {other}"), None),
+        let (call, target, errno) = match self {
+            Self::Socket(call, error) => (*call, uri.to_string(), Errno::of(error)),
+            other => ("connect", format!("{uri}: {other}"), None),
         };
         EngineError {
-            step: EngineStep::Call("connect"),
+            step: EngineStep::Call(call),
             target,
             errno,
             hint: self.hint(),
@@ -129,5 +129,27 @@ impl From<HandshakeError> for LinkError {
 impl From<ReplyError> for LinkError {
     fn from(error: ReplyError) -> Self {
         Self::Reply(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(error: &LinkError, want: &str) {
+        assert_eq!(error.of_engine("nbd://h/").to_string(), want);
+    }
+
+    #[test]
+    fn a_call_is_named_once() {
+        let refused = || io::Error::from(Errno::EPERM);
+        let text = "Operation not permitted (os error 1)";
+        let connect = LinkError::Socket("connect", refused());
+        check(&connect, &format!("connect: nbd://h/: {text}"));
+        let send = LinkError::Socket("send", refused());
+        check(&send, &format!("send: nbd://h/: {text}"));
+        let closed = "connect: nbd://h/: the server closed the connection";
+        check(&LinkError::Closed, closed);
     }
 }
