@@ -30,7 +30,9 @@
 
 mod account;
 pub mod cases;
+mod options;
 mod subject;
 
 pub use account::Account;
+pub use options::option_values;
 pub use subject::{BLOCK, BLOCKS, Subject, content};

@@ -4,10 +4,8 @@
     reason = "the whole file is a test, its helpers too"
 )]
 
-use fathom_core::{
-    Completion, Direction, EngineValues, FileIndex, Nanos, Op, OpKind, OptionValue, Slot,
-    Submitted, Tick,
-};
+use fathom_conformance::option_values;
+use fathom_core::{Completion, Direction, FileIndex, Nanos, Op, OpKind, Slot, Submitted, Tick};
 use fathom_engine::{AnyEngine, EngineConfig, JobFacts, Registry, built_in, start};
 use fathom_sys::clock::Clock;
 
@@ -22,18 +20,8 @@ const ENGINES: [(&str, &str); 2] = [
 
 fn engine(name: &'static str, words: &str) -> AnyEngine {
     let engine = built_in(name);
-    let mut options = EngineValues::default();
-    for word in words.split_whitespace() {
-        let (name, value) = word.split_once('=').unwrap();
-        let option = engine.info.option(name).unwrap();
-        let text = || OptionValue::Text(value.to_owned());
-        // A number for an option of text is text.
-        let is_text = option.name == "arguments";
-        let number = value.parse().ok().filter(|_| !is_text);
-        options.set(option.name, number.map_or_else(text, OptionValue::Number));
-    }
     let config = EngineConfig {
-        options,
+        options: option_values(engine.info, words),
         job: JobFacts {
             runtime: Some(Nanos::from_secs(1000)),
             ..JobFacts::default()

@@ -9,9 +9,9 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::thread;
 
+use fathom_conformance::option_values;
 use fathom_core::{
-    Completion, Direction, EngineError, EngineValues, FileIndex, Op, OpKind, OptionValue, Slot,
-    Submitted, Tick,
+    Completion, Direction, EngineError, FileIndex, Op, OpKind, Slot, Submitted, Tick,
 };
 use fathom_engine::{AnyEngine, EngineConfig, EngineFile, built_in, start};
 use fathom_sys::clock::Clock;
@@ -31,20 +31,10 @@ impl Side {
     /// Creates a side with options such as `port=1 listen`.
     fn new(engine: &'static str, direction: Direction, words: &str) -> Result<Self, EngineError> {
         let engine = built_in(engine);
-        let mut options = EngineValues::default();
-        for word in words.split_whitespace() {
-            let (name, value) = word.split_once('=').unwrap_or((word, "1"));
-            let option = engine.info.option(name).unwrap();
-            let text = || OptionValue::Text(value.to_owned());
-            options.set(
-                option.name,
-                value.parse().map_or_else(|_| text(), OptionValue::Number),
-            );
-        }
         let write = direction == Direction::Write;
         let config = EngineConfig {
             buffer_bytes: BLOCK,
-            options,
+            options: option_values(engine.info, words),
             files: vec![EngineFile {
                 path: "unused".into(),
                 read: !write,

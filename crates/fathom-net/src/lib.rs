@@ -4,6 +4,7 @@
 mod dial;
 mod initiator;
 mod nbd;
+mod receive;
 pub mod target;
 
 // Public items, listed once.

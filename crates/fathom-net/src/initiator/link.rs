@@ -1,6 +1,6 @@
 //! A socket and the queue pair on it.
 
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::io::{self, IoSlice, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -10,6 +10,7 @@ use fathom_nvme::{Command, CommandData, Completion, HostEvent, HostQueue, HostQu
 use crate::dial::dial;
 use crate::initiator::address::{ControllerAddress, Family};
 use crate::initiator::error::LinkError;
+use crate::receive::receive;
 
 /// Connection of one queue pair.
 ///
@@ -91,34 +92,24 @@ impl Link {
     /// more.
     #[inline]
     pub(crate) fn receive<O: Owner>(&mut self, owner: &mut O) -> Result<bool, LinkError> {
-        let mut in_place = 0;
-        let (received, wanted) = match self.queue.receiving() {
-            None => (self.stream.read(&mut self.buffer), self.buffer.len()),
-            Some((tag, offset, left)) => {
-                let place = owner.place(tag, offset, left);
-                in_place = place.len();
-                let wanted = in_place + self.buffer.len();
-                let mut slices = [IoSliceMut::new(place), IoSliceMut::new(&mut self.buffer)];
-                (self.stream.read_vectored(&mut slices), wanted)
+        let place = self.queue.receiving();
+        let place = place.map(|(tag, offset, left)| owner.place(tag, offset, left));
+        let received = match receive(&mut self.stream, place, &mut self.buffer) {
+            Ok(Some(received)) => received,
+            Ok(None) => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(LinkError::Closed);
             }
-        };
-        let received = match received {
-            Ok(0) => return Err(LinkError::Closed),
-            Ok(received) => received,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(true),
             Err(error) => return Err(LinkError::Socket("receive", error)),
         };
-        let in_place = received.min(in_place);
-        if in_place > 0
+        if received.in_place > 0
             && let Some((tag, offset, left)) = self.queue.receiving()
         {
-            self.queue
-                .received(&owner.place(tag, offset, left)[..in_place]);
+            let place = owner.place(tag, offset, left);
+            self.queue.received(&place[..received.in_place]);
         }
-        self.decode(received - in_place, owner)?;
-        // A stream socket that returns less than asked for is empty.
-        Ok(received == wanted)
+        self.decode(received.in_buffer, owner)?;
+        Ok(received.is_full)
     }
 
     /// Handles the first bytes of the buffer.

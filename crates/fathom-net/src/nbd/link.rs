@@ -1,6 +1,6 @@
 //! A connection to a server, and the requests on it.
 
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use fathom_core::{Nanos, Tick};
@@ -12,6 +12,7 @@ use fathom_sys::clock::Clock;
 use crate::nbd::error::LinkError;
 use crate::nbd::slots::Slots;
 use crate::nbd::stream::Stream;
+use crate::receive::receive;
 
 /// Connection in its transmission phase.
 ///
@@ -128,32 +129,22 @@ impl Link {
     /// more.
     #[inline]
     fn receive_once(&mut self, slots: &mut Slots) -> Result<bool, LinkError> {
-        let mut in_place = 0;
-        let (received, wanted) = match self.queue.receiving() {
-            None => (self.stream.read(&mut self.buffer), self.buffer.len()),
-            Some((tag, offset, left)) => {
-                let place = slots.place(tag, offset, left);
-                in_place = place.len();
-                let wanted = in_place + self.buffer.len();
-                let mut slices = [IoSliceMut::new(place), IoSliceMut::new(&mut self.buffer)];
-                (self.stream.read_vectored(&mut slices), wanted)
+        let place = self.queue.receiving();
+        let place = place.map(|(tag, offset, left)| slots.place(tag, offset, left));
+        let received = match receive(&mut self.stream, place, &mut self.buffer) {
+            Ok(Some(received)) => received,
+            Ok(None) => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(LinkError::Closed);
             }
-        };
-        let received = match received {
-            Ok(0) => return Err(LinkError::Closed),
-            Ok(received) => received,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(true),
             Err(error) => return Err(LinkError::Socket("receive", error)),
         };
         self.quiet_since = None;
-        let in_place = received.min(in_place);
         // Cannot truncate: a part of data whose length has 32 bits.
-        self.queue
-            .received(u32::try_from(in_place).unwrap_or(u32::MAX));
-        self.decode(received - in_place, slots)?;
-        // A stream socket that returns less than asked for is empty.
-        Ok(received == wanted)
+        let in_place = u32::try_from(received.in_place).unwrap_or(u32::MAX);
+        self.queue.received(in_place);
+        self.decode(received.in_buffer, slots)?;
+        Ok(received.is_full)
     }
 
     /// Handles the first bytes of the buffer.

@@ -1,7 +1,7 @@
 //! Bench of the engine: a peer with known content, and an account of every op.
 
-use fathom_conformance::{Account, BLOCK, BLOCKS, Subject, content};
-use fathom_core::{Engine, EngineError, EngineValues, FileIndex, OptionKind, OptionValue, Tick};
+use fathom_conformance::{Account, BLOCK, BLOCKS, Subject, content, option_values};
+use fathom_core::{Engine, EngineError, FileIndex, Tick};
 use fathom_engine::{AnyEngine, EngineConfig, EngineFile, start};
 use fathom_net::NVME_TCP;
 use fathom_sys::clock::Clock;
@@ -53,7 +53,7 @@ impl Bench {
             depth,
             buffer_bytes: bytes,
             files: files.iter().map(file).collect(),
-            options: values(options),
+            options: option_values(NVME_TCP.info, options),
             ..EngineConfig::new(NVME_TCP, clock)
         };
         Self {
@@ -127,19 +127,4 @@ impl Subject for Bench {
     fn now(&self) -> Tick {
         self.clock.now()
     }
-}
-
-/// Reads options as in a job file, separated by blanks.
-fn values(text: &str) -> EngineValues {
-    let mut values = EngineValues::default();
-    for pair in text.split_whitespace() {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, "1"));
-        let option = NVME_TCP.info.option(name).unwrap();
-        let value = match option.kind {
-            OptionKind::Text => OptionValue::Text(value.into()),
-            _ => OptionValue::Number(value.parse().unwrap()),
-        };
-        values.set(option.name, value);
-    }
-    values
 }

@@ -1,7 +1,7 @@
 //! Bench of the engine: a server with known content, and an account of every op.
 
-use fathom_conformance::{Account, BLOCK, Subject};
-use fathom_core::{Engine, EngineError, EngineValues, FileIndex, OptionKind, OptionValue, Tick};
+use fathom_conformance::{Account, BLOCK, Subject, option_values};
+use fathom_core::{Engine, EngineError, FileIndex, Tick};
 use fathom_engine::{AnyEngine, EngineConfig, EngineFile, start};
 use fathom_net::NBD;
 use fathom_sys::clock::Clock;
@@ -105,7 +105,7 @@ pub(crate) fn config(uri: &str, options: &str, clock: Clock) -> EngineConfig {
     };
     EngineConfig {
         files: vec![file],
-        options: values(options),
+        options: option_values(NBD.info, options),
         ..EngineConfig::new(NBD, clock)
     }
 }
@@ -141,19 +141,4 @@ impl Subject for Bench {
     fn now(&self) -> Tick {
         self.clock.now()
     }
-}
-
-/// Reads options as in a job file, separated by blanks.
-fn values(text: &str) -> EngineValues {
-    let mut values = EngineValues::default();
-    for pair in text.split_whitespace() {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, "1"));
-        let option = NBD.info.option(name).unwrap();
-        let value = match option.kind {
-            OptionKind::Text | OptionKind::Choice(_) => OptionValue::Text(value.into()),
-            _ => OptionValue::Number(value.parse().unwrap()),
-        };
-        values.set(option.name, value);
-    }
-    values
 }
