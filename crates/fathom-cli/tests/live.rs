@@ -143,7 +143,7 @@ mod in_tmux {
         #[track_caller]
         fn wait_until(&self, what: &str, holds: impl Fn(&str) -> bool) -> String {
             // Each look takes some milliseconds; a busy machine may need many.
-            for _ in 0..50_000 {
+            for _ in 0..5_000 {
                 let screen = self.screen();
                 if holds(&screen) {
                     return screen;
@@ -173,6 +173,10 @@ mod in_tmux {
         /// Expects the terminal to be as it was before the run.
         #[track_caller]
         fn expect_given_back(&self) {
+            // Keys before the prompt belong to the view.
+            self.wait_until("prompt", |screen| {
+                self.is_taken() == Some(false) && screen.trim_end().lines().last() == Some(">")
+            });
             self.type_line("stty -a; echo given back: $((6 * 7))");
             let screen = self.wait_for("given back: 42");
             for word in ["icanon", "echo", "isig"] {

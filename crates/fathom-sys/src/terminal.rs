@@ -13,7 +13,7 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Terminal under a view, until it is dropped or given back.
@@ -57,14 +57,24 @@ impl TakenTerminal {
             install(signal, on_ending)?;
         }
         install(libc::SIGTSTP, on_stop)?;
-        enter()?;
+        if !enter() {
+            return Err(io::Error::last_os_error());
+        }
+        STATE.store(SHOWN, Ordering::Release);
         Ok(taken)
     }
 
-    /// Returns whether the view still has the terminal: a panic anywhere gives it back.
+    /// Returns whether the view still has the terminal: a panic anywhere gives it back, a stop does
+    /// not.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        HELD.load(Ordering::Acquire)
+        STATE.load(Ordering::Acquire) != RELEASED
+    }
+
+    /// Returns whether the terminal shows the view: not while the process stops or goes on.
+    #[must_use]
+    pub fn is_shown(&self) -> bool {
+        STATE.load(Ordering::Acquire) == SHOWN
     }
 
     /// Returns how often it was taken over again after a stop, and must be drawn anew.
@@ -88,11 +98,9 @@ impl Drop for TakenTerminal {
 /// Gives the terminal back, if a view has it. Async-signal-safe; the second call does nothing.
 pub fn give_back() {
     // AcqRel: of two threads one gives it back, after what `enter` did.
-    if !HELD.swap(false, Ordering::AcqRel) {
-        return;
+    if STATE.swap(RELEASED, Ordering::AcqRel) == SHOWN {
+        leave();
     }
-    write(LEAVE);
-    set(|modes| &modes.before);
 }
 
 /// Asks the process to stop as Ctrl-C does: the first time in order, the second time at once.
@@ -107,14 +115,19 @@ pub fn interrupt_self() -> io::Result<()> {
     }
 }
 
-/// Takes the terminal over. Async-signal-safe.
-fn enter() -> io::Result<()> {
-    if !set(|modes| &modes.during) {
-        return Err(io::Error::last_os_error());
+/// Switches to the view, and returns whether it could. Async-signal-safe.
+fn enter() -> bool {
+    let is_set = set(|modes| &modes.during);
+    if is_set {
+        write(ENTER);
     }
-    write(ENTER);
-    HELD.store(true, Ordering::Release);
-    Ok(())
+    is_set
+}
+
+/// Switches back to what was there before the view. Async-signal-safe.
+fn leave() {
+    write(LEAVE);
+    set(|modes| &modes.before);
 }
 
 /// Changes the settings of the terminal, and returns whether it could.
@@ -148,13 +161,38 @@ extern "C" fn on_ending(signal: libc::c_int) {
 
 /// Handles a stop from the keyboard: stops with the terminal as it was, and goes on where it was.
 extern "C" fn on_stop(_signal: libc::c_int) {
-    let was_held = HELD.load(Ordering::Acquire);
-    give_back();
+    let was_shown = suspend();
     // The whole process stops here, until SIGCONT.
     // SAFETY: async-signal-safe; plain integers.
     unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
-    if was_held && enter().is_ok() {
-        RESUMED.fetch_add(1, Ordering::Relaxed);
+    if was_shown {
+        resume();
+    }
+}
+
+/// Switches back for the time of a stop, and returns whether the view was shown.
+///
+/// The view goes on to have the terminal: other threads run until the stop reaches them, and again
+/// before [`resume`], and one that draws must not take this for the end.
+fn suspend() -> bool {
+    let moved = STATE.compare_exchange(SHOWN, STOPPED, Ordering::AcqRel, Ordering::Relaxed);
+    if moved.is_ok() {
+        leave();
+    }
+    moved.is_ok()
+}
+
+/// Switches to the view again, unless the terminal was given back meanwhile.
+fn resume() {
+    if !enter() {
+        return;
+    }
+    let moved = STATE.compare_exchange(STOPPED, SHOWN, Ordering::AcqRel, Ordering::Relaxed);
+    match moved {
+        Ok(_) => {
+            RESUMED.fetch_add(1, Ordering::Relaxed);
+        }
+        Err(_) => leave(),
     }
 }
 
@@ -183,10 +221,15 @@ fn install(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Resu
     Ok(())
 }
 
-/// A view has the terminal; unlike `HELD`, until it is dropped.
+/// A view has the terminal; unlike `STATE`, until it is dropped.
 static OWNER: Mutex<bool> = Mutex::new(false);
+static STATE: AtomicU8 = AtomicU8::new(RELEASED);
+/// No view has the terminal, or it was given back.
+const RELEASED: u8 = 0;
 /// The terminal shows the view.
-static HELD: AtomicBool = AtomicBool::new(false);
+const SHOWN: u8 = 1;
+/// The view has the terminal, which is as before for the time of a stop.
+const STOPPED: u8 = 2;
 static FD: AtomicI32 = AtomicI32::new(-1);
 static MODES: AtomicPtr<Modes> = AtomicPtr::new(ptr::null_mut());
 static RESUMED: AtomicU32 = AtomicU32::new(0);
@@ -238,14 +281,28 @@ mod tests {
         assert!(taken.is_held() && !has_echo(&slave));
         let again = TakenTerminal::take(slave.as_fd()).unwrap_err();
         assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+        // A stop: the view keeps the terminal, and shows nothing until it goes on.
+        assert!(suspend());
+        assert!(taken.is_held() && !taken.is_shown() && has_echo(&slave));
+        assert_eq!(taken.resumed(), 0);
+        resume();
+        assert!(taken.is_shown() && !has_echo(&slave));
+        assert_eq!(taken.resumed(), 1);
         give_back();
         assert!(!taken.is_held() && has_echo(&slave));
+        assert!(!suspend());
+        // Given back during a stop.
+        STATE.store(STOPPED, Ordering::Release);
+        give_back();
+        resume();
+        assert!(!taken.is_held() && has_echo(&slave));
+        assert_eq!(taken.resumed(), 1);
         drop(taken);
         drop(slave);
-        let mut written = vec![0; ENTER.len() + LEAVE.len()];
+        let mut written = vec![0; 3 * (ENTER.len() + LEAVE.len())];
         let mut master = File::from(master);
         master.read_exact(&mut written).unwrap();
-        assert_eq!(written, [ENTER, LEAVE].concat());
+        assert_eq!(written, [ENTER, LEAVE].concat().repeat(3));
         let mut more = Vec::new();
         // EIO: the other end is closed, and nothing more was written.
         assert!(master.read_to_end(&mut more).is_err() && more.is_empty());

@@ -108,7 +108,7 @@ fn run(taken: &TakenTerminal, hub: &Hub, ends: &AtomicBool) -> io::Result<()> {
             terminal = new_terminal()?;
             stale = true;
         }
-        if std::mem::take(&mut stale) {
+        if taken.is_shown() && std::mem::take(&mut stale) {
             terminal.draw(|frame| draw(frame.buffer_mut(), &figures, &view, glyphs))?;
         }
         if !event::poll(KEY_WAIT)? {
