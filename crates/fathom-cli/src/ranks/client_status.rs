@@ -48,7 +48,8 @@ impl<'a> ClientStatus<'a> {
         let Some(every) = self.every.filter(|_| now >= self.due) else {
             return;
         };
-        self.due = now + every;
+        // Until a rank has told something, soon again: the first line does not wait for an interval.
+        self.due = now + every.min(FIRST_LOOK_EVERY);
         let ranks = u32::try_from(self.jobs.len()).unwrap_or(u32::MAX);
         self.others.hear(conductor, ranks.saturating_add(1));
         let reports = (1..=ranks).map(|rank| conductor.progress_of(Rank::new(rank)));
@@ -62,6 +63,7 @@ impl<'a> ClientStatus<'a> {
             return;
         };
         self.begun = Some(begun);
+        self.due = now + every;
         let mut snapshot = Snapshot {
             elapsed: now - begun,
             ..Snapshot::default()
@@ -119,6 +121,9 @@ fn jobs_of(
     };
     (0..count).map(job).collect()
 }
+
+/// Interval between looks for the first report.
+const FIRST_LOOK_EVERY: Nanos = Nanos::from_millis(50);
 
 #[cfg(test)]
 mod tests {
