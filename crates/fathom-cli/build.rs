@@ -1,4 +1,4 @@
-//! Passes the commit that is built to `fathom --version`.
+//! Passes the commit and the features that are built to `fathom --version`.
 
 use std::process::Command;
 
@@ -10,6 +10,20 @@ fn main() {
         .or_else(commit_of_repository);
     let suffix = commit.map_or_else(String::new, |commit| format!(" (commit {commit})"));
     println!("cargo::rustc-env=FATHOM_COMMIT_SUFFIX={suffix}");
+    println!("cargo::rustc-env=FATHOM_FEATURES={}", features());
+}
+
+/// Returns the names of the enabled features, separated by commas; `none` without any.
+fn features() -> String {
+    let enabled = |name: &&str| {
+        let variable = format!("CARGO_FEATURE_{}", name.to_uppercase());
+        std::env::var_os(variable).is_some()
+    };
+    let names: Vec<&str> = FEATURES.into_iter().filter(enabled).collect();
+    match names.is_empty() {
+        true => "none".to_owned(),
+        false => names.join(", "),
+    }
 }
 
 /// Returns the commit of the repository around the sources; `None` without one, or without git.
@@ -25,3 +39,6 @@ fn git(words: &[&str]) -> Option<String> {
     let text = String::from_utf8(output.stdout).ok()?;
     Some(text.trim().to_owned()).filter(|text| output.status.success() && !text.is_empty())
 }
+
+/// Features of the manifest that users choose.
+const FEATURES: [&str; 4] = ["history", "live", "mpi", "parquet"];

@@ -103,6 +103,8 @@ fn versions() {
     );
     let built = [
         ("history", cfg!(feature = "history")),
+        ("live", cfg!(feature = "live")),
+        ("mpi", cfg!(feature = "mpi")),
         ("parquet", cfg!(feature = "parquet")),
     ];
     let built = built.into_iter().filter(|(_, is_built)| *is_built);
