@@ -304,6 +304,8 @@ pub struct EngineOption {
     pub different: &'static str,
     /// Effect that parts of a run other than the engine have to know.
     pub effect: Option<OptionEffect>,
+    /// Its value opens something: no output shows it.
+    pub is_secret: bool,
 }
 
 /// Form of an engine option's value.
@@ -392,6 +394,7 @@ impl EngineOption {
             example,
             different: "",
             effect: None,
+            is_secret: false,
         }
     }
 
@@ -406,6 +409,15 @@ impl EngineOption {
     pub const fn effect(self, effect: OptionEffect) -> Self {
         Self {
             effect: Some(effect),
+            ..self
+        }
+    }
+
+    /// Returns the option with a value that no output shows.
+    #[must_use]
+    pub const fn secret(self) -> Self {
+        Self {
+            is_secret: true,
             ..self
         }
     }

@@ -226,6 +226,7 @@ impl<'a> Builder<'a> {
                 layer.own.push(Accepted {
                     name: row.name,
                     adds: row.adds(),
+                    is_secret: row.is_secret,
                     written,
                 });
             }

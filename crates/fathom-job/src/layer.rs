@@ -51,6 +51,8 @@ pub(crate) struct Accepted {
     pub(crate) name: &'static str,
     /// Set if it adds to earlier ones of its name instead of replacing them.
     pub(crate) adds: bool,
+    /// Set if no output shows its value.
+    pub(crate) is_secret: bool,
     pub(crate) written: WrittenOption,
 }
 
@@ -92,14 +94,20 @@ impl OptionLayer {
     pub(crate) fn typed(&self) -> Vec<Typed> {
         let typed = |accepted: &Accepted| Typed {
             name: accepted.name.to_owned(),
-            value: accepted
-                .written
-                .reported()
-                .unwrap_or_default()
-                .trim()
-                .to_owned(),
+            value: match accepted.is_secret {
+                true => MASK.to_owned(),
+                false => accepted
+                    .written
+                    .reported()
+                    .unwrap_or_default()
+                    .trim()
+                    .to_owned(),
+            },
             origin: accepted.written.place().origin(),
         };
         self.own.iter().map(typed).collect()
     }
 }
+
+/// Stands for a secret in reports. Its length says nothing of the secret's.
+const MASK: &str = "***";

@@ -110,6 +110,7 @@ impl Row {
         );
         Self {
             different: option.different,
+            is_secret: option.is_secret,
             ..row.engine_own()
         }
     }

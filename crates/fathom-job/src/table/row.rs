@@ -47,6 +47,8 @@ pub(crate) struct Row {
     pub(crate) stricter: &'static str,
     /// Differences in effect from fio; empty if none.
     pub(crate) different: &'static str,
+    /// No output shows its value.
+    pub(crate) is_secret: bool,
 }
 
 /// fio's handling of an empty value in a job file, where it accepts one.
@@ -165,6 +167,7 @@ impl Row {
             empty: None,
             stricter: "",
             different: "",
+            is_secret: false,
         }
     }
 
