@@ -41,4 +41,4 @@ fn git(words: &[&str]) -> Option<String> {
 }
 
 /// Features of the manifest that users choose.
-const FEATURES: [&str; 4] = ["history", "live", "mpi", "parquet"];
+const FEATURES: [&str; 5] = ["history", "http", "live", "mpi", "parquet"];

@@ -103,6 +103,7 @@ fn versions() {
     );
     let built = [
         ("history", cfg!(feature = "history")),
+        ("http", cfg!(feature = "http")),
         ("live", cfg!(feature = "live")),
         ("mpi", cfg!(feature = "mpi")),
         ("parquet", cfg!(feature = "parquet")),

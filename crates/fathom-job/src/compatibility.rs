@@ -287,7 +287,9 @@ mod tests {
 
     /// Engines of fio that the program brings along.
     fn registry() -> fathom_engine::Registry {
-        fathom_engine::Registry::built_in().with(fathom_net::NBD)
+        fathom_engine::Registry::built_in()
+            .with(fathom_net::NBD)
+            .with(fathom_http::HTTP)
     }
 
     #[test]

@@ -7,10 +7,6 @@ pub(crate) const LATER: &[(&str, &str)] = &[
         "log in with `iscsiadm`, and name the block device",
     ),
     ("nfs", "mount the export, and name a `directory` in it"),
-    (
-        "http",
-        "mount the storage as a file system, and name a `directory` in it",
-    ),
 ];
 
 /// Returns what to do without an engine of fio that is not implemented yet.

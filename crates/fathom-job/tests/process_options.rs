@@ -111,7 +111,7 @@ fn what_needs_a_library_or_a_device_says_which() {
     refuse("--gpu_dev_id=0", "not-in-fathom");
     refuse("--rwmixcycle=1", "not-any-more");
     refuse("--verify_policy=fsynced", "not-yet");
-    for engine in ["http", "nfs", "libiscsi"] {
+    for engine in ["nfs", "libiscsi"] {
         refuse(&format!("--ioengine={engine}"), "not-yet");
     }
 }

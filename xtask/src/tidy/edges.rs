@@ -123,7 +123,7 @@ fn allows(below: &[&str], to: &str) -> bool {
 }
 
 /// Each crate with its permitted dependencies, without `fathom-`; `*` permits all.
-const ALLOWED: [(&str, &[&str]); 32] = [
+const ALLOWED: [(&str, &[&str]); 33] = [
     ("fathom-core", &[]),
     ("fathom-checksum", &[]),
     ("fathom-conformance", &["core"]),
@@ -152,6 +152,7 @@ const ALLOWED: [(&str, &[&str]); 32] = [
         &["core", "stats", "sys", "host", "engine", "record"],
     ),
     // `engine`: an engine of another crate joins by its registry.
+    ("fathom-http", &["sys", "core", "engine"]),
     (
         "fathom-net",
         &["sys", "core", "nvme", "nbd", "block", "engine"],
@@ -220,10 +221,11 @@ const UNREACHABLE: [(&str, &str, &str); 2] = [
 ];
 
 /// Additional dependencies permitted to tests.
-const TEST_EDGES: [(&str, &str); 15] = [
+const TEST_EDGES: [(&str, &str); 17] = [
     // Every engine is held to the contract.
     ("fathom-engine", "fathom-conformance"),
     ("fathom-net", "fathom-conformance"),
+    ("fathom-http", "fathom-conformance"),
     // The engine of another crate is tested from a job file to the record.
     ("fathom-engine-example", "fathom-job"),
     ("fathom-engine-example", "fathom-record"),
@@ -232,6 +234,7 @@ const TEST_EDGES: [(&str, &str); 15] = [
     // The language and its translation are tested with the engines that the program brings along.
     ("fathom-job", "fathom-engine"),
     ("fathom-job", "fathom-net"),
+    ("fathom-job", "fathom-http"),
     ("fathom-setup", "fathom-engine"),
     ("fathom-virtual", "fathom-engine"),
     ("fathom-lint", "fathom-engine"),

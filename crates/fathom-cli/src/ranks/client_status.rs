@@ -48,8 +48,7 @@ impl<'a> ClientStatus<'a> {
         let Some(every) = self.every.filter(|_| now >= self.due) else {
             return;
         };
-        // Until a rank has told something, soon again: the first line does not wait for an interval.
-        self.due = now + every.min(FIRST_LOOK_EVERY);
+        self.due = now + every;
         let ranks = u32::try_from(self.jobs.len()).unwrap_or(u32::MAX);
         self.others.hear(conductor, ranks.saturating_add(1));
         let reports = (1..=ranks).map(|rank| conductor.progress_of(Rank::new(rank)));
@@ -63,7 +62,6 @@ impl<'a> ClientStatus<'a> {
             return;
         };
         self.begun = Some(begun);
-        self.due = now + every;
         let mut snapshot = Snapshot {
             elapsed: now - begun,
             ..Snapshot::default()
@@ -121,9 +119,6 @@ fn jobs_of(
     };
     (0..count).map(job).collect()
 }
-
-/// Interval between looks for the first report.
-const FIRST_LOOK_EVERY: Nanos = Nanos::from_millis(50);
 
 #[cfg(test)]
 mod tests {

@@ -173,6 +173,10 @@ pub(crate) const WITHOUT_RUN: &[(&str, &str)] = &[
     ("netsplice", "as net"),
     ("nvme_tcp", "has errors of its own in a test of its own"),
     ("nbd", "has errors of its own in a test of its own"),
+    (
+        "http",
+        "needs a build with its feature; has errors of its own in a test of its own",
+    ),
     ("io_uring_cmd", "needs an NVMe namespace"),
     ("sg", "needs a SCSI disk"),
     ("e4defrag", "needs ext4"),

@@ -1,0 +1,286 @@
+//! Credentials: from options, the environment or a file, and into no message.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use fathom_core::{EngineError, EngineOption, EngineStep, EngineValues};
+
+use crate::options::{
+    Mode, Options, PASS, S3_KEY, S3_KEYID, S3_SECURITY_TOKEN, S3_SSE_CUSTOMER_ALGORITHM,
+    S3_SSE_CUSTOMER_KEY, SWIFT_AUTH_TOKEN, Tls, USER,
+};
+
+/// A text that no message contains.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Secret(String);
+
+impl Secret {
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// Right of the job to use the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Credentials {
+    /// None is given: WebDAV without a password.
+    None,
+    Basic {
+        user: String,
+        pass: Secret,
+    },
+    S3(S3Keys),
+    Token(Secret),
+}
+
+/// Keys of S3.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct S3Keys {
+    pub(crate) id: Secret,
+    pub(crate) secret: Secret,
+    pub(crate) session: Option<Secret>,
+    pub(crate) customer: Option<CustomerKey>,
+}
+
+/// Key with which the server encrypts objects (SSE-C).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CustomerKey {
+    pub(crate) algorithm: String,
+    pub(crate) key: Secret,
+}
+
+impl Credentials {
+    /// Finds those that the mode needs. `variable` reads the environment, `file` a file.
+    pub(crate) fn find(
+        values: &EngineValues,
+        options: &Options,
+        variable: &dyn Fn(&str) -> Option<String>,
+        file: &dyn Fn(&PathBuf) -> Option<String>,
+    ) -> Result<Self, EngineError> {
+        let find = |option: &EngineOption, names: &[&str]| {
+            let given = values.text(option).map(str::to_owned);
+            let mut others = names.iter().filter_map(|name| variable(name));
+            given
+                .or_else(|| others.next())
+                .filter(|text| !text.is_empty())
+        };
+        match options.mode {
+            Mode::WebDav => Ok(match find(&USER, &["FATHOM_HTTP_USER"]) {
+                None => Self::None,
+                Some(user) => Self::Basic {
+                    user,
+                    pass: Secret(find(&PASS, &["FATHOM_HTTP_PASS"]).unwrap_or_default()),
+                },
+            }),
+            Mode::Swift => {
+                let token = find(&SWIFT_AUTH_TOKEN, &["OS_AUTH_TOKEN"]).ok_or_else(|| {
+                    missing(
+                        "http_swift_auth_token",
+                        "set it, or OS_AUTH_TOKEN in the environment",
+                    )
+                })?;
+                Ok(Self::Token(Secret(token)))
+            }
+            Mode::S3 => {
+                let kept = || Profile::load(variable, file);
+                let id = find(&S3_KEYID, &["AWS_ACCESS_KEY_ID"]);
+                let secret = find(&S3_KEY, &["AWS_SECRET_ACCESS_KEY"]);
+                let session = find(&S3_SECURITY_TOKEN, &["AWS_SESSION_TOKEN"]);
+                // Keys belong together: a file completes none that are given in part.
+                let (id, secret, session) = match (&id, &secret) {
+                    (None, None) => match kept() {
+                        Some(kept) => (kept.id, kept.secret, session.or(kept.session)),
+                        None => (None, None, None),
+                    },
+                    _ => (id, secret, session),
+                };
+                let hint = "set it, or the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
+                let id = id.ok_or_else(|| missing("http_s3_keyid", hint))?;
+                let secret = secret.ok_or_else(|| missing("http_s3_key", hint))?;
+                Ok(Self::S3(S3Keys {
+                    id: Secret(id),
+                    secret: Secret(secret),
+                    session: session.map(Secret),
+                    customer: customer_key(values, options)?,
+                }))
+            }
+        }
+    }
+}
+
+/// Section of an AWS credentials file.
+#[derive(Default)]
+struct Profile {
+    id: Option<String>,
+    secret: Option<String>,
+    session: Option<String>,
+}
+
+impl Profile {
+    /// Reads AWS_SHARED_CREDENTIALS_FILE, or `~/.aws/credentials`.
+    fn load(
+        variable: &dyn Fn(&str) -> Option<String>,
+        file: &dyn Fn(&PathBuf) -> Option<String>,
+    ) -> Option<Self> {
+        let path = variable("AWS_SHARED_CREDENTIALS_FILE").map(PathBuf::from);
+        let home = || Some(PathBuf::from(variable("HOME")?).join(".aws/credentials"));
+        let text = file(&path.or_else(home)?)?;
+        let wanted = variable("AWS_PROFILE").unwrap_or_else(|| "default".into());
+        Some(Self::of(&text, &wanted))
+    }
+
+    fn of(text: &str, wanted: &str) -> Self {
+        let mut profile = Self::default();
+        let mut is_wanted = false;
+        for line in text.lines().map(str::trim) {
+            if let Some(name) = line
+                .strip_prefix('[')
+                .and_then(|line| line.strip_suffix(']'))
+            {
+                is_wanted = name.trim() == wanted;
+            } else if let (true, Some((key, value))) = (is_wanted, line.split_once('=')) {
+                let value = Some(value.trim().to_owned());
+                match key.trim() {
+                    "aws_access_key_id" => profile.id = value,
+                    "aws_secret_access_key" => profile.secret = value,
+                    "aws_session_token" => profile.session = value,
+                    _ => {}
+                }
+            }
+        }
+        profile
+    }
+}
+
+fn customer_key(
+    values: &EngineValues,
+    options: &Options,
+) -> Result<Option<CustomerKey>, EngineError> {
+    let given = values.text(&S3_SSE_CUSTOMER_KEY);
+    let Some(key) = given.filter(|key| !key.is_empty()) else {
+        return Ok(None);
+    };
+    if options.tls == Tls::Off {
+        // Servers refuse it, but only once the key is on the wire.
+        return Err(EngineError {
+            step: EngineStep::Option("http_s3_sse_customer_key"),
+            target: "the key would cross the network in clear".into(),
+            errno: None,
+            hint: "add https=on".into(),
+        });
+    }
+    let algorithm = values.text(&S3_SSE_CUSTOMER_ALGORITHM);
+    Ok(Some(CustomerKey {
+        algorithm: algorithm
+            .unwrap_or(S3_SSE_CUSTOMER_ALGORITHM.default)
+            .to_owned(),
+        key: Secret(key.to_owned()),
+    }))
+}
+
+fn missing(option: &'static str, hint: &str) -> EngineError {
+    EngineError {
+        step: EngineStep::Option(option),
+        target: "not given".into(),
+        errno: None,
+        hint: hint.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_core::OptionValue;
+
+    use super::*;
+
+    fn find(
+        options: &[(&'static str, &str)],
+        variables: &[(&str, &str)],
+    ) -> Result<Credentials, String> {
+        let mut values = EngineValues::default();
+        for (name, value) in options {
+            values.set(name, OptionValue::Text((*value).to_owned()));
+        }
+        let resolved = Options::resolve(&values);
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let file = |path: &PathBuf| {
+            let text = "[default]\naws_access_key_id = D\naws_secret_access_key=E\n\
+                        [other]\naws_access_key_id=O\naws_secret_access_key=P\n\
+                        aws_session_token=T\n";
+            (path == &PathBuf::from("/home/.aws/credentials")).then(|| text.to_owned())
+        };
+        Credentials::find(&values, &resolved, &variable, &file).map_err(|error| error.to_string())
+    }
+
+    fn s3(id: &str, secret: &str, session: Option<&str>) -> Result<Credentials, String> {
+        Ok(Credentials::S3(S3Keys {
+            id: Secret(id.into()),
+            secret: Secret(secret.into()),
+            session: session.map(|text| Secret(text.into())),
+            customer: None,
+        }))
+    }
+
+    const S3: (&str, &str) = ("http_mode", "s3");
+
+    #[test]
+    fn options_come_before_variables_and_those_before_a_file() {
+        let given = [S3, ("http_s3_keyid", "A"), ("http_s3_key", "B")];
+        let set = [
+            ("AWS_ACCESS_KEY_ID", "V"),
+            ("AWS_SECRET_ACCESS_KEY", "W"),
+            ("AWS_SESSION_TOKEN", "X"),
+            ("HOME", "/home"),
+        ];
+        assert_eq!(find(&given, &[]), s3("A", "B", None));
+        assert_eq!(find(&[S3], &set), s3("V", "W", Some("X")));
+        assert_eq!(find(&[S3], &set[3..]), s3("D", "E", None));
+        let other = [("HOME", "/home"), ("AWS_PROFILE", "other")];
+        assert_eq!(find(&[S3], &other), s3("O", "P", Some("T")));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let refused = find(&[S3], &[]).unwrap_err();
+        assert_eq!(refused, "http_s3_keyid: not given");
+        let half = find(&[S3, ("http_s3_keyid", "A")], &[("HOME", "/home")]);
+        assert_eq!(half.unwrap_err(), "http_s3_key: not given");
+        let swift = find(&[("http_mode", "swift")], &[]).unwrap_err();
+        assert_eq!(swift, "http_swift_auth_token: not given");
+        assert_eq!(find(&[], &[]), Ok(Credentials::None));
+    }
+
+    #[test]
+    fn no_message_has_a_secret() {
+        let found = find(
+            &[S3, ("http_s3_keyid", "AKEY"), ("http_s3_key", "BKEY")],
+            &[],
+        );
+        let text = format!("{found:?}");
+        assert!(!text.contains("KEY") && text.contains("***"), "{text}");
+    }
+
+    #[test]
+    fn a_customer_key_needs_tls() {
+        let given = [
+            S3,
+            ("http_s3_keyid", "A"),
+            ("http_s3_key", "B"),
+            ("http_s3_sse_customer_key", "C"),
+        ];
+        let refused = find(&given, &[]).unwrap_err();
+        assert!(
+            refused.contains("in clear") && !refused.contains(": C"),
+            "{refused}"
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! Bench of the engine: a server with known content, and an account of every op.
+
+use fathom_conformance::{Account, BLOCK, Subject};
+use fathom_core::{Engine, EngineError, EngineValues, Errno, OptionKind, OptionValue, Tick};
+use fathom_engine::{AnyEngine, EngineConfig, EngineFile, start};
+use fathom_http::HTTP;
+use fathom_sys::clock::Clock;
+
+use crate::programs::Apache;
+use crate::server::{self, Server};
+
+pub(crate) struct Bench {
+    title: String,
+    engine: AnyEngine,
+    served: Served,
+    clock: Clock,
+    depth: u32,
+    account: Account,
+}
+
+/// Server behind a bench.
+pub(crate) enum Served {
+    Ours(Server),
+    Theirs(Apache),
+}
+
+impl From<Server> for Served {
+    fn from(server: Server) -> Self {
+        Self::Ours(server)
+    }
+}
+
+impl From<Apache> for Served {
+    fn from(apache: Apache) -> Self {
+        Self::Theirs(apache)
+    }
+}
+
+impl Bench {
+    pub(crate) fn new(served: impl Into<Served>, depth: u32, options: &str) -> Self {
+        let served = served.into();
+        let host = match &served {
+            Served::Ours(server) => server.host(),
+            Served::Theirs(apache) => apache.host(),
+        };
+        let options = format!("http_host={host} {options}");
+        Self {
+            title: format!("depth {depth} {options}"),
+            engine: start(config(&options, depth)).unwrap(),
+            served,
+            clock: Clock::monotonic(),
+            depth,
+            account: Account::default(),
+        }
+    }
+
+    pub(crate) fn server(&self) -> &Server {
+        match &self.served {
+            Served::Ours(server) => server,
+            Served::Theirs(_) => panic!("not our server"),
+        }
+    }
+
+    /// Returns the description of the latest failure with this errno.
+    pub(crate) fn said(&mut self, errno: Errno) -> String {
+        self.engine.as_dyn().explain(errno).unwrap_or_default()
+    }
+
+    /// Checks that nothing is left.
+    #[track_caller]
+    pub(crate) fn finish(&mut self) {
+        assert_eq!(self.in_flight(), 0);
+        assert_eq!(self.reap(4), []);
+    }
+}
+
+/// Returns the error of an engine that does not start.
+pub(crate) fn refused(options: &str) -> EngineError {
+    start(config(options, 1)).err().unwrap()
+}
+
+/// Returns the configuration of a job; with ranges, of one that only reads.
+pub(crate) fn config(options: &str, depth: u32) -> EngineConfig {
+    let file = EngineFile {
+        path: "/b/o".to_owned(),
+        read: true,
+        write: !options.contains("reads_only"),
+        ..EngineFile::default()
+    };
+    EngineConfig {
+        depth,
+        buffer_bytes: BLOCK,
+        files: vec![file],
+        options: values(&options.replace("reads_only", "")),
+        ..EngineConfig::new(HTTP, Clock::monotonic())
+    }
+}
+
+impl Subject for Bench {
+    fn engine(&mut self) -> &mut dyn Engine {
+        self.engine.as_dyn()
+    }
+
+    fn account(&mut self) -> &mut Account {
+        &mut self.account
+    }
+
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    fn moves_data(&self) -> bool {
+        true
+    }
+
+    fn stored(&mut self, block: u32) -> Vec<u8> {
+        let name = server::name(block);
+        match &self.served {
+            Served::Ours(server) => server.object(&name).unwrap(),
+            Served::Theirs(apache) => apache.object(&name).unwrap(),
+        }
+    }
+
+    fn now(&self) -> Tick {
+        self.clock.now()
+    }
+}
+
+/// Reads options as in a job file, separated by blanks.
+fn values(text: &str) -> EngineValues {
+    let mut values = EngineValues::default();
+    for pair in text.split_whitespace() {
+        let (name, value) = pair.split_once('=').unwrap();
+        let option = HTTP.info.option(name).unwrap();
+        let value = match option.kind {
+            OptionKind::Text | OptionKind::Choice(_) => OptionValue::Text(value.into()),
+            _ => OptionValue::Number(value.parse().unwrap()),
+        };
+        values.set(option.name, value);
+    }
+    values
+}
