@@ -43,6 +43,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     })?;
     step("test", || test(&root, long))?;
     step("mpi", || mpi(&root))?;
+    step("http", || http(&root))?;
     step("hosts", || {
         hosts::run(&words(if long { &["--faults"] } else { &[] }))
     })?;
@@ -118,6 +119,24 @@ fn mpi(root: &Path) -> Result<()> {
         &with[..],
         &["--package", "fathom-mpi", "--package", "fathom-cli"],
         &["--lib", "--test", "mpi_ranks"],
+    ];
+    cargo(root, &test.concat(), &[])
+}
+
+/// Tests the feature `http`, which no default build has. The package is not chosen alone, as above.
+fn http(root: &Path) -> Result<()> {
+    let with = ["--features", "fathom-cli/http"];
+    let clippy = [
+        &["clippy"],
+        &with[..],
+        &["--all-targets", "--", "-D", "warnings"],
+    ];
+    cargo(root, &clippy.concat(), &[])?;
+    let test = [
+        &["test"],
+        &with[..],
+        &["--package", "fathom-http", "--package", "fathom-cli"],
+        &["--lib", "--test", "http", "--test", "http_jobs"],
     ];
     cargo(root, &test.concat(), &[])
 }
