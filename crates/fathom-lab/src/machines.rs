@@ -151,11 +151,11 @@ pub(crate) fn run_1m_ops(setup: &MachineSetup, direction: Direction) -> (f64, Se
     (mib_per_second(bytes, load.runtime), seeks)
 }
 
-const HDD: &str = include_str!("../../../examples/machines/hdd.toml");
-const USB: &str = include_str!("../../../examples/machines/usb.toml");
+const HDD: &str = include_str!("../machines/hdd.toml");
+const USB: &str = include_str!("../machines/usb.toml");
 
-const ARRAY: &str = include_str!("../../../examples/machines/array.toml");
-const SSD: &str = include_str!("../../../examples/machines/ssd.toml");
+const ARRAY: &str = include_str!("../machines/array.toml");
+const SSD: &str = include_str!("../machines/ssd.toml");
 
 /// Part of the disk that the published jobs covered: 14.2 TiB of seeks upwards, in 137 sweeps.
 const PUBLISHED_SPAN: u64 = 103 << 30;
