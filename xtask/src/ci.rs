@@ -14,7 +14,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::bench::programs;
 use crate::{
-    bench, browser, compat, exports, fuzz, hosts, process, python, readme, static_build, tidy, vm,
+    bench, browser, compat, dist, exports, fuzz, hosts, process, python, readme, static_build,
+    tidy, vm,
 };
 
 /// Runs `cargo xtask ci [--long]`.
@@ -70,6 +71,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         step("open mpi 5", || open_mpi_5(&root))?;
         step("fewer features", || fewer_features(&root))?;
         step("static", || static_build::run(&[]))?;
+        step("packages", || packages(&root))?;
+        step("dist", || dist::run(&words(&["--try"])))?;
         step("bench", || {
             bench::run(&words(&["--pairs", "5", "--growth"]))
         })?;
@@ -81,6 +84,15 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     println!("ci: all passed in {} s", start.elapsed().as_secs());
     Ok(())
+}
+
+/// Builds the crates that can be published from their packages.
+fn packages(root: &Path) -> Result<()> {
+    let all = ["package", "--workspace", "--locked"];
+    let but = ["fathom-conformance", "fathom-fuzz", "xtask"];
+    let but = but.into_iter().flat_map(|name| ["--exclude", name]);
+    let words: Vec<&str> = all.into_iter().chain(but).collect();
+    cargo(root, &words, &[])
 }
 
 /// Tests the feature `live`, which no default build has. The package is not chosen alone, so that

@@ -10,6 +10,7 @@ mod bench;
 mod browser;
 mod ci;
 mod compat;
+mod dist;
 mod exports;
 mod fuzz;
 mod gallery;
@@ -50,6 +51,7 @@ fn dispatch(args: &[String]) -> Result<ExitCode> {
         "browser" => browser::run(rest),
         "compat" => compat::run(rest),
         "ci" => ci::run(rest),
+        "dist" => dist::run(rest),
         "exports" => exports::run(rest),
         "fuzz" => fuzz::run(rest),
         "gallery" => gallery::run(rest),
@@ -147,8 +149,10 @@ cargo xtask vm       boot a machine with a stock Debian kernel and fathom: a she
     --limit S        stop a script that has not ended after so long (default 180)
     --dev            take a build of fathom without optimisations
     --fathom FILE    take this program instead of building one
-cargo xtask static   build the program without shared libraries (musl), and run it
+cargo xtask static   build the program without shared libraries (with musl, else glibc), and run it
     --release        with optimisations
+cargo xtask dist     make a static program in an archive, and a Debian package, in target/dist
+    --try            also install and run both in clean root folders (root, debootstrap)
 cargo xtask pauses   show the tasks that preempt a job with I/O logs (root, perf)
     --runs N         runs without and with a log (default 10)
     --fathom FILE    trace this program instead of target/release/fathom

@@ -18,40 +18,68 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             other => bail!("static has no option `{other}`: only --release"),
         }
     }
-    if let Some(why) = obstacle()? {
-        println!("static: skipped: {why}");
-        return Ok(());
-    }
     let program = build(release)?;
-    check_linkage(&program)?;
     run_jobs(&program)?;
     println!("static: {}", program.display());
     Ok(())
 }
 
-/// Returns the reason why the program cannot be built here, if any.
-fn obstacle() -> Result<Option<String>> {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let words = ["--print", "target-libdir", "--target", TARGET];
-    let folder = process::capture(Command::new(rustc).args(words))?;
-    let missing = !Path::new(folder.trim()).is_dir();
-    Ok(missing.then(|| format!("no standard library for {TARGET} (rustup target add {TARGET})")))
-}
-
-fn build(release: bool) -> Result<PathBuf> {
+/// Builds the program without shared libraries, and checks that it has none.
+pub(crate) fn build(release: bool) -> Result<PathBuf> {
+    let libc = Libc::installed()?;
+    let target = libc.target();
     let mut cargo = process::cargo();
-    cargo.args(["build", "--package", "fathom-cli", "--target", TARGET]);
-    // The history compiles SQLite from C; glibc's headers do not do for musl.
-    if process::find("musl-gcc").is_none() {
-        println!("static: without the history: no musl-gcc");
-        cargo.args(["--no-default-features", "--features", "parquet"]);
+    cargo.args(["build", "--package", "fathom-cli", "--target", target]);
+    match libc {
+        // The history compiles SQLite from C; glibc's headers do not do for musl.
+        Libc::Musl if process::find("musl-gcc").is_none() => {
+            println!("static: without the history: no musl-gcc");
+            cargo.args(["--no-default-features", "--features", "parquet"]);
+        }
+        Libc::Musl => {}
+        Libc::Gnu => {
+            println!("static: with glibc: no standard library for {MUSL} (rustup target add)");
+            cargo.env("RUSTFLAGS", "-C target-feature=+crt-static");
+        }
     }
     if release {
         cargo.arg("--release");
     }
     process::run(cargo.current_dir(process::root()?))?;
     let profile = if release { "release" } else { "debug" };
-    Ok(target_folder()?.join(TARGET).join(profile).join("fathom"))
+    let program = target_folder()?.join(target).join(profile).join("fathom");
+    check_linkage(&program)?;
+    Ok(program)
+}
+
+/// C library that is linked into the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Libc {
+    /// Whole: also looks up users and hosts.
+    Musl,
+    /// Looks up hosts by shared libraries of its own version, if they are there at run time;
+    /// without them, servers are named by address.
+    Gnu,
+}
+
+impl Libc {
+    /// Returns musl if its target is installed.
+    fn installed() -> Result<Self> {
+        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        let words = ["--print", "target-libdir", "--target", MUSL];
+        let folder = process::capture(Command::new(rustc).args(words))?;
+        Ok(match Path::new(folder.trim()).is_dir() {
+            true => Self::Musl,
+            false => Self::Gnu,
+        })
+    }
+
+    fn target(self) -> &'static str {
+        match self {
+            Self::Musl => MUSL,
+            Self::Gnu => "x86_64-unknown-linux-gnu",
+        }
+    }
 }
 
 /// Fails if the program needs an interpreter or a library.
@@ -90,8 +118,7 @@ fn run_jobs(program: &Path) -> Result<()> {
     ran
 }
 
-/// musl is linked into the program; glibc looks up users and hosts in libraries at run time.
-const TARGET: &str = "x86_64-unknown-linux-musl";
+const MUSL: &str = "x86_64-unknown-linux-musl";
 
 /// Messages of ldd about a static program, of glibc and of musl.
 const STATIC: [&str; 3] = [
