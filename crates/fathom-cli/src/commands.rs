@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, Parser, Subcommand};
 use fathom_job::Dialect;
 
@@ -142,7 +143,12 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> ProgramEnd {
     match Arguments::try_parse_from(words) {
         Ok(arguments) => execute(arguments.command, words),
         Err(error) if error.use_stderr() => {
-            output::print(StandardStream::Error, &error.render().to_string());
+            let text = error.render().to_string();
+            let text = match error.kind() {
+                ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => text_width::fitted(&text),
+                _ => text,
+            };
+            output::print(StandardStream::Error, &text);
             if looks_like_fio(rest) {
                 let hint = "hint: put fio options and job files after `run`: `fathom run …`\n";
                 output::print(StandardStream::Error, hint);

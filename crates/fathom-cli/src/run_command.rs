@@ -27,6 +27,7 @@ use crate::output::{self, Data, StandardStream};
 use crate::report::Report;
 use crate::self_test;
 use crate::simulate;
+use crate::text_width;
 use crate::views::Views;
 use crate::words;
 
@@ -43,7 +44,14 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> ProgramEnd {
         }
     };
     match parse(&words, dialect, &Process::new()) {
-        Ok(Invocation::Print(text)) => output::show(&text, dialect.program(), ProgramEnd::Printed),
+        Ok(Invocation::Print(text)) => {
+            // Tools read fio's lists line by line. Commands of `--showcmd` stay whole.
+            let text = match dialect {
+                Dialect::Fio => text,
+                Dialect::Fathom => text_width::fitted(&text),
+            };
+            output::show(&text, dialect.program(), ProgramEnd::Printed)
+        }
         Ok(Invocation::NoEngineOptions(text)) => {
             output::show(&text, dialect.program(), ProgramEnd::NothingToShow)
         }

@@ -32,7 +32,9 @@ fn broken(text: &str, width: usize, hanging: usize) -> String {
 }
 
 fn broken_line(line: &str, width: usize, hanging: usize) -> String {
-    let is_command = line.trim_start().starts_with("fathom ");
+    let is_command = ["fathom ", "fio "]
+        .iter()
+        .any(|program| line.trim_start().starts_with(program));
     if line.chars().count() <= width || is_command {
         return format!("{line}\n");
     }

@@ -85,6 +85,32 @@ fn the_status_line_has_percentiles_on_request() {
 }
 
 #[test]
+fn help_fits_the_terminal() {
+    let folder = Folder::new();
+    for words in [
+        "",
+        "--help",
+        "run --help",
+        "run --cmdhelp=all",
+        "run --enghelp",
+    ] {
+        let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), words);
+        command.env("COLUMNS", "80");
+        let run = Run::of(command);
+        let text = run.out + &run.err;
+        assert!(text.lines().count() > 10, "{words}: {text}");
+        let is_command = |line: &str| line.trim_start().starts_with("fathom ");
+        let wide = text
+            .lines()
+            .find(|line| line.chars().count() > 80 && !is_command(line));
+        assert_eq!(wide, None, "{words}");
+    }
+    // Tools read fio's lists line by line.
+    let list = folder.fio("--cmdhelp=all").expect(0).out;
+    assert!(list.lines().any(|line| line.len() > 80), "{list}");
+}
+
+#[test]
 fn versions() {
     let folder = Folder::new();
     let run = folder.fio("--version").expect(0);
