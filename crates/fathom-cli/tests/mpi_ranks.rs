@@ -174,6 +174,18 @@ fn what_no_rank_can_read_is_told_once() {
 }
 
 #[test]
+fn a_folder_that_cannot_be_made_is_told_once() {
+    let folder = Folder::new();
+    folder.write("taken", "a file");
+    let job = "--name=a --ioengine=null --size=4k --record=taken";
+    for count in [1, 3] {
+        let run = ranks(&folder, count, job);
+        assert_eq!((run.code, &*run.out), (Some(2), ""), "{run:#?}");
+        assert_eq!(run.err.matches("--record: taken").count(), 1, "{run:#?}");
+    }
+}
+
+#[test]
 fn a_failed_job_of_one_rank_is_the_code_of_all() {
     let folder = Folder::new();
     for rank in 0..3 {

@@ -278,7 +278,13 @@ fn measure(crew: &mut Crew, plan: &Result<RankPlan, Refusals>, leads: bool) -> R
     let (mut file, mut so_far) = match files(plan, leads) {
         Ok(files) => files,
         Err(error) => {
-            refuse(crew, &[format!("{error:#}")])?;
+            let reason = format!("{error:#}");
+            if leads {
+                // The printer of events leaves out what rank 0 has told by itself.
+                let text = format!("{}: {reason}\n", plan.dialect.program());
+                output::print(StandardStream::Error, &text);
+            }
+            refuse(crew, &[reason])?;
             return Ok(Measured::default());
         }
     };
