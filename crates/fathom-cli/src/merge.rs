@@ -160,10 +160,11 @@ fn is_record_of_rank(file: &Path) -> bool {
 fn in_order_of_rank(files: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
     let ranked = files.into_iter().map(|path| {
         let shown = || path.display().to_string();
-        let file = File::open(&path).with_context(shown)?;
-        if !file.metadata().with_context(shown)?.is_file() {
+        // Not asked of the open file: opening a FIFO would wait for its writer.
+        if !fs::metadata(&path).with_context(shown)?.is_file() {
             bail!("{}: not a regular file", shown());
         }
+        let file = File::open(&path).with_context(shown)?;
         let head = BufReader::new(file.take(RECORD_BYTES_MAX));
         Ok((Record::rank_in(head).unwrap_or(u32::MAX), path))
     });

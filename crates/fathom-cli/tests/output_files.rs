@@ -38,6 +38,23 @@ fn fifo(folder: &Folder, name: &str) -> bool {
     true
 }
 
+#[test]
+fn a_fifo_is_no_record_and_no_log() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path().join("out")).unwrap();
+    if !fifo(&folder, "pipe") || !fifo(&folder, "out/rank-0000.json") {
+        return;
+    }
+    for words in [
+        "merge pipe",
+        "merge out",
+        "run --name=a --ioengine=null --read_iolog=pipe",
+    ] {
+        let run = folder.fathom(words).expect(2);
+        assert!(run.err.contains("not a regular file"), "{words}: {run:#?}");
+    }
+}
+
 /// Starts the program, waits until the file `begun` exists, interrupts the program once, and
 /// returns the files it left. Kills it, and fails the test, if it misses a generous deadline.
 fn interrupted(folder: &Folder, words: &str, begun: &str) -> Run {

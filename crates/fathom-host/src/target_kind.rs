@@ -82,12 +82,12 @@ pub trait FileSystemProbe {
     /// Opens a log to be replayed. Logs are inputs like job files: a modelled machine reads them
     /// from this host, too.
     fn open_log(&self, path: &str) -> io::Result<Box<dyn io::Read>> {
-        let file = fs::File::open(path)?;
-        if !file.metadata()?.is_file() {
+        // Not asked of the open file: opening a FIFO would wait for its writer.
+        if !fs::metadata(path)?.is_file() {
             let why = "not a regular file, but a log is read twice; save it to one";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        Ok(Box::new(file))
+        Ok(Box::new(fs::File::open(path)?))
     }
 
     /// Returns the path of the block device with these numbers, if there is one.
