@@ -69,6 +69,14 @@ fn execute(arguments: &AbArguments) -> Result<ProgramEnd> {
 /// Returns the text of the lab file.
 fn text(arguments: &AbArguments) -> Result<String> {
     let variants = variants(arguments)?;
+    for (at, (name, _)) in variants.iter().enumerate() {
+        if variants[..at].iter().any(|(earlier, _)| earlier == name) {
+            bail!(
+                "two sides are `{name}`\n\
+                 hint: name each side once; `fathom lab FILE --a-a N` compares one with itself"
+            );
+        }
+    }
     let judged = match arguments.judge.as_slice() {
         [] => vec![JUDGED.to_owned()],
         judged => judged.to_vec(),

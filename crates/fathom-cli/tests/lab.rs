@@ -509,3 +509,17 @@ fn runs_on_modelled_machines_are_removed_by_the_age_of_their_lab() {
     let run = folder.fathom("history prune --older-than 1 --dry-run");
     assert!(run.expect(0).err.contains("0 runs would be removed"));
 }
+
+#[test]
+fn sides_of_one_name_are_refused() {
+    let folder = Folder::new();
+    folder.write("a.fio", "[a]\nioengine=null\nsize=4k\n");
+    for (words, side) in [
+        ("ab a.fio a.fio", "a.fio"),
+        ("ab a.fio --set bs=4k,4k", "4k"),
+    ] {
+        let run = folder.fathom(words).expect(2);
+        let want = format!("fathom: ab: two sides are `{side}`");
+        assert!(run.err.contains(&want), "{words}: {run:#?}");
+    }
+}
