@@ -1,5 +1,6 @@
 //! Figures for people, and the table in which they stand.
 
+use fathom_report::pad;
 use fathom_stats::RatioInterval;
 
 /// Formats a value with its unit: `52.4 MiB/s`, `1.21 ms`, `12500 1/s`.
@@ -65,8 +66,8 @@ pub fn aligned(rows: &[Vec<String>]) -> String {
         let cells = row.iter().enumerate().map(|(at, cell)| {
             let (cell, width) = (cell.trim(), widths[at]);
             match is_right(at) {
-                true => format!("{cell:>width$}"),
-                false => format!("{cell:<width$}"),
+                true => pad::right(cell, width),
+                false => pad::left(cell, width),
             }
         });
         let line = cells.collect::<Vec<_>>().join("  ");

@@ -23,6 +23,7 @@ mod late;
 mod log_page;
 mod markup;
 mod number;
+pub mod pad;
 mod page;
 mod peak;
 mod peak_table;

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use fathom_record::{PeakLatency, PeakPoint, PeakRecord};
 
+use crate::pad;
 use crate::peak_table::{comparison_notes, point_rows};
 
 /// Formats the rate of an interval or a repeat on one line; ops without bytes have no bandwidth.
@@ -62,7 +63,7 @@ pub fn aligned(rows: &[Vec<String>]) -> String {
     for row in rows {
         let cells = row.iter().zip(&widths);
         let cells: Vec<String> = cells
-            .map(|(cell, &width)| format!("{cell:>width$}"))
+            .map(|(cell, &width)| pad::right(cell, width))
             .collect();
         text.push_str(cells.join("  ").trim_end());
         text.push('\n');

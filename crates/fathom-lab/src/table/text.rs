@@ -10,6 +10,8 @@
 //! has a value. A key that is the same in all rows is said once, above
 //! the table. No line is longer than the width, unless keys and one column are.
 
+use fathom_report::pad;
+
 use super::column::Role;
 use super::{Cell, Column, Table};
 
@@ -197,9 +199,9 @@ impl<'a> ShownColumn<'a> {
     fn aligned(&self, text: &str) -> String {
         let width = self.width;
         if self.is_text {
-            format!("{text:<width$}")
+            pad::left(text, width)
         } else {
-            format!("{text:>width$}")
+            pad::right(text, width)
         }
     }
 }
@@ -320,14 +322,10 @@ impl Block<'_> {
         key: &dyn Fn(&ShownColumn<'_>) -> String,
         group: &dyn Fn(&Group<'_>) -> String,
     ) {
-        let keys = self.keys.iter().map(|column| {
-            let width = column.width;
-            format!("{:<width$}{KEY_GAP}", key(column))
-        });
-        let groups = self.groups.iter().map(|one| {
-            let width = one.width;
-            format!("{:<width$}", group(one))
-        });
+        let keys = self.keys.iter();
+        let keys = keys.map(|column| pad::left(&key(column), column.width) + KEY_GAP);
+        let groups = self.groups.iter();
+        let groups = groups.map(|one| pad::left(&group(one), one.width));
         let groups: Vec<String> = groups.collect();
         let line = keys.collect::<String>() + &groups.join(GROUP_GAP);
         text.push_str(line.trim_end());
