@@ -14,11 +14,11 @@ use fathom_job::{Dialect, Settings};
 use fathom_record::{HostResult, HostSum, Record, RecordError};
 use fathom_report::ClientStats;
 use fathom_stats::Improves;
-use fathom_sys::signals::Interrupts;
+use fathom_sys::signals::{self, Interrupts};
 
 use crate::exit::ProgramEnd;
 use crate::failure::with_hint;
-use crate::output::{self, Data};
+use crate::output::{self, Data, StandardStream, printable_lines};
 use crate::report::Report;
 use crate::run_command;
 
@@ -53,12 +53,20 @@ Examples:
 pub(crate) fn run(arguments: &MergeArguments) -> ProgramEnd {
     match merged(arguments) {
         Ok(end) => end,
-        Err(error) => output::not_written(&error, "fathom: merge"),
+        Err(error) => {
+            let text = format!("fathom: merge: {error:#}\n");
+            output::print(StandardStream::Error, &printable_lines(&text));
+            ProgramEnd::NotReported
+        }
     }
 }
 
+fn interrupts() -> Result<Interrupts> {
+    Interrupts::install().context("signals")
+}
+
 fn merged(arguments: &MergeArguments) -> Result<ProgramEnd> {
-    let interrupts = Interrupts::install().context("signals")?;
+    let interrupts = interrupts()?;
     let stop = Stop::when(move || interrupts.count() > 0);
     let settings = Settings {
         formats: arguments.output_format.clone(),
@@ -67,6 +75,8 @@ fn merged(arguments: &MergeArguments) -> Result<ProgramEnd> {
     };
     let data = Data::new(settings.output.as_deref());
     let mut report = Report::new(Dialect::Fathom, &settings, data);
+    // The names in a record may come from any host.
+    report.write_out_controls();
     report.check()?;
     report.stop_when(&stop);
     let file = arguments.record.as_deref();
@@ -76,8 +86,15 @@ fn merged(arguments: &MergeArguments) -> Result<ProgramEnd> {
         file.stop_when(&stop);
     }
     let mut clients = clients(arguments)?;
+    if interrupts.count() > 0 {
+        bail!("interrupted before the first record");
+    }
+    // Nothing is written while the records are read, and a signal that is only counted would not
+    // end the wait for a file that does not come.
+    signals::restore_default_stop();
     let files = in_order_of_rank(files(&arguments.paths)?)?;
-    let sum = sum(&files, &mut clients, &stop)?;
+    let sum = sum(&files, &mut clients)?;
+    self::interrupts()?;
     let documents = clients.into_iter();
     report.replace(
         documents
@@ -174,16 +191,9 @@ fn in_order_of_rank(files: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
 }
 
 /// Reads, adds and drops one record after the other.
-fn sum(
-    files: &[PathBuf],
-    clients: &mut [(OutputFormat, ClientStats)],
-    stop: &Stop,
-) -> Result<Record> {
+fn sum(files: &[PathBuf], clients: &mut [(OutputFormat, ClientStats)]) -> Result<Record> {
     let mut sum = HostSum::new();
     for (number, path) in files.iter().enumerate() {
-        if stop.is_asked() {
-            bail!("interrupted after {number} of {} records", files.len());
-        }
         let record = read(path).with_context(|| path.display().to_string())?;
         for (_, stats) in &mut *clients {
             stats.add(&record);

@@ -45,6 +45,12 @@ pub(crate) fn show(text: &str, program: &str, end: ProgramEnd) -> ProgramEnd {
     }
 }
 
+/// Writes out control characters other than ends of lines, which could rule the terminal.
+pub(crate) fn printable_lines(text: &str) -> String {
+    let lines = text.split('\n').map(fathom_lab::printable);
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// Prints why the output could not be written.
 pub(crate) fn not_written(error: &anyhow::Error, program: &str) -> ProgramEnd {
     print(StandardStream::Error, &format!("{program}: {error:#}\n"));

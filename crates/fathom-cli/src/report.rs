@@ -47,6 +47,8 @@ pub(crate) struct Report {
     warnings: Vec<Warning>,
     /// Texts to print in place of the record in these formats.
     documents: Vec<(OutputFormat, String)>,
+    /// Control characters are written out in text.
+    is_foreign: bool,
     /// A record was printed, so there is something to put into a file.
     has_record: bool,
 }
@@ -70,6 +72,7 @@ impl Report {
             layout: None,
             warnings: Vec::new(),
             documents: Vec::new(),
+            is_foreign: false,
             has_record: false,
         }
     }
@@ -77,6 +80,13 @@ impl Report {
     /// Prints these texts in place of the record in their formats.
     pub(crate) fn replace(&mut self, documents: Vec<(OutputFormat, String)>) {
         self.documents = documents;
+    }
+
+    /// Writes out control characters in text reports and messages: those of a record that another
+    /// user may have written could rule the terminal. JSON escapes them anyway. In a report on the
+    /// user's own job, names keep the bytes that fio prints.
+    pub(crate) fn write_out_controls(&mut self) {
+        self.is_foreign = true;
     }
 
     /// Checks that the report's file can be written.
@@ -233,7 +243,11 @@ impl Report {
         }
         self.print(record);
         if fathom_report::report_count(record) >= self.summary_from {
-            self.text(&format!("\n{}", fathom_report::summary(record)));
+            let summary = format!("\n{}", fathom_report::summary(record));
+            match self.is_foreign {
+                true => self.text(&output::printable_lines(&summary)),
+                false => self.text(&summary),
+            }
         }
     }
 
@@ -244,7 +258,11 @@ impl Report {
                 Some((_, text)) => text.clone(),
                 None => fathom_report::render(record, format, self.terse_version),
             };
-            self.data(&self.fitted(text, record, format));
+            let mut text = self.fitted(text, record, format);
+            if self.is_foreign && !format.is_document() {
+                text = output::printable_lines(&text);
+            }
+            self.data(&text);
         }
     }
 
@@ -340,7 +358,10 @@ impl Report {
     }
 
     fn error(&mut self, text: &str) {
-        output::print(StandardStream::Error, text);
+        match self.is_foreign {
+            true => output::print(StandardStream::Error, &output::printable_lines(text)),
+            false => output::print(StandardStream::Error, text),
+        }
         if self.dialect == Dialect::Fio && self.to_file {
             self.data(text);
         }

@@ -55,6 +55,43 @@ fn a_fifo_is_no_record_and_no_log() {
     }
 }
 
+/// Holds a lease on a file: to open it for reading takes 45 s.
+const LEASE: &str = "\
+import fcntl, os, signal, sys
+signal.signal(signal.SIGIO, lambda *_: open('asked', 'w').close())
+held = os.open('slow.json', os.O_WRONLY | os.O_CREAT)
+try:
+    fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+except OSError as error:
+    sys.exit(str(error))
+open('held', 'w').close()
+while True:
+    signal.pause()";
+
+#[test]
+fn an_interrupt_ends_the_wait_for_a_record() {
+    let folder = Folder::new();
+    let mut holder = folder.command("python3", "-c");
+    holder.arg(LEASE).stderr(Stdio::piped());
+    let Ok(holder) = holder.spawn() else {
+        println!("skipped: no python3");
+        return;
+    };
+    let mut holder = Guard(Some(holder));
+    let begun = folder.path().join("held");
+    while !begun.exists() {
+        let child = holder.0.as_mut().unwrap();
+        if child.try_wait().unwrap().is_some() {
+            println!("skipped: no lease");
+            return;
+        }
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+    let run = interrupted(&folder, "merge slow.json", "asked");
+    assert_ne!(run.code, Some(0), "{run:#?}");
+    assert_eq!(run.out, "");
+}
+
 /// Starts the program, waits until the file `begun` exists, interrupts the program once, and
 /// returns the files it left. Kills it, and fails the test, if it misses a generous deadline.
 fn interrupted(folder: &Folder, words: &str, begun: &str) -> Run {

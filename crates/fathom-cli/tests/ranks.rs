@@ -61,6 +61,40 @@ fn sections_may_be_of_some_ranks() {
 }
 
 #[test]
+fn records_of_others_do_not_rule_the_terminal() {
+    let folder = Folder::new();
+    for rank in [0, 1] {
+        let job = "--name=victim --ioengine=null --size=64k";
+        let words = format!("run --rank={rank}/2 --record=out {job}");
+        folder.fathom(&words).expect(0);
+        let name = format!("out/rank-000{rank}.json");
+        let odd = folder
+            .read(&name)
+            .replace("victim", "\\u001b[2J\\u009bvictim");
+        folder.write(&name, odd);
+    }
+    let seen = |words: &str, code: i32| {
+        let run = folder.fathom(words).expect(code);
+        let text = run.out + &run.err;
+        let clean = text.replace('\n', "");
+        assert!(!clean.contains(char::is_control), "{words}: {text:?}");
+        text
+    };
+    for format in ["normal", "terse", "normal,terse"] {
+        let text = seen(&format!("merge --output-format={format} out"), 0);
+        assert!(text.contains("\\u{1b}[2J\\u{9b}victim"), "{text}");
+    }
+    // JSON keeps the name, escaped in its own way.
+    let sum = folder.fathom("merge --output-format=json out").expect(0);
+    let name = &sum.json()["jobs"][0]["jobname"];
+    assert_eq!(name, "\u{1b}[2J\u{9b}victim");
+    // Nor do names in a reason to refuse a record.
+    let other = folder.read("out/rank-0001.json").replace("victim", "other");
+    folder.write("out/rank-0001.json", other);
+    assert!(seen("merge out", 2).contains("another plan"));
+}
+
+#[test]
 fn a_rank_may_have_nothing_to_do() {
     let folder = Folder::new();
     let machine = "[[device]]\nnames = [\"*\"]\nmodel = \"constant\"\ncapacity_gib = 1\n\
