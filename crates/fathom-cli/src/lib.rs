@@ -95,6 +95,7 @@ pub fn main_of_rank() -> ExitCode {
 fn program(run: impl FnOnce(&[OsString], Dialect) -> ProgramEnd) -> ExitCode {
     bug::install_hook();
     fathom_sys::signals::restore_default_stop();
+    fathom_sys::signals::report_file_size_limit();
     let words: Vec<_> = std::env::args_os().collect();
     let dialect = commands::dialect(words.first());
     let ended = std::panic::catch_unwind(AssertUnwindSafe(|| run(&words, dialect)));

@@ -5,7 +5,8 @@
 mod common;
 
 use std::fs;
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use common::{Folder, Run};
 use serde_json::Value;
@@ -217,4 +218,38 @@ fn a_killed_process_leaves_whole_runs() {
     let run = folder.fathom("history import many.json").expect(0);
     assert!(run.err.contains("runs added"), "{run:?}");
     assert_eq!(sql(&folder, "SELECT count(*) AS n FROM run")[0]["n"], 401);
+}
+
+#[test]
+fn a_pipe_or_device_is_no_history() {
+    let folder = Folder::new();
+    let pipe = folder.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    let places = [(made.is_ok_and(|status| status.success()), pipe.as_path())];
+    let places = places
+        .into_iter()
+        .filter_map(|(is_there, path)| is_there.then_some(path));
+    for path in places.chain([Path::new("/dev/null"), Path::new("/")]) {
+        for words in ["history", &format!("{JOB} --history")] {
+            let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), words);
+            command.env("FATHOM_HISTORY", path);
+            let run = Run::of(command);
+            let want = format!("history: {}: not a regular file\nhint: set", path.display());
+            assert!(run.expect(2).err.contains(&want), "{words}: {want}");
+        }
+    }
+    assert!(!Path::new("/dev/null-journal").exists());
+}
+
+#[test]
+fn a_limit_of_file_sizes_is_told() {
+    let folder = Folder::new();
+    folder.fathom(&format!("{JOB} --history")).expect(0);
+    for words in ["history show 1", &format!("{JOB} --history")] {
+        let limited = format!("ulimit -f 0; exec \"$0\" {words}");
+        let mut command = folder.command("sh", "-c");
+        command.arg(limited).arg(env!("CARGO_BIN_EXE_fathom"));
+        let run = Run::of(command).expect(2);
+        assert!(run.err.contains("fathom: history: "), "{words}: {run:#?}");
+    }
 }

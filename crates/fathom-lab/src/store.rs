@@ -210,6 +210,11 @@ impl History {
 /// Reads the file's header without SQLite, which may change a file that it opens: it plays back a
 /// journal.
 fn check_header(path: &Path) -> Result<(), HistoryError> {
+    // Not asked of the open file: opening a FIFO would wait for its writer. Beside a device SQLite
+    // would leave a journal.
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(HistoryError::new(path, HistoryProblem::NotAFile));
+    }
     let mut header = Vec::new();
     match File::open(path) {
         Ok(file) => {

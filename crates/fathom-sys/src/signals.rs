@@ -30,8 +30,7 @@ impl Interrupts {
             set_handler(signal, on_signal)?;
         }
         set_handler(libc::SIGUSR1, on_report)?;
-        // SAFETY: no handler is installed.
-        unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+        report_file_size_limit();
         Ok(Self(()))
     }
 
@@ -66,6 +65,12 @@ pub fn restore_default_stop() {
         // `Interrupts`, as this is called before anything else.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
+}
+
+/// Ignores `SIGXFSZ`, so that a write past `ulimit -f` fails with a reason.
+pub fn report_file_size_limit() {
+    // SAFETY: no handler is installed.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
 /// Blocks `SIGINT` and `SIGTERM` in the calling thread, so that they do not interrupt its system

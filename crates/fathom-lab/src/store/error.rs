@@ -24,6 +24,8 @@ pub enum HistoryProblem {
     Exists,
     /// The file or its directory cannot be created or read.
     Folder(io::Error),
+    /// The path is that of a device, a directory or a pipe.
+    NotAFile,
     /// The file is not a SQLite database.
     NotADatabase,
     /// The database is not a history.
@@ -73,7 +75,9 @@ impl HistoryError {
     #[must_use]
     pub const fn hint(&self) -> Option<&'static str> {
         Some(match self.problem {
-            HistoryProblem::NoPlace => "set FATHOM_HISTORY to the path of a file",
+            HistoryProblem::NoPlace | HistoryProblem::NotAFile => {
+                "set FATHOM_HISTORY to the path of a file"
+            }
             HistoryProblem::Missing => {
                 "record a run with `fathom run --history`, or set FATHOM_HISTORY"
             }
@@ -149,6 +153,7 @@ impl fmt::Display for HistoryProblem {
             Self::Missing => f.write_str("there is no history"),
             Self::Exists => f.write_str("there is such a file already"),
             Self::Folder(error) => error.fmt(f),
+            Self::NotAFile => f.write_str("not a regular file"),
             Self::NotADatabase => f.write_str("not a SQLite database, or a truncated one"),
             Self::OfAnotherProgram => f.write_str("a database of another program"),
             Self::Newer(version) => write!(
