@@ -1,12 +1,12 @@
 //! `fathom micro`: Fathom's own data structures compared with plain implementations.
 
 use clap::{Args, ValueEnum};
-use fathom_lab::{Micro, Table, generation_map, micro_experiments, tags, task_list};
+use fathom_lab::{Micro, Table, check_threads, generation_map, micro_experiments, tags, task_list};
 use fathom_sys::clock::Clock;
 use fathom_sys::thread;
 
 use crate::exit::ProgramEnd;
-use crate::output;
+use crate::output::{self, StandardStream};
 use crate::table_format::TableFormat;
 use crate::text_width::fitted_sentences;
 
@@ -54,6 +54,14 @@ pub(crate) fn run(arguments: &MicroArguments) -> ProgramEnd {
         Name::GenerationMap => generation_map,
     };
     let threads = arguments.threads.unwrap_or_else(usable_cpus);
+    if let Err(error) = check_threads(threads) {
+        let text = format!(
+            "fathom: micro: cannot start {threads} threads: {error}\n\
+             hint: lower --threads, or raise `ulimit -u`\n"
+        );
+        output::print(StandardStream::Error, &text);
+        return ProgramEnd::Refused;
+    }
     let table = measured(threads, arguments.repeats, measure);
     let text = arguments.format.render(&table);
     output::show(&text, "fathom: micro", ProgramEnd::Printed)

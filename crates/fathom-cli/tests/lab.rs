@@ -6,7 +6,7 @@ mod common;
 
 use std::path::Path;
 
-use common::Folder;
+use common::{Folder, Run};
 
 const MACHINE: &str = r#"
 [[device]]
@@ -57,6 +57,17 @@ fn worse_is_a_failed_check_and_better_is_not() {
     assert!((ratio - 100.0 / 110.0).abs() < 0.01, "{row}");
     let better = with("90").fathom("lab lab.toml").expect(0);
     assert!(better.out.contains("better"), "{}", better.out);
+}
+
+#[test]
+fn a_lab_needs_no_thread_of_its_own() {
+    let folder = with("110");
+    let with_threads = folder.fathom("lab lab.toml --json").expect(1).json();
+    let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), "lab lab.toml --json --fresh");
+    // More than an address space.
+    command.env("RUST_MIN_STACK", (1_u64 << 60).to_string());
+    let without = Run::of(command).expect(1).json();
+    assert_eq!(without["rows"], with_threads["rows"]);
 }
 
 #[test]
@@ -175,10 +186,10 @@ repeats = { min = 6, max = 6 }
 "#;
 
 /// Runs a lab with a lock of the test's own.
-fn lab(folder: &Folder, words: &str) -> common::Run {
+fn lab(folder: &Folder, words: &str) -> Run {
     let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), words);
     command.env("TMPDIR", folder.path());
-    common::Run::of(command)
+    Run::of(command)
 }
 
 #[test]
@@ -371,7 +382,7 @@ fn rounds_of_snia_write_a_drive_and_run_until_it_is_steady() {
     );
     let mut command = folder.command("sh", "-c");
     command.arg(script).env("TMPDIR", folder.path());
-    let run = common::Run::of(command);
+    let run = Run::of(command);
     if run.code == Some(77) {
         return println!("skipped: no loop device: {}", run.err.trim());
     }

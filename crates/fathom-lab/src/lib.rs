@@ -82,7 +82,9 @@ pub use lab_plan::{
 };
 pub use log_entries::{LogEntries, log_entries};
 pub use machines::LabMachine;
-pub use micro::{Micro, generation_map, micro_experiments, tags, task_list, task_list_table};
+pub use micro::{
+    Micro, check_threads, generation_map, micro_experiments, tags, task_list, task_list_table,
+};
 pub use order::{Slot, order};
 #[cfg(feature = "history")]
 pub use store::{

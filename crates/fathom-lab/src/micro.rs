@@ -17,6 +17,7 @@ use crate::table::{Cell, Column, Experiment, Table};
 use span::{Sample, Span, sharing_notes};
 
 pub use generation_map::generation_map;
+pub use span::check_threads;
 pub use tags::tags;
 pub(crate) use task_list::EXPERIMENT as TASK_LIST;
 pub use task_list::{task_list, task_list_table};

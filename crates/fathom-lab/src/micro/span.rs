@@ -1,6 +1,7 @@
 //! Time that threads take for their work, and for which they wait for a processor meanwhile.
 
-use std::sync::Barrier;
+use std::io;
+use std::sync::{Barrier, Mutex};
 use std::thread;
 
 use fathom_sys::thread::{ScheduleTimes, ThreadSchedule, allowed_cpus};
@@ -25,6 +26,22 @@ pub(super) struct Span {
     ns: u64,
     /// Longest wait of a thread for a processor, in all.
     waited_ns: u64,
+}
+
+/// Checks that this many threads can run at once. A thread that is refused later would leave the
+/// others at their barrier.
+///
+/// # Errors
+/// The error of starting the first that is refused.
+pub fn check_threads(threads: u32) -> io::Result<()> {
+    let hold = Mutex::new(());
+    thread::scope(|scope| {
+        let _all_started = hold.lock();
+        (0..threads).try_for_each(|_| {
+            let wait = || drop(hold.lock());
+            thread::Builder::new().spawn_scoped(scope, wait).map(drop)
+        })
+    })
 }
 
 impl Span {
