@@ -179,7 +179,7 @@ impl Initiator {
             let index = |number| usize::try_from(number).unwrap_or(usize::MAX);
             let (path, session) = (index(event.token & PATH_MASK), index(event.token >> 32));
             if let Some(session) = self.sessions.get_mut(session) {
-                session.changed(path);
+                session.changed(path, event.is_closed);
             }
         }
         Ok(())

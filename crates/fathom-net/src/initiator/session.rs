@@ -144,13 +144,13 @@ impl Session {
         }
     }
 
-    /// Notes that a socket has changed.
+    /// Notes that a socket has changed, and whether the controller sends no more.
     #[inline]
-    pub(crate) fn changed(&mut self, path: usize) {
+    pub(crate) fn changed(&mut self, path: usize, is_closed: bool) {
         if let State::Up { paths, .. } = &mut self.state
             && let Some(path) = paths.get_mut(path)
         {
-            path.changed();
+            path.changed(is_closed);
         }
     }
 

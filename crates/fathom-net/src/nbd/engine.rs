@@ -177,7 +177,7 @@ impl Nbd {
                 .get_mut(file)
                 .and_then(|file| file.session.as_mut());
             if let Some(session) = session {
-                session.changed(link);
+                session.changed(link, event.is_closed);
             }
         }
         Ok(())

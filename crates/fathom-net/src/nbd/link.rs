@@ -26,6 +26,8 @@ pub(crate) struct Link {
     buffer: Box<[u8]>,
     /// There may be something to receive.
     is_readable: bool,
+    /// The server sends no more: what is there ends with the end of the connection.
+    is_closed: bool,
     /// Begin of the wait in which nothing has come yet.
     quiet_since: Option<Tick>,
 }
@@ -61,6 +63,7 @@ impl Link {
             queue,
             buffer: vec![0; buffer_bytes(config)].into_boxed_slice(),
             is_readable: true,
+            is_closed: false,
             quiet_since: None,
         };
         Ok((link, export))
@@ -86,10 +89,11 @@ impl Link {
         Ok(())
     }
 
-    /// Notes that the socket has changed.
+    /// Notes that the socket has changed, and whether the server sends no more.
     #[inline]
-    pub(crate) const fn changed(&mut self) {
+    pub(crate) const fn changed(&mut self, is_closed: bool) {
         self.is_readable = true;
+        self.is_closed |= is_closed;
     }
 
     /// Receives what is there; looks even without a change if `is_forced`.
@@ -144,7 +148,8 @@ impl Link {
         let in_place = u32::try_from(received.in_place).unwrap_or(u32::MAX);
         self.queue.received(in_place);
         self.decode(received.in_buffer, slots)?;
-        Ok(received.is_full)
+        // The end that stands behind the last bytes may have come with them, as one change.
+        Ok(received.is_full || self.is_closed)
     }
 
     /// Handles the first bytes of the buffer.

@@ -106,11 +106,11 @@ impl Session {
         self.each(slots, |link, slots| link.receive(slots, is_forced));
     }
 
-    /// Notes that a socket has changed.
+    /// Notes that a socket has changed, and whether the server sends no more.
     #[inline]
-    pub(crate) fn changed(&mut self, link: usize) {
+    pub(crate) fn changed(&mut self, link: usize, is_closed: bool) {
         if let Some(LinkState::Up(link)) = self.links.get_mut(link) {
-            link.changed();
+            link.changed(is_closed);
         }
     }
 

@@ -12,6 +12,9 @@ mod programs;
 mod server;
 
 use std::net::TcpListener;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use bench::{Bench, config};
 use fathom_conformance::{BLOCK, BLOCKS, Subject as _, conformance, content};
@@ -189,9 +192,9 @@ fn an_engine_may_be_dropped_with_ops_in_flight() {
 
 /// All ops of a connection that a fault ends fail with its errno, those in flight and later ones.
 #[track_caller]
-fn check_lost(fault: Fault, errno: Errno, why: &str) {
+fn check_lost(fault: Fault, reply_timeout: u32, errno: Errno, why: &str) {
     let server = Server::start(ServerConfig::with(fault));
-    let mut bench = Bench::new(server, 4, "reply_timeout=1");
+    let mut bench = Bench::new(server, 4, &format!("reply_timeout={reply_timeout}"));
     bench.open();
     bench.run_one(bench.write(0, 1));
     for slot in 0..4 {
@@ -215,7 +218,7 @@ fn check_lost(fault: Fault, errno: Errno, why: &str) {
 
 #[test]
 fn servers_that_break_the_rules_end_the_connection() {
-    let check = |fault, why| check_lost(fault, Errno::EPROTO, why);
+    let check = |fault, why| check_lost(fault, 1, Errno::EPROTO, why);
     check(Fault::WrongCookie, "reply to an unknown request");
     check(Fault::Twice, "second reply to a request");
     check(Fault::Oversize, "data outside the request");
@@ -225,10 +228,23 @@ fn servers_that_break_the_rules_end_the_connection() {
 }
 
 #[test]
-fn servers_that_leave_or_fall_silent_fail_the_ops() {
-    // What the system says depends on what the server has not read.
-    check_lost(Fault::Closes, Errno::ECONNRESET, "");
-    check_lost(Fault::Silence, Errno::ETIMEDOUT, "no answer of the server");
+fn servers_that_leave_are_noticed_at_once() {
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        // The last bytes and the end may come together, as one event; not each time.
+        for _ in 0..20 {
+            // What the system says depends on what the server has not read.
+            check_lost(Fault::Closes, 3600, Errno::ECONNRESET, "");
+        }
+        tell.send(()).unwrap();
+    });
+    let waited = told.recv_timeout(Duration::from_secs(60));
+    assert_eq!(waited, Ok(()), "waits for the time-out, or has failed");
+}
+
+#[test]
+fn servers_that_fall_silent_fail_the_ops() {
+    check_lost(Fault::Silence, 1, Errno::ETIMEDOUT, "no answer of the server");
 }
 
 #[test]
