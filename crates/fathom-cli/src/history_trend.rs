@@ -75,7 +75,7 @@ fn selected(
         bail!(
             "history: no run that it selects has `{}`\nhint: measured: {}",
             metric.stored_name(),
-            known.join(", ")
+            printable(&known.join(", "))
         );
     }
     Ok(series)

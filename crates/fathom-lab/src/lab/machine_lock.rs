@@ -37,7 +37,9 @@ impl MachineLock {
                 }
                 Ok(None) => {
                     let holder = fs::read_to_string(path).unwrap_or_default();
-                    return Err(format!("another lab runs on this machine: {holder}"));
+                    return Err(format!(
+                        "another lab runs on this machine: {holder}\nhint: wait for its end"
+                    ));
                 }
                 // Its holder has just ended and removed it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -70,6 +72,7 @@ mod tests {
         let first = MachineLock::take_at(&path, "one").unwrap();
         let refusal = MachineLock::take_at(&path, "two").unwrap_err();
         assert!(refusal.contains("`one`"), "{refusal}");
+        assert!(refusal.ends_with("\nhint: wait for its end"), "{refusal}");
         drop(first);
         drop(MachineLock::take_at(&path, "two").unwrap());
         assert!(!path.exists());
