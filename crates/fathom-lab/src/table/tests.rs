@@ -50,6 +50,15 @@ depth  mean  p99   mean  p99
 }
 
 #[test]
+fn columns_may_be_wider_than_a_format_can_say() {
+    let mut table = table();
+    table.rows[0][1] = Cell::Text("x".repeat(70_000));
+    table.rows[1][5] = Cell::Text("y".repeat(70_000));
+    let longest = table.text(80).lines().map(str::len).max();
+    assert!(longest.unwrap() > 140_000, "{longest:?}");
+}
+
+#[test]
 fn narrow_terminals_get_blocks() {
     let text = table().text(20);
     let (_, blocks) = text.split_once("threads 1\n").unwrap();
