@@ -71,10 +71,12 @@ impl Crew {
         }
         // A rank may be lost just now. Launchers end those that are left once one has ended without
         // this call, so it is tried first.
-        let _watch = thread::spawn(move || {
+        let watch = move || {
             clock::sleep(FINISH_PATIENCE);
             exit::now(code);
-        });
+        };
+        // At a limit of threads there is none: only a rank that is lost now would be waited for.
+        let _watch = thread::Builder::new().spawn(watch);
         self.ranks.into_inner().link_mut().finish();
     }
 }

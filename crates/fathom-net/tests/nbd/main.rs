@@ -244,7 +244,12 @@ fn servers_that_leave_are_noticed_at_once() {
 
 #[test]
 fn servers_that_fall_silent_fail_the_ops() {
-    check_lost(Fault::Silence, 1, Errno::ETIMEDOUT, "no answer of the server");
+    check_lost(
+        Fault::Silence,
+        1,
+        Errno::ETIMEDOUT,
+        "no answer of the server",
+    );
 }
 
 #[test]
