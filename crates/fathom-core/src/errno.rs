@@ -119,6 +119,7 @@ errnos! {
     ESHUTDOWN = 108, "Peer is shutting down.";
     ETOOMANYREFS = 109, "Too many references; too many open zones.";
     ETIMEDOUT = 110, "Timed out.";
+    ESTALE = 116, "The server no longer has the file.";
     EREMOTEIO = 121, "Remote I/O error.";
     EDQUOT = 122, "Disk quota exceeded.";
     ECANCELED = 125, "Operation cancelled.";

@@ -27,7 +27,7 @@ use crate::offload::{Offload, SharedStats};
 use crate::sync::{self, SyncCall, SyncEngine};
 use crate::uring::{self, Uring};
 use crate::{
-    AnyEngine, EngineConfig, e4defrag, falloc, ftruncate, netsplice, page_fault, passthrough,
+    AnyEngine, EngineConfig, e4defrag, falloc, ftruncate, netsplice, nfs, page_fault, passthrough,
     posixaio, sg, splice,
 };
 
@@ -212,6 +212,7 @@ const BUILT_IN: &[Registration] = &[
     },
     passthrough::REGISTRATION,
     sg::REGISTRATION,
+    nfs::REGISTRATION,
     Registration::new(&posixaio::INFO, posixaio::start),
     Registration::new(&mmap::INFO, Mmap::start),
     Registration::new(&splice::INFO, splice::start),

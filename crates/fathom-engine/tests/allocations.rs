@@ -20,8 +20,8 @@ fn ops_run_without_the_heap() {
     let infos = infos.infos().iter();
     // Directories are the same code with another system call.
     let on_files = infos.filter(|info| {
-        // Those on devices have none here.
-        let has_files = info.storage != Storage::Device;
+        // Those on devices and on storage elsewhere have none here.
+        let has_files = !matches!(info.storage, Storage::Device | Storage::Remote);
         info.performs_io() && has_files && info.name_work().is_none_or(|names| !names.directories)
     });
     for info in on_files {

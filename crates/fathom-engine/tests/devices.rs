@@ -213,12 +213,12 @@ fn data_go_through_every_engine() {
     let clock = Clock::monotonic();
     let registry = Registry::built_in();
     // Work on the size, the blocks or the name of a file, or on none, makes no device, nor does a
-    // peer; devices have a conformance test of their own.
+    // peer; devices and storage elsewhere have a conformance test of their own.
     let of_data = registry
         .infos()
         .iter()
         .filter(|info| info.work == Work::Data && info.performs_io())
-        .filter(|info| !matches!(info.storage, Storage::Peer | Storage::Device));
+        .filter(|info| matches!(info.storage, Storage::None | Storage::LocalFiles));
     for info in of_data {
         let file = Scratch::new();
         let Some(device) = open(info.name, &file, true, clock) else {

@@ -1,13 +1,10 @@
 //! Engines that only fio has.
 
 /// Engines of fio that are not implemented yet, with what to do until they are.
-pub(crate) const LATER: &[(&str, &str)] = &[
-    (
-        "libiscsi",
-        "log in with `iscsiadm`, and name the block device",
-    ),
-    ("nfs", "mount the export, and name a `directory` in it"),
-];
+pub(crate) const LATER: &[(&str, &str)] = &[(
+    "libiscsi",
+    "log in with `iscsiadm`, and name the block device",
+)];
 
 /// Returns what to do without an engine of fio that is not implemented yet.
 pub(crate) fn later(name: &str) -> Option<&'static str> {
@@ -26,6 +23,22 @@ pub(crate) fn is_spdk(name: &str) -> bool {
 pub(crate) fn needs(name: &str) -> Option<&'static str> {
     let found = NEEDS.iter().find(|(engine, _)| *engine == name);
     found.map(|(_, what)| *what)
+}
+
+/// Returns what to do instead of using an engine whose library is not supported.
+pub(crate) fn instead_of_library(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "rbd" => "map the image with `rbd map`, and name the block device",
+        "gfapi" | "gfapi_async" => "mount the volume, and name a `directory` in it",
+        "libpmem" | "pmemblk" | "dev-dax" => {
+            "use `ioengine=mmap` on a file system that is mounted with `dax`"
+        }
+        "libblkio" => "use `ioengine=io_uring` or `ioengine=io_uring_cmd` on the device",
+        "libhdfs" | "dfs" => "mount the storage, and name a `directory` in it",
+        "libzbc" => "use `zonemode=zbd` with `ioengine=libaio` or `ioengine=io_uring`",
+        "xnvme" => "use `ioengine=io_uring_cmd` on /dev/ng0n1",
+        _ => return None,
+    })
 }
 
 /// Current and former engines of fio with the library or device that each needs.

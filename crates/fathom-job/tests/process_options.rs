@@ -111,7 +111,22 @@ fn what_needs_a_library_or_a_device_says_which() {
     refuse("--gpu_dev_id=0", "not-in-fathom");
     refuse("--rwmixcycle=1", "not-any-more");
     refuse("--verify_policy=fsynced", "not-yet");
-    for engine in ["nfs", "libiscsi"] {
-        refuse(&format!("--ioengine={engine}"), "not-yet");
+    refuse("--ioengine=libiscsi", "not-yet");
+}
+
+#[test]
+fn what_needs_a_library_says_why_not_and_what_instead() {
+    for (engine, library, instead) in [
+        ("rbd", "librbd", "rbd map"),
+        ("gfapi", "libgfapi", "directory"),
+        ("libpmem", "libpmem", "ioengine=mmap"),
+        ("libblkio", "libblkio", "ioengine=io_uring"),
+        ("rados", "librados", "use one of"),
+    ] {
+        let line = format!("--name=x --ioengine={engine}");
+        let text = format!("{:?}", World::default().parse(&line).unwrap_err());
+        let why =
+            format!("needs {library}, which Fathom does not support, whether it is installed");
+        assert!(text.contains(&why) && text.contains(instead), "{text}");
     }
 }

@@ -20,6 +20,8 @@ pub mod file_io;
 pub mod files;
 pub mod in_flight;
 pub mod lease;
+pub mod libnfs;
+pub mod library;
 pub mod map;
 pub mod memory;
 pub mod names;

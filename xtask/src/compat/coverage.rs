@@ -169,6 +169,11 @@ const UNTRIED: &[(&str, &str)] = &[
     ("http_verbose", "as http"),
     ("http_retries", "not in fio; tested by itself"),
     ("http_check_etag", "not in fio; tested by itself"),
+    (
+        "nfs",
+        "Debian's fio has it not; tested beside nfs-ganesha by itself",
+    ),
+    ("nfs_url", "as nfs"),
     ("connections", "not in fio; tested by itself"),
     ("connect_timeout", "not in fio; tested by itself"),
     ("reply_timeout", "not in fio; tested by itself"),

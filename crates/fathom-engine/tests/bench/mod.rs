@@ -208,12 +208,14 @@ fn allocate(path: &Path, bytes: u64) {
 }
 
 /// Returns the names of the built-in engines that perform I/O on an open file, or on none. Those on
-/// names are tested in `conformance_names.rs`, those with a peer or without I/O by themselves.
+/// names are tested in `conformance_names.rs`, those with a peer, with storage elsewhere or without
+/// I/O by themselves.
 fn names() -> Vec<&'static str> {
     let registry = Registry::built_in();
     let infos = registry.infos().iter();
     let with_files = infos.filter(|info| {
-        let has_files = !matches!(info.storage, Storage::Peer | Storage::Device);
+        let elsewhere = [Storage::Peer, Storage::Device, Storage::Remote];
+        let has_files = !elsewhere.contains(&info.storage);
         info.performs_io() && has_files && info.name_work().is_none()
     });
     with_files.map(|info| info.name).collect()

@@ -182,13 +182,20 @@ fn refused(piece: Piece<'_>, vocabulary: Vocabulary<'_>) -> Problem {
         );
     }
     if let Some(what) = engines::needs(stem) {
-        let why = format!("the engine `{stem}` needs {what}, which Fathom does not support");
-        let fix = match stem {
-            "external" => format!(
+        let why = match what.starts_with("lib") {
+            true => format!(
+                "the engine `{stem}` needs {what}, which Fathom does not support, whether it is \
+                 installed or not"
+            ),
+            false => format!("the engine `{stem}` needs {what}, which Fathom does not support"),
+        };
+        let fix = match (engines::instead_of_library(stem), stem) {
+            (Some(instead), _) => instead.into(),
+            (None, "external") => format!(
                 "use one of: {list}; or write the engine in Rust and register it when Fathom is \
                  built, as the crate fathom-engine-example does"
             ),
-            _ => format!("use one of: {list}"),
+            (None, _) => format!("use one of: {list}"),
         };
         return Problem::new("not-in-fathom", piece.range(), why).fix(fix);
     }
