@@ -162,6 +162,11 @@ const VARIABLES: &[&str] = &[
     "POOL=pool",
     "CONT=cont",
     "unixsocket=socket",
+    "S3_ID=id",
+    "S3_KEY=key",
+    "SSE_KEY=key",
+    "STORAGE_CLASS=STANDARD",
+    "SWIFT_id=token",
 ];
 
 /// Directory of the examples in Debian's package.
