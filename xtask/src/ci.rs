@@ -95,22 +95,25 @@ fn packages(root: &Path) -> Result<()> {
     cargo(root, &words, &[])
 }
 
-/// Tests the feature `live`, which no default build has. The package is not chosen alone, so that
-/// all others keep the features that they were built with above.
-fn live_view(root: &Path) -> Result<()> {
-    let with = ["--features", "fathom-cli/live"];
+/// Tests a feature that no default build has. Its package is not chosen alone, so that all others
+/// keep the features that they were built with before.
+fn feature(root: &Path, name: &str, tests: &[&str]) -> Result<()> {
+    let name = format!("fathom-cli/{name}");
+    let with = ["--features", &name];
     let clippy = [
         &["clippy"],
         &with[..],
         &["--all-targets", "--", "-D", "warnings"],
     ];
     cargo(root, &clippy.concat(), &[])?;
-    let test = [&["test"], &with[..], &["--bin", "fathom", "--test", "live"]];
-    cargo(root, &test.concat(), &[])
+    cargo(root, &[&["test"], &with[..], tests].concat(), &[])
 }
 
-/// Tests the feature `mpi`, which no default build has, with ranks on this machine. As above, the
-/// package is not chosen alone.
+fn live_view(root: &Path) -> Result<()> {
+    feature(root, "live", &["--bin", "fathom", "--test", "live"])
+}
+
+/// Tests the feature `mpi` with ranks on this machine.
 fn mpi(root: &Path) -> Result<()> {
     let missing = ["mpicc", "mpirun"]
         .into_iter()
@@ -119,38 +122,18 @@ fn mpi(root: &Path) -> Result<()> {
         println!("skipped: no MPI ({tool})");
         return Ok(());
     }
-    let with = ["--features", "fathom-cli/mpi"];
-    let clippy = [
-        &["clippy"],
-        &with[..],
-        &["--all-targets", "--", "-D", "warnings"],
-    ];
-    cargo(root, &clippy.concat(), &[])?;
-    let test = [
-        &["test"],
-        &with[..],
-        &["--package", "fathom-mpi", "--package", "fathom-cli"],
-        &["--lib", "--test", "mpi_ranks"],
-    ];
-    cargo(root, &test.concat(), &[])
+    let packages = ["--package", "fathom-mpi", "--package", "fathom-cli"];
+    let tests = [&packages[..], &["--lib", "--test", "mpi_ranks"]];
+    feature(root, "mpi", &tests.concat())
 }
 
-/// Tests the feature `http`, which no default build has. The package is not chosen alone, as above.
 fn http(root: &Path) -> Result<()> {
-    let with = ["--features", "fathom-cli/http"];
-    let clippy = [
-        &["clippy"],
-        &with[..],
-        &["--all-targets", "--", "-D", "warnings"],
-    ];
-    cargo(root, &clippy.concat(), &[])?;
-    let test = [
-        &["test"],
-        &with[..],
-        &["--package", "fathom-http", "--package", "fathom-cli"],
+    let packages = ["--package", "fathom-http", "--package", "fathom-cli"];
+    let tests = [
+        &packages[..],
         &["--lib", "--test", "http", "--test", "http_jobs"],
     ];
-    cargo(root, &test.concat(), &[])
+    feature(root, "http", &tests.concat())
 }
 
 /// Tests the feature `mpi` with MPICH beside the other MPI.

@@ -12,7 +12,7 @@
 //! the crate knows the engine's options and refuses to start it, so that a default build needs
 //! neither an HTTP client nor TLS.
 //!
-//! What this costs: a request allocates, for its headers and its signature, in contrast to other
+//! Cost: a request allocates, for its headers and its signature, in contrast to those of other
 //! engines. The hashes of a written block are made before its issue time is taken, and that of a
 //! block read is checked after its completion time.
 #![forbid(unsafe_code)]

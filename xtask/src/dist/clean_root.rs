@@ -21,8 +21,8 @@ pub(super) fn try_package(release: &Release, package: &Path) -> Result<()> {
     bootstrap.args(["--variant=minbase", SUITE]).arg(&root.path);
     process::capture(&mut bootstrap)?;
     let before = root.files()?;
-    fs::copy(package, root.path.join("root/package.deb"))?;
-    root.run("dpkg --install /root/package.deb")?;
+    fs::copy(package, root.path.join("tmp/package.deb"))?;
+    root.run("dpkg --install /tmp/package.deb")?;
     let version = root.run("fathom --version")?;
     ensure!(
         version.starts_with(&format!("fathom {}", release.version)),

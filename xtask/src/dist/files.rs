@@ -23,7 +23,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Where Debian's shells and man look.
+    /// Places in which Debian's shells and man look.
     pub(super) const DEBIAN: Self = Self {
         manual: "usr/share/man",
         bash: "usr/share/bash-completion/completions/fathom",
