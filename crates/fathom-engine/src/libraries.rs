@@ -4,6 +4,8 @@ use fathom_core::{EngineError, EngineOption, EngineStep, EngineValues, Errno, Na
 use fathom_sys::clock::Clock;
 use fathom_sys::library::LibraryError;
 
+use crate::options::{CONNECT_TIMEOUT, REPLY_TIMEOUT};
+
 /// Client of a library, to be served by the job's thread.
 pub(crate) trait Client {
     /// Returns the number of ops to be reaped.
@@ -114,28 +116,6 @@ pub(crate) fn engine_error(
         },
     }
 }
-
-/// Limit on calls that open or close.
-pub(crate) const CONNECT_TIMEOUT: EngineOption = EngineOption::int(
-    "connect_timeout",
-    1,
-    3600,
-    "Seconds that a connection, or a command that sets one up, may take",
-    "connect_timeout=10",
-)
-.default("10")
-.different("not in fio");
-
-/// Limit on the silence of a server.
-pub(crate) const REPLY_TIMEOUT: EngineOption = EngineOption::int(
-    "reply_timeout",
-    1,
-    86_400,
-    "Seconds without a byte from the server after which ops in flight fail",
-    "reply_timeout=30",
-)
-.default("30")
-.different("not in fio");
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,8 @@ use fathom_core::{
 use fathom_sys::libnfs::{Nfs, NfsOp, NfsOpKind, NfsOpen};
 use fathom_sys::library::LibraryError;
 
-use crate::libraries::{CONNECT_TIMEOUT, Client, Limits, REPLY_TIMEOUT, Waits, engine_error};
+use crate::libraries::{Client, Limits, Waits, engine_error};
+use crate::options::{CONNECT_TIMEOUT, REPLY_TIMEOUT};
 use crate::{AnyEngine, EngineConfig, EngineFile, Registration};
 
 /// Facts about `nfs`.

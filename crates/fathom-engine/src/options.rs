@@ -51,5 +51,27 @@ pub(crate) const WRITEFUA: EngineOption = EngineOption::boolean(
     "writefua=1",
 );
 
+/// Engines with a server: limit on calls that open or close.
+pub const CONNECT_TIMEOUT: EngineOption = EngineOption::int(
+    "connect_timeout",
+    1,
+    3600,
+    "Seconds that a connection, or a command that sets one up, may take",
+    "connect_timeout=10",
+)
+.default("10")
+.different("not in fio");
+
+/// Engines with a server: limit on its silence.
+pub const REPLY_TIMEOUT: EngineOption = EngineOption::int(
+    "reply_timeout",
+    1,
+    86_400,
+    "Seconds without a byte from the server after which ops in flight fail",
+    "reply_timeout=30",
+)
+.default("30")
+.different("not in fio");
+
 /// Upper bound of options that fio keeps in 32 bits.
 pub(crate) const U32: u64 = u32::MAX as u64;

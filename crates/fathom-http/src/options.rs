@@ -1,6 +1,7 @@
 //! Options of the engine.
 
 use fathom_core::{EngineInfo, EngineOption, OptionWord, Storage};
+use fathom_engine::options::{CONNECT_TIMEOUT, REPLY_TIMEOUT};
 
 /// Facts about the engine.
 pub(crate) static INFO: EngineInfo = EngineInfo {
@@ -194,26 +195,6 @@ pub(crate) const CHECK_ETAG: EngineOption = EngineOption::boolean(
     "http_check_etag=0",
 )
 .default("1")
-.different("not in fio");
-
-pub(crate) const CONNECT_TIMEOUT: EngineOption = EngineOption::int(
-    "connect_timeout",
-    1,
-    3600,
-    "Seconds that a connection, with TLS, may take",
-    "connect_timeout=10",
-)
-.default("10")
-.different("not in fio");
-
-pub(crate) const REPLY_TIMEOUT: EngineOption = EngineOption::int(
-    "reply_timeout",
-    1,
-    86_400,
-    "Seconds without a byte from the server after which a request fails",
-    "reply_timeout=30",
-)
-.default("30")
 .different("not in fio");
 
 #[cfg(feature = "http")]

@@ -3,14 +3,19 @@
 //! A mount belongs to one thread. Its calls only queue requests; [`Nfs::serve`] sends and receives.
 //! The library is never told to reconnect: a server that restarts has lost what it was asked.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+mod abi;
+mod callbacks;
+
+use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::ptr::NonNull;
 
 use fathom_core::{Completion, Errno, Nanos, Slot};
 
-use crate::library::calls::{Call, Calls};
-use crate::library::{self, Library, LibraryError, LibraryName, Sockets, c_text, functions};
+use self::abi::{Context, File, Functions, LIBRARY, STAT_SIZE, STAT_WORDS};
+use self::callbacks::{looked_up, opened, read, returned};
+use crate::library::calls::Calls;
+use crate::library::{self, Library, LibraryError, Sockets, c_text};
 use crate::memory::{Buffers, MemoryPlacement};
 
 /// A mounted export, its open files, and the buffers of the slots.
@@ -528,72 +533,6 @@ impl fmt::Debug for Nfs {
     }
 }
 
-/// Callback of a call that returns no data. With an error, the library passes a text or something
-/// else, which depends on the call: its words are read from the context instead.
-unsafe extern "C" fn returned(
-    result: c_int,
-    _context: *mut Context,
-    _data: *mut c_void,
-    private: *mut c_void,
-) {
-    // SAFETY: the address is that of a call of a table that outlives the context.
-    if let Some(call) = unsafe { Call::<Transfer>::of_callback(private) } {
-        call.end(result);
-    }
-}
-
-/// Callback of a read, which passes data.
-unsafe extern "C" fn read(
-    result: c_int,
-    _context: *mut Context,
-    data: *mut c_void,
-    private: *mut c_void,
-) {
-    // SAFETY: the address is that of a call of a table that outlives the context.
-    let Some(call) = (unsafe { Call::<Transfer>::of_callback(private) }) else {
-        return;
-    };
-    let bytes = usize::try_from(result).unwrap_or(0);
-    // SAFETY: the library passes as many bytes as its result says, none with an error.
-    unsafe { call.copy(data.cast_const().cast(), bytes) };
-    call.end(result);
-}
-
-/// Callback of an open, which passes the file.
-unsafe extern "C" fn opened(
-    result: c_int,
-    _context: *mut Context,
-    data: *mut c_void,
-    private: *mut c_void,
-) {
-    // SAFETY: the address is that of a call of a table that outlives the context.
-    let Some(call) = (unsafe { Call::<Transfer>::of_callback(private) }) else {
-        return;
-    };
-    if result >= 0 {
-        call.extra.borrow_mut().opened = NonNull::new(data.cast());
-    }
-    call.end(result);
-}
-
-/// Callback of a look-up, which passes the attributes of a file.
-unsafe extern "C" fn looked_up(
-    result: c_int,
-    _context: *mut Context,
-    data: *mut c_void,
-    private: *mut c_void,
-) {
-    // SAFETY: the address is that of a call of a table that outlives the context.
-    let Some(call) = (unsafe { Call::<Transfer>::of_callback(private) }) else {
-        return;
-    };
-    if result >= 0 {
-        // SAFETY: the library passes its structure of so many words.
-        unsafe { call.copy(data.cast_const().cast(), STAT_WORDS * 8) };
-    }
-    call.end(result);
-}
-
 /// Returns the errno of a failure: the library has EFAULT for a call that got no answer, and for
 /// statuses without an errno of theirs, which its words name.
 #[cold]
@@ -614,66 +553,7 @@ fn without_connection(text: &str) -> String {
     }
 }
 
-/// The library's connection (`struct nfs_context`).
-enum Context {}
-
-/// The library's open file (`struct nfsfh`).
-enum File {}
-
-/// The library's URL (`struct nfs_url`), of which it may have more fields than these.
-#[repr(C)]
-struct Url {
-    server: *mut c_char,
-    path: *mut c_char,
-}
-
-/// The library's callback (`nfs_cb`).
-type Callback = unsafe extern "C" fn(c_int, *mut Context, *mut c_void, *mut c_void);
-
-functions! {
-    /// Functions of libnfs 4.
-    struct Functions {
-        fn nfs_init_context() -> *mut Context;
-        fn nfs_destroy_context(*mut Context);
-        fn nfs_get_error(*mut Context) -> *mut c_char;
-        fn nfs_get_fd(*mut Context) -> c_int;
-        fn nfs_which_events(*mut Context) -> c_int;
-        fn nfs_service(*mut Context, c_int) -> c_int;
-        fn nfs_set_autoreconnect(*mut Context, c_int);
-        fn nfs_parse_url_dir(*mut Context, *const c_char) -> *mut Url;
-        fn nfs_destroy_url(*mut Url);
-        fn nfs_mount_async(
-            *mut Context, *const c_char, *const c_char, Callback, *mut c_void
-        ) -> c_int;
-        fn nfs_get_readmax(*mut Context) -> u64;
-        fn nfs_get_writemax(*mut Context) -> u64;
-        fn nfs_open2_async(
-            *mut Context, *const c_char, c_int, c_int, Callback, *mut c_void
-        ) -> c_int;
-        fn nfs_close_async(*mut Context, *mut File, Callback, *mut c_void) -> c_int;
-        fn nfs_fstat64_async(*mut Context, *mut File, Callback, *mut c_void) -> c_int;
-        fn nfs_pread_async(*mut Context, *mut File, u64, u64, Callback, *mut c_void) -> c_int;
-        fn nfs_pwrite_async(
-            *mut Context, *mut File, u64, u64, *const c_void, Callback, *mut c_void
-        ) -> c_int;
-        fn nfs_fsync_async(*mut Context, *mut File, Callback, *mut c_void) -> c_int;
-    }
-}
-
-const LIBRARY: LibraryName = LibraryName {
-    stem: "libnfs.so",
-    file: FILE,
-    package: "libnfs13",
-};
-
-/// libnfs 4. Version 6 of the library has other arguments under the same names.
-const FILE: &CStr = c"libnfs.so.13";
-
 const NO_PLACE: (*mut u8, usize) = (std::ptr::null_mut(), 0);
-
-/// Words of the attributes (`struct nfs_stat_64`), and the one with the size.
-const STAT_WORDS: usize = 17;
-const STAT_SIZE: usize = 7;
 
 /// Rights of a file that is created.
 const MODE: c_int = 0o644;

@@ -152,16 +152,18 @@ fn other_version(name: LibraryName) -> Option<String> {
 macro_rules! functions {
     (
         $(#[$meta:meta])*
-        struct $name:ident {
+        $vis:vis struct $name:ident {
             $(fn $function:ident($($argument:ty),* $(,)?) $(-> $result:ty)?;)*
         }
     ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug)]
-        struct $name { $($function: unsafe extern "C" fn($($argument),*) $(-> $result)?,)* }
+        $vis struct $name {
+            $(pub(super) $function: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
+        }
 
         impl $name {
-            fn load(
+            $vis fn load(
                 library: &$crate::library::Library,
             ) -> Result<Self, $crate::library::LibraryError> {
                 const fn named(name: &'static str) -> &'static std::ffi::CStr {

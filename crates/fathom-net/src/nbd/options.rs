@@ -3,6 +3,7 @@
 use fathom_core::{
     EngineInfo, EngineOption, EngineValues, Nanos, OptionEffect, OptionWord, Storage, Synchronous,
 };
+use fathom_engine::options::{CONNECT_TIMEOUT, REPLY_TIMEOUT};
 use fathom_nbd::Command;
 
 /// Facts about the engine.
@@ -57,26 +58,6 @@ const WRITE_MODE: EngineOption = EngineOption::choice(
 )
 .default("write")
 .different("not in fio with nbd");
-
-const CONNECT_TIMEOUT: EngineOption = EngineOption::int(
-    "connect_timeout",
-    1,
-    3600,
-    "Seconds that a connection, or a command that sets one up, may take",
-    "connect_timeout=10",
-)
-.default("10")
-.different("not in fio");
-
-const REPLY_TIMEOUT: EngineOption = EngineOption::int(
-    "reply_timeout",
-    1,
-    86_400,
-    "Seconds without a byte from the server after which ops in flight fail",
-    "reply_timeout=30",
-)
-.default("30")
-.different("not in fio");
 
 const BUSY_POLL: EngineOption = EngineOption {
     help: "Poll the sockets for completions instead of sleeping",
