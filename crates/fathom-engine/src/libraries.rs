@@ -111,6 +111,7 @@ pub(crate) fn engine_error(
         errno,
         hint: match error {
             LibraryError::Missing { package, .. } => format!("install the package {package}"),
+            LibraryError::Static { .. } => "use a build with shared libraries".into(),
             LibraryError::Lacks { .. } => "install the library of Debian 12".into(),
             _ => hint.into(),
         },

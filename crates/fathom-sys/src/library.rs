@@ -46,6 +46,11 @@ pub enum LibraryError {
         /// File with another version of it, which is installed.
         other: Option<String>,
     },
+    /// This program has no loader.
+    Static {
+        /// Its file.
+        file: &'static str,
+    },
     /// It lacks a function.
     Lacks {
         /// Its file.
@@ -88,6 +93,9 @@ impl fmt::Display for LibraryError {
                     None => Ok(()),
                 }
             }
+            Self::Static { file } => {
+                write!(f, "cannot load {file}: this program is static")
+            }
             Self::Lacks { file, function } => write!(f, "{file} has no function {function}"),
             Self::ZeroByte => f.write_str("a name contains a zero byte"),
             Self::NoMemory => f.write_str("the library has no memory"),
@@ -107,6 +115,10 @@ impl Library {
     /// Loads a library.
     pub(crate) fn load(name: LibraryName) -> Result<Self, LibraryError> {
         let file = name.file.to_str().unwrap_or(name.stem);
+        // glibc's loader in a static program wants the libraries of that very glibc.
+        if cfg!(target_feature = "crt-static") {
+            return Err(LibraryError::Static { file });
+        }
         if let Some(handle) = open(name.file) {
             return Ok(Self { handle, file });
         }
