@@ -13,6 +13,7 @@ mod cpuio;
 mod e4defrag;
 mod engine_device;
 mod error;
+mod exclusive;
 mod exec;
 mod falloc;
 mod files;

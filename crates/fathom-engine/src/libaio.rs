@@ -13,6 +13,7 @@ use fathom_sys::file_io::{self, RwFlags};
 
 use crate::EngineConfig;
 use crate::error::{broken, no_memory};
+use crate::exclusive::ExclusiveOp;
 use crate::files::Files;
 use crate::options::NOWAIT;
 
@@ -76,7 +77,7 @@ pub struct Libaio {
     /// Flags of writes.
     flags: RwFlags,
     /// Prepared trim or sync, which the context cannot take; the queue is otherwise empty.
-    exclusive_op: Option<Op>,
+    exclusive: ExclusiveOp,
     /// Error by which the context became unusable.
     broken: Option<EngineError>,
 }
@@ -108,7 +109,7 @@ impl Libaio {
             clock: config.clock,
             files: Files::new(config),
             flags,
-            exclusive_op: None,
+            exclusive: ExclusiveOp::default(),
             broken: None,
         })
     }
@@ -132,29 +133,14 @@ impl Libaio {
         features
     }
 
-    /// Prepares an op that the context cannot take.
-    #[cold]
-    fn prepare_exclusive(&mut self, op: Op) {
-        assert!(
-            self.context.in_flight() == 0 && self.exclusive_op.is_none(),
-            "{:?} while others are in flight",
-            op.kind
-        );
-        self.exclusive_op = Some(op);
-    }
-
-    /// Executes that op by a system call of its own.
+    /// Executes an op that the context cannot take.
     #[cold]
     fn submit_exclusive(&mut self) -> Submitted {
-        let issue = self.clock.now();
-        let Some(op) = self.exclusive_op.take() else {
-            return Submitted::Issued { issue, now: issue };
-        };
-        let file = self.files.descriptor(op.file);
-        let result = file_io::perform_dataless(file, self.files.kind(op.file), &op);
-        self.context.complete(op.slot, result);
-        let now = self.clock.now();
-        Submitted::Issued { issue, now }
+        self.exclusive.submit(&self.clock, |op| {
+            let file = self.files.descriptor(op.file);
+            let result = file_io::perform_dataless(file, self.files.kind(op.file), op);
+            self.context.complete(op.slot, result);
+        })
     }
 
     /// Keeps the error by which the context became unusable; the next `wait` returns it.
@@ -211,14 +197,13 @@ impl Engine for Libaio {
         if let OpKind::Data(Direction::Read | Direction::Write) = op.kind {
             self.context.push(op, self.files.descriptor(op.file));
         } else {
-            let op = *op;
-            self.prepare_exclusive(op);
+            self.exclusive.prepare(*op, self.context.in_flight());
         }
     }
 
     #[inline]
     fn submit(&mut self, want: u32) -> Submitted {
-        if self.exclusive_op.is_some() {
+        if self.exclusive.is_prepared() {
             return self.submit_exclusive();
         }
         if let Err(error) = self.context.submit() {

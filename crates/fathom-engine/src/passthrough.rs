@@ -7,6 +7,7 @@ mod protect;
 
 use std::fs::File;
 use std::io;
+use std::mem;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineStep, Errno,
@@ -19,6 +20,7 @@ use fathom_sys::nvme::{self, CommandError};
 use fathom_sys::uring::{CommandRing, RingConfig};
 
 use crate::error::broken;
+use crate::exclusive::ExclusiveOp;
 use crate::files::Files;
 use crate::uring::{RingUse, check_ring, start_error};
 use crate::{EngineConfig, Registration};
@@ -79,7 +81,7 @@ pub struct Passthrough {
     /// Next look at the namespaces' formats.
     look_at: Tick,
     /// Prepared sync that a polled ring cannot take; the queue is otherwise empty.
-    exclusive_op: Option<Op>,
+    exclusive: ExclusiveOp,
     /// Error by which the ring became unusable.
     broken: Option<EngineError>,
 }
@@ -143,7 +145,7 @@ impl Passthrough {
             failure: None,
             reformatted: false,
             look_at: Tick::ZERO,
-            exclusive_op: None,
+            exclusive: ExclusiveOp::default(),
             broken: None,
         };
         own.look_at = own.clock.now() + LOOK_INTERVAL;
@@ -225,39 +227,26 @@ impl Passthrough {
         Ok(())
     }
 
-    /// Prepares a flush that the ring cannot take. Linux 6.1 takes commands without data on polled
-    /// rings, but polls for them by a pointer that it has not set, and crashes.
-    #[cold]
-    fn prepare_exclusive(&mut self, op: Op) {
-        assert!(
-            self.ring.in_flight() == 0 && self.exclusive_op.is_none(),
-            "{:?} while others are in flight",
-            op.kind
-        );
-        self.exclusive_op = Some(op);
-    }
-
-    /// Executes that flush by a system call of its own.
+    /// Executes a flush that the ring cannot take.
     #[cold]
     fn submit_exclusive(&mut self) -> Submitted {
-        let issue = self.clock.now();
-        let Some(op) = self.exclusive_op.take() else {
-            return Submitted::Issued { issue, now: issue };
-        };
-        let namespace = self.namespaces[op.file.index()].as_ref();
-        let result = match (self.files.get(op.file), namespace) {
-            (Some(device), Some(namespace)) => match nvme::flush(device, namespace.id) {
-                Ok(()) => 0,
-                Err(CommandError::Status(status)) => self.failed(status.into()),
-                Err(CommandError::Call(error)) => Errno::of(&error).unwrap_or(Errno::EIO).result(),
-            },
-            _ => Errno::EBADF.result(),
-        };
-        // Its result is passed on as it is.
-        self.in_flight[op.slot.index()] = CommandOp::default();
-        self.ring.complete(op.slot, result);
-        let now = self.clock.now();
-        Submitted::Issued { issue, now }
+        let clock = self.clock;
+        mem::take(&mut self.exclusive).submit(&clock, |op| {
+            let namespace = self.namespaces[op.file.index()].as_ref();
+            let result = match (self.files.get(op.file), namespace) {
+                (Some(device), Some(namespace)) => match nvme::flush(device, namespace.id) {
+                    Ok(()) => 0,
+                    Err(CommandError::Status(status)) => self.failed(status.into()),
+                    Err(CommandError::Call(error)) => {
+                        Errno::of(&error).unwrap_or(Errno::EIO).result()
+                    }
+                },
+                _ => Errno::EBADF.result(),
+            };
+            // Its result is passed on as it is.
+            self.in_flight[op.slot.index()] = CommandOp::default();
+            self.ring.complete(op.slot, result);
+        })
     }
 
     /// Completes an op that cannot be a command.
@@ -393,8 +382,9 @@ impl Engine for Passthrough {
     #[inline]
     fn prepare(&mut self, op: &Op) {
         if self.options.polled && matches!(op.kind, OpKind::Sync(_)) {
-            let op = *op;
-            return self.prepare_exclusive(op);
+            // Linux 6.1 takes commands without data on polled rings, but polls for them by a pointer
+            // that it has not set, and crashes.
+            return self.exclusive.prepare(*op, self.ring.in_flight());
         }
         if let Err(errno) = self.queue(op) {
             self.reject(op, errno);
@@ -403,7 +393,7 @@ impl Engine for Passthrough {
 
     #[inline]
     fn submit(&mut self, want: u32) -> Submitted {
-        if self.exclusive_op.is_some() {
+        if self.exclusive.is_prepared() {
             return self.submit_exclusive();
         }
         if let Err(error) = self.ring.submit(want) {

@@ -18,6 +18,7 @@ use fathom_sys::files::{self, Access, DeviceNumber, FileKind};
 use fathom_sys::uring::{Ring, RingConfig};
 
 use crate::error::broken;
+use crate::exclusive::ExclusiveOp;
 use crate::files::Files;
 use crate::options::{HIPRI, NOWAIT, U32, UNCACHED};
 use crate::{EngineConfig, EngineFile, FileCheck, FileRefusal};
@@ -170,7 +171,7 @@ pub struct Uring {
     /// Completions make the descriptor readable.
     pollable: bool,
     /// Prepared trim or sync that the ring cannot take; the queue is otherwise empty.
-    exclusive_op: Option<Op>,
+    exclusive: ExclusiveOp,
     /// Error by which the ring became unusable.
     broken: Option<EngineError>,
 }
@@ -207,7 +208,7 @@ impl Uring {
             files: Files::new(config),
             polled: options.polled,
             pollable: options.pollable && !options.polled,
-            exclusive_op: None,
+            exclusive: ExclusiveOp::default(),
             broken: None,
         })
     }
@@ -227,29 +228,14 @@ impl Uring {
             .collect()
     }
 
-    /// Prepares an op that the ring cannot take.
-    #[cold]
-    fn prepare_exclusive(&mut self, op: Op) {
-        assert!(
-            self.ring.in_flight() == 0 && self.exclusive_op.is_none(),
-            "{:?} while others are in flight",
-            op.kind
-        );
-        self.exclusive_op = Some(op);
-    }
-
-    /// Executes that op by a system call of its own.
+    /// Executes an op that the ring cannot take.
     #[cold]
     fn submit_exclusive(&mut self) -> Submitted {
-        let issue = self.clock.now();
-        let Some(op) = self.exclusive_op.take() else {
-            return Submitted::Issued { issue, now: issue };
-        };
-        let file = self.files.descriptor(op.file);
-        let result = file_io::perform_dataless(file, self.files.kind(op.file), &op);
-        self.ring.complete(op.slot, result);
-        let now = self.clock.now();
-        Submitted::Issued { issue, now }
+        self.exclusive.submit(&self.clock, |op| {
+            let file = self.files.descriptor(op.file);
+            let result = file_io::perform_dataless(file, self.files.kind(op.file), op);
+            self.ring.complete(op.slot, result);
+        })
     }
 
     /// Keeps the error by which the ring became unusable; the next `wait` returns it.
@@ -332,8 +318,7 @@ impl Engine for Uring {
         if queued {
             self.ring.push(op, || self.files.descriptor(op.file));
         } else {
-            let op = *op;
-            self.prepare_exclusive(op);
+            self.exclusive.prepare(*op, self.ring.in_flight());
         }
     }
 
@@ -349,7 +334,7 @@ impl Engine for Uring {
 
     #[inline(always)]
     fn submit(&mut self, want: u32) -> Submitted {
-        if self.exclusive_op.is_some() {
+        if self.exclusive.is_prepared() {
             return self.submit_exclusive();
         }
         if let Err(error) = self.ring.submit(want) {

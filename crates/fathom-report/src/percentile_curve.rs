@@ -18,8 +18,8 @@ pub(crate) fn curve(histogram: &Histogram, divisor: f64) -> Vec<Point> {
         .collect()
 }
 
-/// Returns whether enough of `count` values lie beyond a percentile on either side: with fewer than
-/// ten, it is a matter of single ones.
+/// Returns whether at least ten of `count` values lie on either side of a percentile; with fewer,
+/// single outliers decide it.
 pub(crate) fn is_told(percent: f64, count: u64) -> bool {
     let beyond = percent.min(100.0 - percent);
     // The shares are decimals, which doubles only approach.

@@ -7,6 +7,7 @@
 
 mod canvas;
 mod decimate;
+mod draw;
 mod faults;
 mod heat_map;
 mod intervals;
@@ -21,6 +22,8 @@ pub use canvas::style_sheet;
 pub use faults::faults;
 pub use heat_map::{HeatAxis, HeatCells, HeatMap};
 pub use intervals::{IntervalRow, Intervals};
+
+pub(crate) use draw::Draw;
 
 use canvas::{Canvas, Medium};
 use panel::Columns;
@@ -113,23 +116,13 @@ impl Plot {
     /// Draws the picture as a document of its own.
     #[must_use]
     pub fn svg(&self) -> String {
-        let (canvas, height) = self.drawn(Medium::Screen);
-        canvas.finish(WIDTH, height)
+        self.document()
     }
+}
 
-    /// Draws the picture as a document for paper: black on white, whatever the reader prefers.
-    #[must_use]
-    pub fn drawing(&self) -> String {
-        let (canvas, height) = self.drawn(Medium::Paper);
-        canvas.finish(WIDTH, height)
-    }
-
-    /// Draws the picture as an element of a page whose style sheet has the rules of
-    /// [`style_sheet`]; it is as wide as the page allows.
-    #[must_use]
-    pub fn figure(&self) -> String {
-        let (canvas, height) = self.drawn(Medium::Screen);
-        canvas.figure(WIDTH, height, &self.title)
+impl Draw for Plot {
+    fn title(&self) -> &str {
+        &self.title
     }
 
     fn drawn(&self, medium: Medium) -> (Canvas, f64) {

@@ -1,6 +1,6 @@
 //! Figures of a page.
 
-use crate::plot::{HeatMap, Intervals, Plot};
+use crate::plot::{Draw, HeatMap, Intervals, Plot};
 
 /// Picture with the sentences below it.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,34 +59,29 @@ impl Figure {
     }
 
     pub(super) fn drawing(&self) -> Drawing {
-        let svg = match &self.picture {
-            Picture::Plot(plot) => plot.drawing(),
-            Picture::HeatMap(map) => map.drawing(),
-            Picture::Intervals(intervals) => intervals.drawing(),
-        };
         Drawing {
             name: self.name.clone(),
-            svg,
+            svg: self.picture.of_kind().drawing(),
         }
     }
 }
 
 impl Picture {
-    pub(super) fn title(&self) -> &str {
+    fn of_kind(&self) -> &dyn Draw {
         match self {
-            Self::Plot(plot) => &plot.title,
-            Self::HeatMap(map) => &map.title,
-            Self::Intervals(intervals) => &intervals.title,
+            Self::Plot(plot) => plot,
+            Self::HeatMap(map) => map,
+            Self::Intervals(intervals) => intervals,
         }
+    }
+
+    pub(super) fn title(&self) -> &str {
+        self.of_kind().title()
     }
 
     /// Returns the picture as an element of a page.
     pub(super) fn element(&self) -> String {
-        match self {
-            Self::Plot(plot) => plot.figure(),
-            Self::HeatMap(map) => map.figure(),
-            Self::Intervals(intervals) => intervals.figure(),
-        }
+        self.of_kind().figure()
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) enum Anchor {
 
 /// Medium of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Medium {
+pub(crate) enum Medium {
     /// In light or dark, as the reader prefers.
     Screen,
     /// Black and greys on white.
@@ -27,7 +27,7 @@ pub(super) enum Medium {
 }
 
 /// Elements drawn so far.
-pub(super) struct Canvas {
+pub(crate) struct Canvas {
     medium: Medium,
     elements: String,
 }

@@ -5,7 +5,7 @@ use super::palette::{self, LEVELS};
 use super::panel::{self, Frame, TICK_GAP};
 use super::raster::{Raster, whole};
 use super::scale::Ruler;
-use super::{MARGIN, PANEL_GAP, Scale, WIDTH, text};
+use super::{Draw, MARGIN, PANEL_GAP, Scale, WIDTH, text};
 
 /// Picture of a value that depends on two quantities, as ops on time and latency.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -96,38 +96,9 @@ impl HeatAxis {
     }
 }
 
-impl HeatMap {
-    /// Draws the picture as a document of its own.
-    #[must_use]
-    pub fn svg(&self) -> String {
-        let (canvas, height) = self.drawn(Medium::Screen);
-        canvas.finish(WIDTH, height)
-    }
-
-    /// Draws the picture as a document for paper.
-    #[must_use]
-    pub fn drawing(&self) -> String {
-        let (canvas, height) = self.drawn(Medium::Paper);
-        canvas.finish(WIDTH, height)
-    }
-
-    /// Draws the picture as an element of a page, as [`Plot::figure`](super::Plot::figure).
-    #[must_use]
-    pub fn figure(&self) -> String {
-        let (canvas, height) = self.drawn(Medium::Screen);
-        canvas.figure(WIDTH, height, &self.title)
-    }
-
-    /// Returns column, row and value of each cell that has a finite one.
-    pub(crate) fn values(&self) -> impl Iterator<Item = (usize, usize, f64)> {
-        let (columns, rows) = (self.across.count(), self.up.count());
-        let all = self.cells.iter().take(columns).enumerate();
-        all.flat_map(move |(column, cells)| {
-            let cells = cells.iter().take(rows).enumerate();
-            cells.filter_map(move |(row, value)| {
-                Some((column, row, value.filter(|value| value.is_finite())?))
-            })
-        })
+impl Draw for HeatMap {
+    fn title(&self) -> &str {
+        &self.title
     }
 
     fn drawn(&self, medium: Medium) -> (Canvas, f64) {
@@ -152,6 +123,20 @@ impl HeatMap {
             canvas,
             bottom.max(frame.bottom + panel::LABEL_BELOW + 4.0) + MARGIN,
         )
+    }
+}
+
+impl HeatMap {
+    /// Returns column, row and value of each cell that has a finite one.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (usize, usize, f64)> {
+        let (columns, rows) = (self.across.count(), self.up.count());
+        let all = self.cells.iter().take(columns).enumerate();
+        all.flat_map(move |(column, cells)| {
+            let cells = cells.iter().take(rows).enumerate();
+            cells.filter_map(move |(row, value)| {
+                Some((column, row, value.filter(|value| value.is_finite())?))
+            })
+        })
     }
 
     /// Begins the group of the map, with what a script needs to tell values from colours.
@@ -317,7 +302,7 @@ mod tests {
 
     #[track_caller]
     fn drawn(map: &HeatMap) -> String {
-        for svg in [map.svg(), map.drawing()] {
+        for svg in [map.document(), map.drawing()] {
             assert_eq!(faults(&svg), [""; 0], "{svg}");
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         }

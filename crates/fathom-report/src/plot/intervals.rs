@@ -9,7 +9,7 @@
 
 use super::canvas::{Anchor, Canvas, Medium, SIZE, colour};
 use super::scale::Ruler;
-use super::{MARGIN, Scale, WIDTH, text, title};
+use super::{Draw, MARGIN, Scale, WIDTH, text, title};
 
 /// Picture of intervals.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -41,19 +41,9 @@ pub struct IntervalRow {
     pub style: usize,
 }
 
-impl Intervals {
-    /// Draws the picture as a document for paper.
-    #[must_use]
-    pub fn drawing(&self) -> String {
-        let (canvas, height) = self.drawn(Medium::Paper);
-        canvas.finish(WIDTH, height)
-    }
-
-    /// Draws the picture as an element of a page.
-    #[must_use]
-    pub fn figure(&self) -> String {
-        let (canvas, height) = self.drawn(Medium::Screen);
-        canvas.figure(WIDTH, height, &self.title)
+impl Draw for Intervals {
+    fn title(&self) -> &str {
+        &self.title
     }
 
     fn drawn(&self, medium: Medium) -> (Canvas, f64) {
