@@ -382,8 +382,8 @@ impl Engine for Passthrough {
     #[inline]
     fn prepare(&mut self, op: &Op) {
         if self.options.polled && matches!(op.kind, OpKind::Sync(_)) {
-            // Linux 6.1 takes commands without data on polled rings, but polls for them by a pointer
-            // that it has not set, and crashes.
+            // Linux 6.1 takes commands without data on polled rings, but polls for them by a
+            // pointer that it has not set, and crashes.
             return self.exclusive.prepare(*op, self.ring.in_flight());
         }
         if let Err(errno) = self.queue(op) {

@@ -27,7 +27,7 @@ use fathom_setup::JobState;
 use fathom_setup::outcome::{JobFailure, JobOutcome};
 use fathom_setup::replay::ReplayPlan;
 use fathom_setup::translate::EarlyEnd;
-use fathom_sys::clock::{Clock, sleep_until, spin_until};
+use fathom_sys::clock::{Clock, sleep_until, spin_until, yield_until};
 use fathom_sys::thread;
 use fathom_workload::{
     Checker, Control, JobLog, RecordingSink, Results, Worker, WorkerConfig, turn,
@@ -328,17 +328,20 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
 
 /// Waits for the start of the wave, and returns the time.
 ///
-/// The barrier opens before an agreed start, and each thread sleeps until then by a timer of its
-/// own: woken by the watcher instead, the last of 8 ranks on two processors began twice as late.
-/// With a processor each, threads wake early and spin the rest.
+/// The barrier opens before an agreed start, and each thread sleeps until shortly before it by a
+/// timer of its own: woken by the watcher instead, the last of 8 ranks on two processors began
+/// twice as late. With a processor each, threads spin the rest. Without, they take turns, so that
+/// each is awake at the start; asleep until then, the 8 ranks began a quarter further apart.
 fn pass_barrier(handles: &JobHandles<'_>) -> Tick {
     let (clock, start) = (&handles.shared.clock, handles.barrier.pass());
-    let early = match handles.shared.wakes_early {
-        true => WAKE_EARLY,
-        false => Nanos::ZERO,
-    };
-    sleep_until(clock, Tick::new(start.get().saturating_sub(early.get())));
-    spin_until(clock, start);
+    sleep_until(
+        clock,
+        Tick::new(start.get().saturating_sub(WAKE_EARLY.get())),
+    );
+    match handles.shared.wakes_early {
+        true => spin_until(clock, start),
+        false => yield_until(clock, start),
+    }
     clock.now()
 }
 

@@ -209,15 +209,27 @@ pub fn sleep_until(clock: &Clock, until: Tick) {
 
 /// Spins until the clock reads `until`; bounded as in [`sleep_until`] if the clock is set back.
 pub fn spin_until(clock: &Clock, until: Tick) {
+    stay_awake_until(clock, until, std::hint::spin_loop);
+}
+
+/// Offers the processor to other threads until the clock reads `until`; bounded as
+/// [`spin_until`]. Among threads that share a processor and all do so, each runs every few
+/// microseconds.
+pub fn yield_until(clock: &Clock, until: Tick) {
+    stay_awake_until(clock, until, std::thread::yield_now);
+}
+
+#[inline(always)]
+fn stay_awake_until(clock: &Clock, until: Tick, pause: impl Fn()) {
     if clock.is_steady() {
         while clock.now() < until {
-            std::hint::spin_loop();
+            pause();
         }
         return;
     }
     let limit = Limit::of(until - clock.now());
     while clock.now() < until && monotonic_ns() < limit.0 {
-        std::hint::spin_loop();
+        pause();
     }
 }
 
@@ -414,7 +426,8 @@ mod tests {
         let begun = monotonic_ns();
         sleep_until(&clock, Tick::ZERO + span);
         spin_until(&clock, Tick::ZERO + span);
-        assert!(monotonic_ns() - begun >= 2 * span.get());
+        yield_until(&clock, Tick::ZERO + span);
+        assert!(monotonic_ns() - begun >= 3 * span.get());
     }
 
     #[test]
