@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::admission::Wanted;
+use crate::wanted::Wanted;
 
 /// Queues of waiting requests, one per device, in order of arrival each.
 ///

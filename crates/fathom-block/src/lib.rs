@@ -27,6 +27,7 @@ mod tag_set;
 mod tag_words;
 mod thread_buffers;
 mod wait_queues;
+mod wanted;
 
 /// Atomics of the types shared between threads, replaceable by a model checker's.
 mod sync {
@@ -35,7 +36,7 @@ mod sync {
 }
 
 // Public items, listed once.
-pub use admission::{Admission, AdmissionClass, AdmissionStatistics, Wanted};
+pub use admission::{Admission, AdmissionStatistics};
 pub use bio::{Bio, Class, Limits};
 pub use buffer_pool::{BufferConfig, BufferPool, Sharing};
 pub use deadline::DeadlineConfig;
@@ -59,3 +60,4 @@ pub use sparse_bytes::SparseBytes;
 pub use tag_set::{Asked, Policy, TagSet, TagSetConfig};
 pub use tag_words::{Hint, Tag};
 pub use wait_queues::{WaiterId, Wakes};
+pub use wanted::{AdmissionClass, Wanted};

@@ -20,8 +20,8 @@ pub use tuner::{Tuner, TunerConfig};
 
 use fathom_core::{Nanos, Tick};
 
-use crate::admission::Wanted;
 use crate::buffer_pool::BufferPool;
+use crate::wanted::Wanted;
 use auto::AutoPacer;
 use rate::RatePacer;
 

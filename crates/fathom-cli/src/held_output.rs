@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
 use std::sync::{Mutex, PoisonError};
 
-use crate::output::{self, StandardStream};
+use crate::standard_stream::StandardStream;
 
 /// Holds output for terminals back, until [`release`].
 #[cfg_attr(
@@ -15,23 +15,18 @@ pub(crate) fn hold() {
     *lock() = Some(Held::default());
 }
 
-/// Prints what was held back.
-#[cfg_attr(
-    not(feature = "live"),
-    expect(dead_code, reason = "no view has the terminal")
-)]
-pub(crate) fn release() {
+/// Ends the holding back, and returns what was held, in order.
+pub(crate) fn release() -> Vec<(StandardStream, String)> {
     let Some(held) = lock().take() else {
-        return;
+        return Vec::new();
     };
+    let mut texts = Vec::from(held.texts);
     if held.dropped_bytes > 0 {
         let bytes = held.dropped_bytes;
         let line = format!("fathom: {bytes} bytes of earlier output are not shown\n");
-        output::print(StandardStream::Error, &line);
+        texts.insert(0, (StandardStream::Error, line));
     }
-    for (stream, text) in held.texts {
-        output::print(stream, &text);
-    }
+    texts
 }
 
 /// Takes text for a stream that is held back; returns false if it is not.

@@ -56,6 +56,7 @@ mod screen;
 mod self_test;
 mod serve;
 mod simulate;
+mod standard_stream;
 mod status;
 mod table;
 mod table_format;

@@ -15,14 +15,7 @@ use crate::exit::ProgramEnd;
 use crate::held_output;
 use crate::rank_voice;
 
-/// Stream to print to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StandardStream {
-    /// Standard output.
-    Data,
-    /// Standard error.
-    Error,
-}
+pub(crate) use crate::standard_stream::StandardStream;
 
 /// Prints to a stream that may be closed.
 pub(crate) fn print(stream: StandardStream, text: &str) {
@@ -34,6 +27,17 @@ pub(crate) fn print(stream: StandardStream, text: &str) {
         StandardStream::Data => write_all(&mut io::stdout().lock(), text),
         StandardStream::Error => write_all(&mut io::stderr().lock(), text),
     };
+}
+
+/// Prints what was held back while a view had the terminal.
+#[cfg_attr(
+    not(feature = "live"),
+    expect(dead_code, reason = "no view has the terminal")
+)]
+pub(crate) fn print_held() {
+    for (stream, text) in held_output::release() {
+        print(stream, &text);
+    }
 }
 
 /// Prints the whole output of a command and returns `end`; if it cannot be written, reports that

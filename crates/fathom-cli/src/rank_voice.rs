@@ -4,7 +4,7 @@
 use std::io::{self, Write as _};
 use std::sync::OnceLock;
 
-use crate::output::StandardStream;
+use crate::standard_stream::StandardStream;
 
 /// Lets this process speak as a rank other than 0, for the rest of its life.
 #[cfg_attr(not(feature = "mpi"), expect(dead_code, reason = "a run is alone"))]

@@ -6,9 +6,9 @@ use fathom_core::{Nanos, Tick};
 
 use super::auto_shared::{AutoShared, AutoStatistics, LOOK_AGAIN, ThreadCounts};
 use super::device_speeds::DeviceSpeeds;
-use crate::admission::Wanted;
 use crate::buffer_pool::BufferPool;
 use crate::device_queues::DeviceQueues;
+use crate::wanted::Wanted;
 
 /// Configuration of automatic pacing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use fathom_core::{Nanos, Tick};
 
 use super::Load;
 use super::tuner::{TunerConfig, Tuning, period_of};
-use crate::admission::Wanted;
 use crate::buffer_pool::BufferPool;
 use crate::device_queues::DeviceQueues;
+use crate::wanted::Wanted;
 
 /// Configuration of rate pacing, per thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -69,7 +69,7 @@ impl Screen {
         match started {
             Ok(thread) => self.thread = Some(thread),
             Err(error) => {
-                held_output::release();
+                output::print_held();
                 let text = format!("fathom: warning: --live: cannot take the terminal: {error}\n");
                 output::print(StandardStream::Error, &text);
             }
@@ -81,7 +81,7 @@ impl Screen {
         // Relaxed: the flag guards no other memory.
         self.ends.store(true, Ordering::Relaxed);
         let ended = self.thread.take().map(JoinHandle::join);
-        held_output::release();
+        output::print_held();
         // A panic of the thread has been reported by the hook.
         if let Some(Ok(Err(error))) = ended {
             let text = format!("fathom: warning: --live: the view ended before the run: {error}\n");
