@@ -14,7 +14,9 @@ mod events;
 mod exchange;
 mod logs;
 mod measure;
+mod offered_logs;
 mod progress;
+mod record_folder;
 mod role;
 mod sum;
 mod task;
@@ -90,3 +92,5 @@ fn refused(text: &str) -> ProgramEnd {
 }
 
 const PROGRAM: &str = "fathom-mpi";
+/// Code of a rank that has not done its part.
+const FAILED: u8 = 2;

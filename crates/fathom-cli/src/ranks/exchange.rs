@@ -7,7 +7,7 @@ use fathom_core::{Nanos, Tick};
 use fathom_hosts::{BulkLink, BulkMessage, Gather, GatherError, GatherOutput, Item, Rank};
 use fathom_sys::clock::{self, Clock};
 
-use crate::ranks::logs::OfferedLogs;
+use crate::ranks::offered_logs::OfferedLogs;
 use crate::ranks::task::Task;
 
 /// Texts that this rank gives to those that ask.

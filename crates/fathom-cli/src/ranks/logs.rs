@@ -3,69 +3,19 @@
 //! Each gets the name here that it has there, which ends with the host's. The logs there stay: they
 //! are the only copy until this one is whole, and may be the same files.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use fathom_host::output_file::{OutputFile, Stop};
-use fathom_hosts::{BulkLink as _, BulkMessage, FileFetch, Gather, Item, Rank};
+use fathom_hosts::{BulkLink as _, FileFetch, Gather, Item, Rank};
 use fathom_record::Warning;
-use serde::{Deserialize, Serialize};
 
 use crate::ranks::crew::Crew;
 use crate::ranks::exchange::{self, Offer};
+use crate::ranks::offered_logs::{RankLog, identity};
 use crate::ranks::task::{RankHost, places};
-
-/// Log of a rank, in its list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct RankLog {
-    /// Path, as the job's options make it.
-    path: String,
-    /// Identity of the file, equal for the same file alone.
-    identity: String,
-}
-
-/// Logs that a rank gives to rank 0.
-#[derive(Debug, Default)]
-pub(crate) struct OfferedLogs {
-    /// List, as JSON; empty without logs.
-    pub(crate) list: Vec<u8>,
-    /// Files and their lengths, in order of the list.
-    files: Vec<(PathBuf, u64)>,
-}
-
-impl OfferedLogs {
-    /// Offers those of these logs that are files.
-    pub(crate) fn of(paths: Vec<String>) -> Result<Self> {
-        let mut offered = Self::default();
-        let mut list = Vec::new();
-        for path in paths {
-            let found = fs::metadata(&path);
-            let Some(found) = found.ok().filter(fs::Metadata::is_file) else {
-                continue;
-            };
-            let identity = identity(&found);
-            offered.files.push((path.clone().into(), found.len()));
-            list.push(RankLog { path, identity });
-        }
-        if !list.is_empty() {
-            offered.list = serde_json::to_vec(&list)?;
-        }
-        Ok(offered)
-    }
-
-    /// Reads a piece of a log.
-    pub(crate) fn piece(&self, place: u32, offset: u64) -> io::Result<BulkMessage> {
-        let file = usize::try_from(place).ok();
-        let file = file.and_then(|place| self.files.get(place));
-        let (path, length) = file.ok_or(io::ErrorKind::NotFound)?;
-        let file = File::open(path)?;
-        let read = |bytes: &mut [u8], offset| file.read_at(bytes, offset);
-        BulkMessage::piece_of_file(Item::File(place), *length, offset, read)
-    }
-}
 
 /// Fetches the logs of all ranks but the lost ones, one after another. Returns a warning for each
 /// log that is left behind.
@@ -157,12 +107,6 @@ fn home<'a>(path: &'a str, suffix: &str) -> Result<&'a Path> {
         true => Ok(Path::new(path)),
         false => bail!("this is no name of a log of that host"),
     }
-}
-
-/// Returns the identity of a file: its inode, in its file system, under this kernel.
-fn identity(found: &fs::Metadata) -> String {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    format!("{} {} {}", boot.trim(), found.dev(), found.ino())
 }
 
 fn left_behind(what: &str, host: &str, why: &anyhow::Error) -> Warning {

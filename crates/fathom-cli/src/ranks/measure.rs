@@ -1,7 +1,6 @@
 //! A rank that measures: rank 0 of `fathom-mpi run`, and all ranks but rank 0 of any run.
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use fathom_host::output_file::Stop;
@@ -13,7 +12,6 @@ use fathom_mpi::MpiLink;
 use fathom_record::{Record, Warning};
 use fathom_run::{Finished, Leftovers};
 use fathom_setup::{RunError, RunEvent, Session, Snapshot};
-use fathom_sys::clock;
 use fathom_sys::signals::Interrupts;
 use fathom_sys::thread;
 
@@ -22,11 +20,13 @@ use crate::exit::{self, ProgramEnd};
 use crate::external_requests::Trigger;
 use crate::keep;
 use crate::output::{self, Data, StandardStream};
+use crate::ranks::FAILED;
 use crate::ranks::crew::Crew;
 use crate::ranks::events;
 use crate::ranks::exchange;
-use crate::ranks::logs::OfferedLogs;
+use crate::ranks::offered_logs::OfferedLogs;
 use crate::ranks::progress::OtherRanks;
+use crate::ranks::record_folder::default_folder;
 use crate::ranks::sum::{self, Summary};
 use crate::ranks::task::{RankEnvironment, RankHost, Task, places};
 use crate::record_so_far::SoFar;
@@ -471,24 +471,3 @@ fn bound_to_few(plan: &Plan) -> Option<Warning> {
         ..Warning::default()
     })
 }
-
-/// Returns the folder of the records where the user has named none.
-pub(crate) fn default_folder() -> String {
-    format!("fathom-ranks-{}", clock::wall_ms() / 1000)
-}
-
-/// Removes the record of a rank, if rank 0 has it, from a folder that the user has not named, and
-/// the folder with the last one.
-pub(crate) fn clear(folder: &str, place: fathom_job::Rank, is_fetched: bool) {
-    let folder = Path::new(folder);
-    if is_fetched {
-        let name = place.record_name();
-        // Under `--client`, rank 0 has none.
-        let _gone = std::fs::remove_file(folder.join(name));
-    }
-    // Others may have theirs in it.
-    let _used = std::fs::remove_dir(folder);
-}
-
-/// Code of a rank that has not done its part.
-pub(crate) const FAILED: u8 = 2;
