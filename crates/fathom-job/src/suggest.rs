@@ -1,7 +1,7 @@
 //! "Did you mean": the known word closest to a misspelt one.
 
-/// Returns the closest candidate within an edit distance of half the word's length, as fio does;
-/// the first of several that are equally close.
+/// Returns the closest candidate within an edit distance of half the word's length, as fio does; of
+/// several that are equally close the first with the same first letter, else the first.
 ///
 /// A job file can be nothing but misspelt options, each compared with every name that fio knows, so
 /// the distance, a table of the product of both lengths, is computed only for candidates with
@@ -14,19 +14,21 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     }
     let word = word.to_ascii_lowercase();
     let letters = Letters::of(&word);
-    let mut closest = None;
-    // One more than the distance that a candidate may have.
-    let mut bound = length / 2 + 1;
+    let mut closest: Option<(usize, bool, &str)> = None;
     for candidate in candidates {
-        if letters.distance_min(&Letters::of(candidate)) >= bound {
+        let bound = closest.map_or(length / 2, |(distance, ..)| distance);
+        if letters.distance_min(&Letters::of(candidate)) > bound {
             continue;
         }
         let distance = strsim::damerau_levenshtein(&word, candidate);
-        if distance < bound {
-            (closest, bound) = (Some(candidate), distance);
+        let begins_otherwise = candidate.chars().next() != word.chars().next();
+        let is_closer = closest
+            .is_none_or(|(least, otherwise, _)| (distance, begins_otherwise) < (least, otherwise));
+        if distance <= bound && is_closer {
+            closest = Some((distance, begins_otherwise, candidate));
         }
     }
-    closest
+    closest.map(|(.., candidate)| candidate)
 }
 
 /// Number of times that each letter occurs in a word. Letters share buckets, which makes the bound
@@ -70,6 +72,7 @@ mod tests {
         assert_eq!(closest("ioengne", words), Some("ioengine"));
         assert_eq!(closest("IODEPHT", words), Some("iodepth"));
         assert_eq!(closest("zzzz", words), None);
+        assert_eq!(closest("bss", ["ss", "bs"]), Some("bs"), "it begins alike");
         assert_eq!(closest("", words), None);
     }
 
@@ -80,7 +83,10 @@ mod tests {
             candidates in proptest::collection::vec("[abcdé]{0,9}", 0..12),
         ) {
             let distance = |candidate: &&str| strsim::damerau_levenshtein(&word, candidate);
-            let nearest = candidates.iter().map(String::as_str).min_by_key(distance);
+            let order = |candidate: &&str| {
+                (distance(candidate), candidate.chars().next() != word.chars().next())
+            };
+            let nearest = candidates.iter().map(String::as_str).min_by_key(order);
             let want = nearest.filter(|near| distance(near) <= word.chars().count() / 2);
             prop_assert_eq!(closest(&word, candidates.iter().map(String::as_str)), want);
         }
