@@ -191,13 +191,18 @@ fn serve(arguments: &TargetArguments) -> Result<ProgramEnd> {
         output::print(StandardStream::Error, &text);
     }
     Data::Stdout.add(&target.announcement())?;
-    while interrupts.count() == 0 {
+    let mut failed = None;
+    while interrupts.count() == 0 && failed.is_none() {
         clock::sleep(SIGNAL_CHECK);
+        failed = target.failed_thread();
     }
     let last = target.stop();
     // Its last lines come before the summary.
     drop(log);
     output::print(StandardStream::Error, &summary(&last));
+    if let Some(thread) = failed {
+        bail!("thread {thread} has failed, and with it the target; the reason is above");
+    }
     Ok(ProgramEnd::Printed)
 }
 
@@ -393,7 +398,7 @@ Examples:
 
 Prints a line per subsystem and address when it serves: `nqn … traddr … trsvcid … ns …`. The first
 SIGINT or SIGTERM stops it in order, a second one at once.
-Exit codes: 0 stopped as asked; 2 not started.";
+Exit codes: 0 stopped as asked; 2 not started, or ended by a failure.";
 /// Longest time from a signal to the stop.
 const SIGNAL_CHECK: Nanos = Nanos::from_millis(50);
 /// As for job files.

@@ -121,11 +121,15 @@ impl IoCommand {
                 Ok(Self::of(action, data, range))
             }
             Opcode::WRITE_ZEROES => {
+                without_data(command)?;
                 let range = blocks(command, namespace)?;
                 let action = IoAction::WriteZeroes { is_durable };
                 Ok(Self::of(action, IoData::None, range))
             }
-            Opcode::FLUSH => Ok(Self::of(IoAction::Flush, IoData::None, Range::NONE)),
+            Opcode::FLUSH => {
+                without_data(command)?;
+                Ok(Self::of(IoAction::Flush, IoData::None, Range::NONE))
+            }
             Opcode::DATASET_MANAGEMENT => dataset_management(command),
             _ => Err(Status::INVALID_OPCODE.do_not_retry()),
         }
@@ -231,6 +235,17 @@ fn from_host(command: &Command, lengths: std::ops::RangeInclusive<u32>) -> Resul
         length,
         is_in_capsule,
     })
+}
+
+/// Checks that no data come in the capsule of a command that has none: they would have no place.
+#[inline]
+fn without_data(command: &Command) -> Result<(), Status> {
+    match command.data_pointer() {
+        DataPointer::InCapsule { length: 1.., .. } => {
+            Err(Status::DATA_SGL_LENGTH_INVALID.do_not_retry())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Checks that the data pointer is an SGL descriptor: fabrics have no PRPs.
@@ -379,6 +394,21 @@ mod tests {
         check(
             transfer(Opcode::WRITE, 0, 1, DataPointer::Other(0)),
             Err(Status::SGL_TYPE_INVALID),
+        );
+    }
+
+    #[test]
+    fn data_of_commands_that_have_none_are_refused() {
+        let wrong = Status::DATA_SGL_LENGTH_INVALID;
+        let flush = Command::new(Opcode::FLUSH, 1);
+        check(flush.with_data(inside(512)), Err(wrong));
+        check(
+            flush.with_data(inside(0)),
+            Ok((IoAction::Flush, IoData::None, 0, 0)),
+        );
+        check(
+            transfer(Opcode::WRITE_ZEROES, 0, 1, inside(512)),
+            Err(wrong),
         );
     }
 

@@ -227,6 +227,9 @@ fn line_of(event: &TargetEvent<'_>) -> Option<Line> {
             .text("peer", peer)
             .queue(*queue)
             .text("reason", reason),
+        TargetEvent::ThreadFailed { thread, error } => Line::new("thread failed")
+            .number("thread", *thread)
+            .text("reason", error),
         TargetEvent::AcceptFailed { error } => Line::new("accept failed").text("reason", error),
         // A later event, which this log does not know.
         _ => return None,

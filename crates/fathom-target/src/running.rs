@@ -135,6 +135,12 @@ impl RunningTarget {
         text
     }
 
+    /// Returns a thread of the target that has ended by a failure, which was reported.
+    #[must_use]
+    pub fn failed_thread(&self) -> Option<u32> {
+        self.target.failed_thread()
+    }
+
     /// Stops: connections end, devices finish what they have. Returns the last state.
     #[must_use]
     pub fn stop(self) -> TargetRecord {

@@ -40,7 +40,7 @@ impl Connection {
             0 => self.run_admin(slot, work),
             // A Connect has its data in its capsule.
             _ if is_connecting => {
-                self.fail(slot, Status::COMMAND_SEQUENCE_ERROR.do_not_retry(), work);
+                self.fail_admin(slot, Status::COMMAND_SEQUENCE_ERROR.do_not_retry(), work);
             }
             length @ 1..=ADMIN_CAPSULE_BYTES => {
                 flight.payload = work.page(vec![0; length as usize]);
@@ -48,8 +48,18 @@ impl Connection {
                 let request = self.queue.request_data(slot, length);
                 self.push(&request, None, work);
             }
-            _ => self.fail(slot, Status::INVALID_FIELD.do_not_retry(), work),
+            _ => self.fail_admin(slot, Status::INVALID_FIELD.do_not_retry(), work),
         }
+    }
+
+    /// Completes a command that is not run, without success. Nothing of it may stay in its slot: a
+    /// Connect behind it may make the connection an I/O queue before the response is sent.
+    pub(crate) fn fail_admin(&mut self, slot: u16, status: Status, work: &mut Work) {
+        let flight = self.flights.get(slot);
+        flight.admin = None;
+        let payload = std::mem::take(&mut flight.payload);
+        work.page_bytes -= payload.bytes().len() as u64;
+        self.fail(slot, status, work);
     }
 
     /// Runs a command of the admin queue whose data are there.

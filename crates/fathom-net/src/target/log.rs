@@ -60,6 +60,13 @@ pub enum TargetEvent<'a> {
         /// Reason.
         reason: Ended,
     },
+    /// A thread ends, as it cannot wait for its sockets.
+    ThreadFailed {
+        /// Thread.
+        thread: u32,
+        /// Error of `epoll_wait(2)`.
+        error: &'a std::io::Error,
+    },
     /// Connections cannot be accepted for a moment.
     AcceptFailed {
         /// Error of `accept(2)`.

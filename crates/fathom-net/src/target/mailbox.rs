@@ -5,7 +5,7 @@ use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fathom_sys::epoll::Waker;
 
@@ -18,9 +18,10 @@ use super::statistics::ThreadStatistics;
 pub struct Wakers(Vec<Waker>);
 
 /// Inbox of a thread, and its load as others see it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Mailbox {
-    messages: Mutex<Vec<Message>>,
+    /// `None` once the thread has ended.
+    messages: Mutex<Option<Vec<Message>>>,
     /// Connections that carry I/O, or may come to: those that have not connected as admin queues.
     load: AtomicU32,
 }
@@ -75,16 +76,26 @@ impl Wakers {
 }
 
 impl Mailbox {
-    /// Adds a message; its thread is to be woken.
+    /// Adds a message; its thread is to be woken. One to a thread that has ended is dropped, with
+    /// the connection or the way to reply that it carries.
     pub(crate) fn push(&self, message: Message) {
-        let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
-        messages.push(message);
+        if let Some(messages) = &mut *self.lock() {
+            messages.push(message);
+        }
     }
 
     /// Takes all messages.
     pub(crate) fn take(&self) -> Vec<Message> {
-        let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *messages)
+        self.lock().as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Notes that the thread has ended, and drops the messages that it has not taken.
+    pub(crate) fn close(&self) {
+        *self.lock() = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Vec<Message>>> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn load(&self) -> u32 {
@@ -100,6 +111,15 @@ impl Mailbox {
     pub(crate) fn subtract_load(&self) {
         // Relaxed: see `load`.
         self.load.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Default for Mailbox {
+    fn default() -> Self {
+        Self {
+            messages: Mutex::new(Some(Vec::new())),
+            load: AtomicU32::new(0),
+        }
     }
 }
 

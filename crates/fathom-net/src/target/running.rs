@@ -103,6 +103,14 @@ impl Target {
         self.sum(replies.into_iter().collect())
     }
 
+    /// Returns a thread that has ended although nobody has stopped the target: its connections are
+    /// dead, and with the first one no more are accepted.
+    #[must_use]
+    pub fn failed_thread(&self) -> Option<u32> {
+        let mut threads = (0..).zip(&self.threads);
+        threads.find_map(|(thread, handle)| handle.is_finished().then_some(thread))
+    }
+
     /// Stops the target: its connections end, its devices finish what they have. Returns the
     /// counters.
     pub fn stop(mut self) -> TargetStatistics {
@@ -226,6 +234,7 @@ fn serve(
     listener: Option<Listener>,
     started: &Sender<Result<(), NetError>>,
 ) -> io::Result<ThreadStatistics> {
+    let _presence = Presence(&shared.mailboxes[thread as usize]);
     let group = prepare(thread, shared, listener);
     let (result, group) = match group {
         Ok(group) => (Ok(()), Some(group)),
@@ -234,12 +243,24 @@ fn serve(
     // Fails where another thread's failure has ended the start.
     let _gone = started.send(result);
     match group {
-        Some(group) => group.run(),
+        Some(group) => group.run().inspect_err(|error| {
+            let event = TargetEvent::ThreadFailed { thread, error };
+            shared.log.event(&event);
+        }),
         None => Ok(ThreadStatistics {
             thread,
             namespaces: vec![IoCounters::default(); shared.device_count()],
             ..ThreadStatistics::default()
         }),
+    }
+}
+
+/// Presence of a thread, which ends with it, even by a panic: nobody waits for its answer then.
+struct Presence<'a>(&'a Mailbox);
+
+impl Drop for Presence<'_> {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use fathom_nvme::{DataPdu, FatalStatus, Opcode, Pdu, Side, Status, TermReq};
+use fathom_nvme::{
+    DataPdu, Digest, Digests, FatalStatus, Framing, Opcode, Pdu, Side, Status, TermReq,
+};
 
-use crate::bare_host::{BareHost, h2c, inside, transfer};
+use crate::bare_host::{BareHost, connect, h2c, inside, outside, transfer};
 use crate::setup::{BOTH, NO_DIGESTS, config, connections, memory, null, start, wait_for};
 
 /// Expects to be told of a fatal error, and the end of the connection once the host closes.
@@ -104,7 +106,7 @@ fn a_wrong_data_digest_fails_its_command_only() {
     let admin = BareHost::admin(address, BOTH);
     let mut queue = admin.io(address, 1, BOTH);
     let command = transfer(Opcode::WRITE, 7, 0, 4096).with_data(inside(4096));
-    let framing = fathom_nvme::Framing::new(BOTH, 0).unwrap();
+    let framing = Framing::new(BOTH, 0).unwrap();
     let mut bytes = Pdu::Command(command)
         .encode(framing, 4096)
         .as_bytes()
@@ -120,12 +122,57 @@ fn a_wrong_data_digest_fails_its_command_only() {
     assert_eq!(read, [0; 4096], "nothing was written");
 }
 
+/// Two Connects, of which the first is refused without having been run, are answered together: when
+/// the first response is sent, the connection is an I/O queue.
+#[test]
+fn nothing_is_left_of_a_connect_that_is_refused_before_another() {
+    let ddgst = Digests {
+        header: false,
+        data: true,
+    };
+    for is_corrupt in [false, true] {
+        let (_target, address, _) = start(config(memory(1 << 20), 1));
+        let admin = BareHost::admin(address, NO_DIGESTS);
+        let mut queue = BareHost::open(address, ddgst);
+        let framing = Framing::new(ddgst, 0).unwrap();
+        let (command, data) = connect(1, admin.cntlid).encode(1);
+        let encode = |command, data: &[u8], digest: [u8; 4]| {
+            let encoded = Pdu::Command(command).encode(framing, data.len() as u32);
+            [encoded.as_bytes(), data, &digest].concat()
+        };
+        let mut bytes = match is_corrupt {
+            true => encode(command.with_data(inside(1024)), &data, [0; 4]),
+            false => encode(command.with_data(outside(1024)), &[], [0; 4])[..72].to_vec(),
+        };
+        let digest = Digest::of(&data).to_bytes();
+        let good = command.with_cid(2).with_data(inside(1024));
+        bytes.extend(encode(good, &data, digest));
+        let write = |cid| transfer(Opcode::WRITE, cid, 0, 512).with_data(inside(512));
+        let digest = Digest::of(&[7; 512]).to_bytes();
+        queue.send_bytes(&bytes);
+        let mut statuses = Vec::new();
+        let mut answer = |queue: &mut BareHost| match queue.receive().expect("an answer").pdu {
+            Pdu::Response(completion) => statuses.push(completion.status.is_success()),
+            other => panic!("{other:?}"),
+        };
+        (0..2).for_each(|_| answer(&mut queue));
+        // One for each slot.
+        queue.send_bytes(
+            &[3, 4]
+                .map(|cid| encode(write(cid), &[7; 512], digest))
+                .concat(),
+        );
+        (0..2).for_each(|_| answer(&mut queue));
+        assert_eq!(statuses, [false, true, true, true], "corrupt: {is_corrupt}");
+    }
+}
+
 /// Behind a wrong header nothing can be found: not even its length is certain.
 #[test]
 fn a_wrong_header_digest_ends_the_connection() {
     let (target, address, _) = start(config(memory(1 << 20), 1));
     let admin = BareHost::admin(address, BOTH);
-    let framing = fathom_nvme::Framing::new(BOTH, 0).unwrap();
+    let framing = Framing::new(BOTH, 0).unwrap();
     let pdu = Pdu::Command(transfer(Opcode::READ, 7, 0, 4096));
     for (qid, place) in [(1, 8), (2, 71), (3, 72), (4, 75)] {
         let mut queue = admin.io(address, qid, BOTH);
@@ -171,7 +218,7 @@ fn buffers_come_back_when_hosts_are_killed() {
                 queue.send(&Pdu::Command(write), &[]);
             }
             let half = transfer(Opcode::WRITE, 200, 0, 4096).with_data(inside(4096));
-            let bytes = Pdu::Command(half).encode(fathom_nvme::Framing::PLAIN, 4096);
+            let bytes = Pdu::Command(half).encode(Framing::PLAIN, 4096);
             queue.send_bytes(bytes.as_bytes());
             queue.send_bytes(&[0; 1000]);
         }

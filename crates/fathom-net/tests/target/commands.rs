@@ -141,6 +141,11 @@ fn failed_commands_leave_the_stream_intact() {
     let opcode = Command::new(Opcode(0x99), 3).with_nsid(1);
     let invalid = Status::INVALID_OPCODE.do_not_retry();
     assert_eq!(queue.run(opcode, &[]).0.status, invalid);
+    for opcode in [Opcode::FLUSH, Opcode::WRITE_ZEROES] {
+        let stray = Command::new(opcode, 5).with_nsid(1).with_data(inside(4096));
+        let wrong = Status::DATA_SGL_LENGTH_INVALID.do_not_retry();
+        assert_eq!(queue.run(stray, &[1; 4096]).0.status, wrong);
+    }
     let large = transfer(Opcode::READ, 4, 0, 262_144);
     let invalid = Status::INVALID_FIELD.do_not_retry();
     assert_eq!(queue.run(large, &[]).0.status, invalid);

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use fathom_block::Null;
 use fathom_core::{BlockDevice, CommandData, Finished, Geometry, Nanos, Tick};
 use fathom_net::target::{DeviceError, DeviceFactory, TargetConfig, TargetStatistics};
 use fathom_nvme::{Command, Connect, Opcode, Pdu};
@@ -249,4 +250,52 @@ fn hosts_are_not_blamed_for_a_lack_of_buffers() {
     let write = transfer(Opcode::WRITE, 2, 0, 4096).with_data(inside(4096));
     second.succeed(write, &[1; 4096]);
     assert!(first.receive().is_some());
+}
+
+/// Device with a bug.
+#[derive(Debug)]
+struct Broken;
+
+impl BlockDevice for Broken {
+    fn geometry(&self) -> Geometry {
+        Null::new(1 << 20, 512).geometry()
+    }
+
+    fn start(&mut self, _command: &fathom_core::Command, _data: &mut CommandData, _now: Tick) {
+        panic!("as it should in this test");
+    }
+
+    fn next(&self) -> Option<Tick> {
+        None
+    }
+
+    fn completed(&mut self, _now: Tick) -> Option<Finished> {
+        None
+    }
+}
+
+impl DeviceFactory for Broken {
+    fn open(&self, _thread: u32, _now: Tick) -> Result<Box<dyn BlockDevice>, DeviceError> {
+        Ok(Box::new(Self))
+    }
+
+    fn geometry(&self) -> Geometry {
+        BlockDevice::geometry(self)
+    }
+}
+
+/// Neither counters nor the stop wait for a thread that has ended.
+#[test]
+fn a_thread_that_fails_is_reported() {
+    let (target, address, _) = start(config(Arc::new(Broken), 2));
+    assert_eq!(target.failed_thread(), None);
+    let admin = BareHost::admin(address, NO_DIGESTS);
+    let mut queue = admin.io(address, 1, NO_DIGESTS);
+    let read = transfer(Opcode::READ, 1, 0, 512);
+    queue.send(&Pdu::Command(read), &[]);
+    while target.failed_thread().is_none() {
+        std::thread::yield_now();
+    }
+    assert_eq!(target.statistics().threads.len(), 1);
+    assert_eq!(target.stop().threads.len(), 1);
 }

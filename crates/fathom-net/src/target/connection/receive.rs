@@ -182,7 +182,7 @@ impl Connection {
             }
             _ if flight.admin.is_some() => match is_intact {
                 true => self.run_admin(slot, work),
-                false => self.fail(slot, Status::TRANSIENT_TRANSPORT_ERROR, work),
+                false => self.fail_admin(slot, Status::TRANSIENT_TRANSPORT_ERROR, work),
             },
             _ => self.io_received(slot, is_intact, work),
         }
