@@ -8,6 +8,10 @@
 mod bench;
 mod peer;
 
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
 use bench::Bench;
 use fathom_conformance::{BLOCK, Subject as _, conformance, content};
 use fathom_core::{Direction, Errno, OpKind};
@@ -265,6 +269,53 @@ fn ops_fail_when_reconnecting_is_given_up() {
         }
         assert_eq!(bench.run(bench.read(0, 0)).result, Errno::ENOLINK.result());
     }
+}
+
+/// A target that can be reached, but ends each connection before an op completes, was connected to
+/// for ever.
+#[test]
+fn ops_fail_when_no_connection_is_of_use() {
+    let peer = Peer::start(PeerConfig::default());
+    let mut bench = Bench::new(peer, 4, "reconnect=1");
+    bench.open();
+    bench.run_one(bench.read(0, 1));
+    bench.peer().cut_always();
+    for slot in 0..4 {
+        bench.prepare(bench.read(slot, slot));
+    }
+    bench.submit(0);
+    for done in bench.collect() {
+        assert_eq!(done.result, Errno::ENOLINK.result());
+    }
+    assert!(bench.peer().connects() > 2, "it tried again");
+    let why = bench.engine().explain(Errno::ENOLINK).unwrap();
+    assert!(why.contains("was given up: "), "{why}");
+}
+
+/// The end of a connection may come with its last bytes, as one event; not each time. No time-out
+/// helps here.
+#[test]
+fn a_target_that_leaves_with_its_last_bytes_is_noticed_at_once() {
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        for _ in 0..20 {
+            let peer = Peer::start(PeerConfig::default());
+            let mut bench = Bench::new(peer, 4, "keep_alive=0 reconnect=0");
+            bench.open();
+            bench.peer().leave();
+            for slot in 0..4 {
+                bench.prepare(bench.read(slot, slot));
+            }
+            bench.submit(0);
+            let done = bench.collect();
+            let lost = |result: i32| result == Errno::ENOLINK.result();
+            let lost = done.iter().filter(|done| lost(done.result)).count();
+            assert_eq!((done.len(), lost), (4, 3));
+        }
+        tell.send(()).unwrap();
+    });
+    let waited = told.recv_timeout(Duration::from_secs(60));
+    assert_eq!(waited, Ok(()), "waits for ever, or has failed");
 }
 
 #[test]

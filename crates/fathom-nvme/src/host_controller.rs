@@ -199,8 +199,14 @@ impl HostController {
             Step::Namespace(index) => self.on_namespace(index, data, now)?,
             Step::Live if self.is_closing => Step::ShutDown,
             Step::Live => self.live(now),
-            Step::ShutDown => Step::AwaitShutDown,
-            Step::AwaitShutDown if result & CSTS_SHUTDOWN != CSTS_SHUTDOWN_COMPLETE => {
+            Step::ShutDown => {
+                self.ready_by = now + self.config.timeout;
+                Step::AwaitShutDown
+            }
+            // One that does not get there loses its connection, as one that does not answer.
+            Step::AwaitShutDown
+                if result & CSTS_SHUTDOWN != CSTS_SHUTDOWN_COMPLETE && now < self.ready_by =>
+            {
                 self.due_at = now + STATUS_INTERVAL;
                 Step::AwaitShutDown
             }

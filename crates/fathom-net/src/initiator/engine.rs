@@ -277,6 +277,14 @@ impl Engine for Initiator {
     fn release(&mut self, slot: Slot) {
         self.slots.release(slot);
     }
+
+    fn explain(&self, errno: Errno) -> Option<String> {
+        let mut given_up = self.sessions.iter().filter(|_| errno == Errno::ENOLINK);
+        given_up.find_map(|session| {
+            let (address, why) = (&session.terms().address, session.failure()?);
+            Some(format!("{address} was given up: {why}"))
+        })
+    }
 }
 
 /// Connects to a controller to learn the size of a namespace.

@@ -56,6 +56,8 @@ struct Shared {
     /// Number of the last connection of which the job has lost an I/O queue. A number, so that a
     /// late report of an old connection does not end its successor.
     lost: AtomicU32,
+    /// Number of the last connection that was of use to the job.
+    of_use: AtomicU32,
 }
 
 impl Keeper {
@@ -72,6 +74,7 @@ impl Keeper {
             has_news: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
             lost: AtomicU32::new(0),
+            of_use: AtomicU32::new(0),
         });
         let (sender, news) = channel();
         let body = Body {
@@ -109,6 +112,14 @@ impl Keeper {
     /// Waits for the next change. `None` if the keeper has ended.
     pub(crate) fn wait_for_news(&self) -> Option<News> {
         self.news.recv().ok()
+    }
+
+    /// Reports that a connection was of use: an op has completed on it, or none has waited for it.
+    /// A controller that connects, but ends each connection before, is given up like one that
+    /// cannot be reached.
+    pub(crate) fn was_of_use(&self, number: u32) {
+        // Release: pairs with the acquire in `Body`.
+        self.shared.of_use.store(number, Ordering::Release);
     }
 
     /// Reports that an I/O queue is lost: the controller is to be connected anew.
@@ -154,15 +165,22 @@ impl Body {
                         facts: admin.facts().clone(),
                         links,
                     }));
-                    match self.keep(admin, number) {
-                        None => return,
-                        Some(error) if reconnect.is_zero() => {
-                            return self.tell(News::Failed(error));
-                        }
-                        Some(_) => self.tell(News::Down),
+                    let Some(error) = self.keep(admin, number) else {
+                        return;
+                    };
+                    let now = self.terms.clock.now();
+                    let was_of_use = self.shared.of_use.load(Ordering::Acquire) == number;
+                    if number == 1 || was_of_use {
+                        give_up_at = now + reconnect;
+                        pause = PAUSE_MIN;
+                    } else {
+                        self.pause(pause);
+                        pause = PAUSE_MAX.min(pause + pause);
                     }
-                    give_up_at = self.terms.clock.now() + reconnect;
-                    pause = PAUSE_MIN;
+                    if now >= give_up_at {
+                        return self.tell(News::Failed(error));
+                    }
+                    self.tell(News::Down);
                     number += 1;
                 }
                 Err(error) if self.terms.clock.now() >= give_up_at => {

@@ -23,6 +23,10 @@ pub(crate) struct Session {
     state: State,
     keeper: Option<Keeper>,
     facts: ControllerFacts,
+    /// The connection has been of use, as its keeper knows.
+    is_of_use: bool,
+    /// Reason for which the last connection was lost or given up.
+    failure: Option<String>,
     /// Files that are open.
     open: u32,
 }
@@ -51,12 +55,20 @@ impl Session {
             state: State::Closed,
             keeper: None,
             facts: EMPTY,
+            is_of_use: false,
+            failure: None,
             open: 0,
         }
     }
 
     pub(crate) const fn terms(&self) -> &Terms {
         &self.terms
+    }
+
+    /// Returns the reason for which the controller was given up.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        let is_failed = matches!(self.state, State::Failed);
+        self.failure.as_deref().filter(|_| is_failed)
     }
 
     /// Adds a namespace, before the session is opened, and returns its index.
@@ -125,8 +137,8 @@ impl Session {
     pub(crate) fn flush(&mut self, slots: &mut Slots) {
         if let State::Up { paths, .. } = &mut self.state {
             let sent = paths.iter_mut().try_for_each(|path| path.flush(slots));
-            if sent.is_err() {
-                self.lose();
+            if let Err(error) = sent {
+                self.lose(&error);
             }
         }
     }
@@ -135,11 +147,15 @@ impl Session {
     #[inline]
     pub(crate) fn receive(&mut self, slots: &mut Slots, is_forced: bool) {
         if let State::Up { paths, .. } = &mut self.state {
+            let before = slots.ready();
             let received = paths
                 .iter_mut()
                 .try_for_each(|path| path.receive(slots, is_forced));
-            if received.is_err() {
-                self.lose();
+            if !self.is_of_use && slots.ready() > before {
+                self.note_use();
+            }
+            if let Err(error) = received {
+                self.lose(&error);
             }
         }
     }
@@ -183,17 +199,31 @@ impl Session {
     fn on_news(&mut self, news: News, epoll: &Epoll, slots: &mut Slots) {
         match news {
             News::Up(connected) => {
-                let is_same = connected.facts.namespaces == self.facts.namespaces;
-                if !is_same || self.install(connected, epoll).is_err() {
-                    return self.give_up(slots);
+                if connected.facts.namespaces != self.facts.namespaces {
+                    return self.give_up("the namespace has another size or identity", slots);
                 }
-                for slot in self.orphans(slots) {
+                if let Err(error) = self.install(connected, epoll) {
+                    return self.give_up(&error.to_string(), slots);
+                }
+                let orphans = self.orphans(slots);
+                if orphans.is_empty() {
+                    self.note_use();
+                }
+                for slot in orphans {
                     self.begin(slot, slots);
                 }
                 self.flush(slots);
             }
             News::Down => self.state = State::Down,
-            News::Failed(_) => self.give_up(slots),
+            News::Failed(error) => {
+                // Why a queue was lost says more than the keeper, which sees only that it is.
+                let known = self.failure.take();
+                let why = match (&error, known) {
+                    (LinkError::Closed, Some(known)) => known,
+                    _ => error.to_string(),
+                };
+                self.give_up(&why, slots);
+            }
         }
     }
 
@@ -207,6 +237,7 @@ impl Session {
             paths.push(Path::new(self.number, link, ops));
         }
         self.facts = connected.facts;
+        self.is_of_use = false;
         self.state = State::Up {
             connection: connected.number,
             paths,
@@ -216,16 +247,27 @@ impl Session {
 
     /// Closes the I/O queues after a failure of one: like Linux, by giving up all of them.
     #[cold]
-    fn lose(&mut self) {
+    fn lose(&mut self, error: &LinkError) {
+        self.failure = Some(error.to_string());
         if let (State::Up { connection, .. }, Some(keeper)) = (&self.state, &self.keeper) {
             keeper.lost(*connection);
         }
         self.state = State::Down;
     }
 
+    /// Tells the keeper that the connection is of use.
     #[cold]
-    fn give_up(&mut self, slots: &mut Slots) {
+    fn note_use(&mut self) {
+        self.is_of_use = true;
+        if let (State::Up { connection, .. }, Some(keeper)) = (&self.state, &self.keeper) {
+            keeper.was_of_use(*connection);
+        }
+    }
+
+    #[cold]
+    fn give_up(&mut self, why: &str, slots: &mut Slots) {
         self.state = State::Failed;
+        self.failure = Some(why.to_owned());
         for slot in self.orphans(slots) {
             slots.finish(slot, GIVEN_UP.result());
         }

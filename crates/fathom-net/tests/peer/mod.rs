@@ -82,6 +82,10 @@ struct Shared {
     accepted: AtomicU32,
     shutdowns: AtomicU32,
     is_deaf: AtomicBool,
+    /// Each I/O command cuts all connections.
+    cuts_always: AtomicBool,
+    /// A queue that has answered an I/O command is closed.
+    leaves: AtomicBool,
 }
 
 impl Peer {
@@ -120,6 +124,8 @@ impl Peer {
             accepted: AtomicU32::new(0),
             shutdowns: AtomicU32::new(0),
             is_deaf: AtomicBool::new(false),
+            cuts_always: AtomicBool::new(false),
+            leaves: AtomicBool::new(false),
             config,
         });
         let accepter = Arc::clone(&shared);
@@ -152,6 +158,16 @@ impl Peer {
     /// Cuts all connections when so many more I/O commands have arrived; that one is not answered.
     pub(crate) fn cut_after(&self, commands: u32) {
         *self.shared.cut_after.lock().expect("cut") = Some(commands);
+    }
+
+    /// Cuts all connections at each I/O command from now on.
+    pub(crate) fn cut_always(&self) {
+        self.shared.cuts_always.store(true, Ordering::SeqCst);
+    }
+
+    /// Closes each I/O queue with its first answer from now on.
+    pub(crate) fn leave(&self) {
+        self.shared.leaves.store(true, Ordering::SeqCst);
     }
 
     /// Sends so many reads with a wrong data digest.
@@ -349,7 +365,8 @@ impl Connection {
                 Answer::Held => Some(()),
             };
         }
-        self.io(slot, &command, &data, completion)
+        self.io(slot, &command, &data, completion)?;
+        (!self.shared.leaves.load(Ordering::SeqCst)).then_some(())
     }
 
     fn connect(&mut self, command: &Command, data: &[u8], ok: Completion) -> Completion {
@@ -405,7 +422,7 @@ impl Connection {
                 None => false,
             }
         };
-        if is_cut {
+        if is_cut || self.shared.cuts_always.load(Ordering::SeqCst) {
             self.shared.cut();
             return None;
         }

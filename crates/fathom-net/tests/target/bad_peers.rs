@@ -137,7 +137,7 @@ fn nothing_is_left_of_a_connect_that_is_refused_before_another() {
         let framing = Framing::new(ddgst, 0).unwrap();
         let (command, data) = connect(1, admin.cntlid).encode(1);
         let encode = |command, data: &[u8], digest: [u8; 4]| {
-            let encoded = Pdu::Command(command).encode(framing, data.len() as u32);
+            let encoded = Pdu::Command(command).encode(framing, u32::try_from(data.len()).unwrap());
             [encoded.as_bytes(), data, &digest].concat()
         };
         let mut bytes = match is_corrupt {

@@ -240,6 +240,26 @@ fn a_controller_that_is_never_ready_is_given_up() {
 }
 
 #[test]
+fn a_shutdown_that_is_never_complete_is_given_up() {
+    let mut host = HostController::new(config(), Tick::ZERO);
+    host.step = Step::Live;
+    host.shut_down(Tick::ZERO);
+    let mut now = Tick::ZERO;
+    for _ in 0..1_000_000 {
+        let Some(due) = host.deadline() else { break };
+        now = due.max(now);
+        assert!(host.next(now).is_some());
+        let ready = Completion {
+            result: CSTS_READY,
+            ..Completion::default()
+        };
+        host.complete(&ready, &[], now).expect("a state");
+    }
+    assert!(host.has_ended());
+    assert!(now.since(Tick::ZERO) <= config().timeout + STATUS_INTERVAL);
+}
+
+#[test]
 fn sizes_follow_from_mdts_and_the_smallest_page() {
     assert_eq!(data_bytes_max(0, 5), 1 << 17);
     assert_eq!(data_bytes_max(0, 0), UNLIMITED_BYTES);
