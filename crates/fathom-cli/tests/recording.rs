@@ -170,6 +170,15 @@ fn what_a_log_cannot_hold_is_refused() {
         let run = folder.fathom(&format!("run {words}")).expect(2);
         assert!(run.err.contains(want), "{}", run.err);
     }
+    folder.write("data", "content");
+    std::os::unix::fs::symlink("data", folder.path().join("link")).unwrap();
+    let words = "run --name=a --filename=data --rw=read --write_iolog=link";
+    let run = folder.fathom(words).expect(2);
+    assert!(run.err.contains("a job's data are in"), "{}", run.err);
+    assert_eq!(folder.read("data"), "content");
+    for name in ["data", "link"] {
+        std::fs::remove_file(folder.path().join(name)).unwrap();
+    }
     folder.write(
         "job.fio",
         "[a]\nfilename=two words\nrw=write\nsize=4k\nwrite_iolog=log\n",

@@ -164,6 +164,33 @@ fn a_replay_that_writes_is_a_job_that_writes() {
     assert_eq!(folder.names(), ["forbidden", "log"]);
 }
 
+/// Writing or laying out the data would destroy the log.
+#[test]
+fn a_log_that_is_a_file_of_data_is_refused() {
+    let folder = Folder::new();
+    let log = TEXT.replace(" b ", " log ");
+    folder.write("log", &log);
+    folder.write("other", TEXT);
+    std::fs::hard_link(folder.path().join("other"), folder.path().join("hard")).unwrap();
+    std::os::unix::fs::symlink("other", folder.path().join("soft")).unwrap();
+    for words in [
+        "--read_iolog=log",
+        "--read_iolog=./log --readonly --replay_skip=write",
+        "--read_iolog=other --replay_redirect=other",
+        "--read_iolog=other --replay_redirect=hard",
+        "--read_iolog=other --replay_redirect=soft",
+        "--read_iolog=soft --replay_redirect=hard",
+        "--read_iolog=other --name=w --filename=soft --rw=write --size=4k",
+    ] {
+        let run = folder.fathom(&format!("run --name=r {words}")).expect(2);
+        let text = "a job's data are in this file";
+        assert!(run.err.contains(text), "{words}: {}", run.err);
+        assert_eq!(folder.read("log"), log, "{words}");
+        assert_eq!(folder.read("other"), TEXT, "{words}");
+        assert_eq!(folder.names(), ["hard", "log", "other", "soft"], "{words}");
+    }
+}
+
 #[test]
 fn a_replay_is_not_verified() {
     let folder = Folder::new();

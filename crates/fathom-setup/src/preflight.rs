@@ -83,6 +83,7 @@ pub fn preflight(plan: &Plan, settings: &Settings, host: Host<'_>) -> Preflight 
         let (refused, told) = check::scheduler::check(&setups);
         problems.extend(refused);
         problems.extend(check::check(plan, settings, &setups));
+        problems.extend(check::logs_as_data(&setups));
         warnings.extend(told);
         warnings.extend(check::pollers::crowded(&setups));
         warnings.extend(check::shared_range::by_ranks(

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use fathom_host::output_file::is_same_file;
 use fathom_iolog::can_name;
 
 use crate::error::RunProblem;
@@ -14,8 +15,6 @@ use crate::translate::JobSetup;
 pub fn recordings(setups: &[JobSetup]) -> Vec<RunProblem> {
     let mut problems = Vec::new();
     let mut sections = HashMap::new();
-    let data = setups.iter().flat_map(|setup| &setup.files);
-    let data: Vec<&Path> = data.map(|file| plain(&file.path)).collect();
     for setup in setups.iter().filter(|setup| setup.worker.records) {
         let job = &setup.job;
         let log = job.options.replay.record.as_deref().unwrap_or_default();
@@ -44,12 +43,20 @@ pub fn recordings(setups: &[JobSetup]) -> Vec<RunProblem> {
             let message = format!("`{name}`: a log cannot hold a file name with blanks");
             refuse(message, "rename the file");
         }
-        if data.contains(&plain(log)) {
+        if holds_data(setups, log) {
             let hint = "name another file";
             refuse(format!("{log}: a job's data are in this file"), hint);
         }
     }
     problems
+}
+
+/// Returns true if a job's data are in the file `log`, links followed.
+pub(super) fn holds_data(setups: &[JobSetup], log: &str) -> bool {
+    let mut data = setups.iter().flat_map(|setup| &setup.files);
+    data.any(|file| {
+        plain(&file.path) == plain(log) || is_same_file(Path::new(&file.path), Path::new(log))
+    })
 }
 
 /// Returns a path without `./` in front.

@@ -1,5 +1,8 @@
 //! Checks of replays: what a log does instead of what options say.
 
+use std::collections::BTreeSet;
+
+use super::recorded::holds_data;
 use crate::error::RunProblem;
 use crate::problem_kind::ProblemKind;
 use crate::translate::JobSetup;
@@ -14,6 +17,26 @@ pub(super) fn changes(setup: &JobSetup) -> Option<RunProblem> {
             .hint("leave such ops out: `replay_skip=write,trim`")
             .at(&setup.job, "read_iolog")
     })
+}
+
+/// Returns a problem for each log of a replay in whose file a job's data are: writing or laying out
+/// that file would destroy the log.
+pub fn logs_as_data(setups: &[JobSetup]) -> Vec<RunProblem> {
+    let mut seen = BTreeSet::new();
+    let logs = setups.iter().flat_map(|setup| {
+        let logs = setup.job.options.replay.logs.iter();
+        logs.map(|log| (&setup.job, log))
+    });
+    let mut problems = Vec::new();
+    for (job, log) in logs.filter(|(_, log)| seen.insert(log.as_str())) {
+        if holds_data(setups, log) {
+            let message = format!("{log}: a job's data are in this file");
+            let problem = RunProblem::new(ProblemKind::Contradiction, message);
+            let hint = "copy the log, or name another file for the data with `replay_redirect`";
+            problems.push(problem.hint(hint).at(job, "read_iolog"));
+        }
+    }
+    problems
 }
 
 /// Returns a problem if not all direct ops are multiples of the `block` bytes of `name`.
