@@ -279,4 +279,92 @@ fn jobs_that_write_what_another_verifies_are_warned_of() {
     assert!(run.err.contains(text), "{run:#?}");
 }
 
+/// Loading is not to wait for a pipe's writer, nor to read a device to the end of memory.
+#[test]
+fn a_state_that_is_no_file_is_refused() {
+    let folder = written();
+    let state = folder.path().join("local-t-0-verify.state");
+    let read = format!("run {JOB} --rw=read --verify_state_load=1");
+    let refused = || {
+        let run = folder.fathom(&read).expect(2);
+        assert!(run.err.contains("it is not a regular file"), "{run:#?}");
+        std::fs::remove_file(&state).unwrap();
+    };
+    std::os::unix::fs::symlink("/dev/zero", &state).unwrap();
+    refused();
+    match mkfifo(&state) {
+        true => refused(),
+        false => println!("skipped: no mkfifo"),
+    }
+    // More than any memory holds, and no state.
+    std::fs::File::create(&state)
+        .and_then(|file| file.set_len(1 << 43))
+        .unwrap();
+    let run = folder.fathom(&read).expect(2);
+    assert!(run.err.contains("not a verify state of fathom"), "{run:#?}");
+}
+
+/// Files that the program names itself are created, not opened: a pipe would wait for its reader,
+/// and a link leads to a file of something else.
+#[test]
+fn pipes_and_links_under_the_names_of_states_and_blocks_are_replaced() {
+    let names = [
+        "local-t-0-verify.state.part",
+        "data.0.received",
+        "data.0.expected",
+    ];
+    for kind in ["link", "pipe"] {
+        let folder = written();
+        folder.write("precious", "content");
+        for name in names {
+            let path = folder.path().join(name);
+            match kind {
+                "link" => std::os::unix::fs::symlink("precious", &path).unwrap(),
+                _ if mkfifo(&path) => {}
+                _ => return println!("skipped: no mkfifo"),
+            }
+        }
+        folder
+            .fathom(&format!("run {JOB} --rw=write --verify_state_save=1"))
+            .expect(0);
+        let path = folder.path().join("data");
+        let mut data = std::fs::read(&path).unwrap();
+        data[100] ^= 1;
+        std::fs::write(&path, &data).unwrap();
+        folder
+            .fathom(&format!("run {JOB} --rw=read --verify_dump=1"))
+            .expect(1);
+        assert_eq!(folder.read("precious"), "content", "{kind}");
+        let found = std::fs::read(folder.path().join(names[1])).unwrap();
+        assert_eq!(found, data[..4096], "{kind}");
+    }
+}
+
+/// If such a run is killed, nothing describes its data.
+#[test]
+fn a_run_without_an_unfinished_state_leaves_no_earlier_one() {
+    let folder = half_written();
+    std::fs::create_dir(folder.path().join("local-t-0-verify.state.unfinished")).unwrap();
+    let write = "--rw=write --verify_state_save=1 --thinktime=1h";
+    let words = format!("run {JOB} {write}");
+    let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), &words);
+    command.stdout(std::process::Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let state = folder.path().join("local-t-0-verify.state");
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while state.exists() && std::time::Instant::now() < end {
+        std::thread::yield_now();
+    }
+    let is_there = state.exists();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!is_there, "the state of the run before is left");
+}
+
+/// Creates a pipe, and returns whether the system has a tool for it.
+fn mkfifo(path: &std::path::Path) -> bool {
+    let made = std::process::Command::new("mkfifo").arg(path).status();
+    made.is_ok_and(|status| status.success())
+}
+
 const JOB: &str = "--name=t --bs=4k --size=64k --filename=data --verify=crc32c";

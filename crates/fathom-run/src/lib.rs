@@ -7,6 +7,7 @@ mod bandwidth;
 mod calibration;
 mod cgroup;
 mod checked;
+mod create_anew;
 mod device_trace;
 mod drive;
 mod ended_run;

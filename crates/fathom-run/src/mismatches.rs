@@ -7,12 +7,14 @@
 //! matters more.
 
 use std::fs;
-use std::io;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use fathom_record::Warning;
 use fathom_setup::translate::JobSetup;
 use fathom_workload::{DumpedBlock, Mismatches, Results};
+
+use crate::create_anew::create_anew;
 
 /// Names of a job and of its files.
 #[derive(Clone, Debug, Default)]
@@ -101,7 +103,8 @@ fn save(block: &DumpedBlock, path: &str, folder: &Path) -> Result<(), String> {
     let base = base.to_string_lossy();
     let write = |what: &str, bytes: &[u8]| {
         let name = folder.join(format!("{base}.{}.{what}", block.offset));
-        fs::write(&name, bytes).map_err(|error: io::Error| {
+        let written = create_anew(&name).and_then(|mut file| file.write_all(bytes));
+        written.map_err(|error| {
             // No half of a block that looks like one.
             let _gone = fs::remove_file(&name);
             format!("{}: {error}", name.display())

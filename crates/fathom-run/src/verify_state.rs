@@ -10,7 +10,7 @@ mod unfinished;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,7 +18,9 @@ use fathom_record::Warning;
 use fathom_setup::outcome::JobOutcome;
 use fathom_setup::translate::JobSetup;
 use fathom_setup::{ProblemKind, RunProblem};
-use fathom_workload::{FileState, GenerationMap, VerifyState};
+use fathom_workload::{FileState, GenerationMap, StateError, VerifyState};
+
+use crate::create_anew::create_anew;
 
 use unfinished::UnfinishedState;
 
@@ -166,8 +168,8 @@ fn load_one(setup: &JobSetup, folder: &Path) -> Result<Vec<FileState>, RunProble
     };
     let again = "write the data with `verify_state_save=1`, in this directory and as this job";
     // Of a later run than the complete one, which was killed.
-    let read = match fs::read(unfinished_of(&path)) {
-        Err(error) if error.kind() == ErrorKind::NotFound => fs::read(&path),
+    let read = match read(&unfinished_of(&path)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => read(&path),
         read => read,
     };
     let bytes = read.map_err(|error| refused(error.to_string(), again))?;
@@ -201,10 +203,27 @@ fn unfinished_of(path: &Path) -> PathBuf {
     path.with_extension("state.unfinished")
 }
 
+/// Reads a state file. One that does not begin as a state is not read further, whatever its size.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    // A pipe would wait for its writer, and a device may have no end.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut file = File::open(path)?;
+    let mut bytes = Vec::new();
+    Read::by_ref(&mut file)
+        .take(START_BYTES)
+        .read_to_end(&mut bytes)?;
+    if VerifyState::decode(&bytes) != Err(StateError::NoState) {
+        file.read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
 /// Writes a file beside its name, and renames it.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let part = path.with_extension("state.part");
-    let written = File::create(&part).and_then(|mut file| {
+    let written = create_anew(&part).and_then(|mut file| {
         file.write_all(bytes)?;
         // Before the rename: a crash must not leave a name without content.
         file.sync_all()
@@ -215,3 +234,6 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
             let _gone = fs::remove_file(&part);
         })
 }
+
+/// Bytes that tell a state from other files.
+const START_BYTES: u64 = 64;

@@ -53,6 +53,11 @@ impl UnfinishedState {
             Err(error) => {
                 let name = state.0.first().map(|name| name.display().to_string());
                 let name = name.unwrap_or_default();
+                // If this run is killed, a state of an earlier one would describe data that it has
+                // overwritten.
+                for setup in setups.iter().filter(|setup| saves(setup)) {
+                    let _none = fs::remove_file(path_of(setup, folder));
+                }
                 state = Self::default();
                 (state, Some(warning(format!("{name}: {error}"))))
             }
