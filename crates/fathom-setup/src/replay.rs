@@ -34,6 +34,8 @@ pub struct ReplayPlan {
     pub merge: Option<MergePlan>,
     /// Oddities of the merged traces.
     pub merge_notes: Vec<MergeNote>,
+    /// Length of the log, or of the merged trace.
+    log_bytes: u64,
     /// Names of all files in the log.
     names: Vec<LogFileName>,
     /// The job's file for each of the changed log.
@@ -107,6 +109,7 @@ impl ReplayPlan {
             merge: None,
             merge_notes: Vec::new(),
             notes: pieces.decoder.notes(),
+            log_bytes: pieces.bytes_read,
             places: places.collect(),
             names: pieces.decoder.names().to_vec(),
             survey,
@@ -236,6 +239,8 @@ impl ReplayFeed for ReplayStream {
                 Some(op) => ops.push(op),
                 None => unknown = true,
             });
+            // A log that was cut may end in the middle of a number, which is an op like others.
+            unknown |= self.pieces.ended && self.pieces.bytes_read != plan.log_bytes;
             let names = self.pieces.decoder.names();
             let new = names.get(self.names_checked..).unwrap_or_default();
             let known = plan.names.get(self.names_checked..).unwrap_or_default();
@@ -261,6 +266,7 @@ struct Pieces {
     transform: Transform,
     last: fathom_core::Nanos,
     buffer: Box<[u8]>,
+    bytes_read: u64,
     ended: bool,
 }
 
@@ -272,6 +278,7 @@ impl Pieces {
             transform: Transform::new(changes),
             last: fathom_core::Nanos::ZERO,
             buffer: vec![0; PIECE_BYTES].into_boxed_slice(),
+            bytes_read: 0,
             ended: false,
         }
     }
@@ -288,6 +295,7 @@ impl Pieces {
                 read => break read.map_err(|error| ReplayError::of(&self.log, error))?,
             }
         };
+        self.bytes_read += read as u64;
         let (transform, last) = (&mut self.transform, &mut self.last);
         let mut each = |event: Event| {
             *last = event.time;
@@ -360,6 +368,26 @@ mod tests {
             let status = stream.fill(&mut ops);
             assert!(matches!(status, FeedStatus::Failed(_)), "{to}: {status:?}");
             assert_eq!(ops, []);
+        }
+    }
+
+    #[test]
+    fn a_log_that_was_cut_is_refused_at_its_end() {
+        let plan = plan(LOG).expect("a log");
+        let text = std::str::from_utf8(LOG).expect("text");
+        for end in ["read 4096 512\n", "write 0 1", "0 b open\n", "add\n"] {
+            let log = &LOG[..text.find(end).expect("a line") + end.len()];
+            let mut stream = plan.stream(Box::new(log));
+            let mut ops = Vec::new();
+            let status = loop {
+                ops.clear();
+                match stream.fill(&mut ops) {
+                    FeedStatus::Filled => {}
+                    end => break end,
+                }
+            };
+            let why = "log was changed during the run".to_owned();
+            assert_eq!((status, ops), (FeedStatus::Failed(why), vec![]), "{end}");
         }
     }
 
