@@ -10,6 +10,8 @@ mod compare;
 mod compare_sides;
 mod completions;
 mod definition;
+#[cfg(test)]
+mod documents;
 mod engines;
 mod environment;
 mod exit;

@@ -6,11 +6,15 @@ use super::Finding;
 use super::modules::join;
 use super::tree::{File, Tree};
 
-/// Finds dead links, and an architecture page that is too long or names missing files or crates.
+/// Finds dead links, paths of nothing, and an architecture page that is too long or names missing
+/// files or crates.
 pub(crate) fn check(tree: &Tree, metadata: &Value) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.files.iter().filter(|file| file.path.ends_with(".md")) {
         findings.extend(dead_links(file, tree));
+        if file.path != CHANGES {
+            findings.extend(gone_paths(file, tree));
+        }
     }
     match tree.file(MAP) {
         Some(map) => {
@@ -89,6 +93,28 @@ fn gone_files(map: &File, tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+/// Finds paths in backticks, from the root, at which nothing is.
+fn gone_paths(file: &File, tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (index, line) in file.text.lines().enumerate() {
+        for path in line.split('`').skip(1).step_by(2) {
+            let ours = FOLDERS.iter().any(|folder| path.starts_with(folder));
+            let is_pattern = path.contains(['*', ' ', '…', '<', '{']);
+            let wanted = path.trim_end_matches('/').to_owned();
+            if ours && !is_pattern && !tree.paths.contains(&wanted) {
+                let what = format!("`{path}`");
+                findings.push(Finding::new(
+                    &file.path,
+                    index + 1,
+                    what,
+                    "nothing is there",
+                ));
+            }
+        }
+    }
+    findings
+}
+
 fn unnamed_crates(map: &File, metadata: &Value) -> Vec<Finding> {
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let names = packages.filter_map(|package| package["name"].as_str());
@@ -101,6 +127,10 @@ fn unnamed_crates(map: &File, metadata: &Value) -> Vec<Finding> {
         .collect()
 }
 
+/// Folders whose names begin a path in a document.
+const FOLDERS: &[&str] = &["crates/", "docs/", "examples/", "xtask/"];
+/// Tells what files were called once.
+const CHANGES: &str = "CHANGELOG.md";
 const MAP: &str = "docs/ARCHITECTURE.md";
 const MAP_LINES: usize = 250;
 
@@ -140,11 +170,23 @@ mod tests {
     }
 
     #[test]
+    fn paths_lead_somewhere() {
+        let text = "`crates/a/src` `examples/b.fio` `docs/*.md`";
+        let tree = Tree {
+            files: Vec::new(),
+            paths: vec!["crates/a/src".to_owned()],
+        };
+        let found = gone_paths(&File::new("docs/A.md", text), &tree);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].what, "`examples/b.fio`");
+    }
+
+    #[test]
     fn the_map_names_every_crate_and_no_file_that_is_gone() {
         check_map("nothing", &["crate `fathom-a` is not on the map"]);
         check_map(
             "`fathom-a`, `turn.rs`, `crates/fathom-a/`",
-            &["`crates/fathom-a/`"],
+            &["`crates/fathom-a/`", "`crates/fathom-a/`"],
         );
         check_map(
             "`fathom-a`: `return.rs`, `urn.rs`",
