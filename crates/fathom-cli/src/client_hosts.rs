@@ -1,12 +1,14 @@
 //! Hosts of `--client`, in fio's forms: `host`, `ip:host`, `ip6:host`, each with `,port`, or a file
 //! with one of them a line.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
 use crate::failure::with_hint;
+use crate::output;
 
 /// Host that `--client` names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,11 +23,27 @@ pub(crate) struct ClientHost {
 pub(crate) fn hosts(text: &str) -> Result<Vec<ClientHost>> {
     let path = Path::new(text);
     if !path.is_file() {
-        let host = host(text).with_context(|| format!("--client: {text}"))?;
+        let host = host(text).with_context(|| format!("--client: {}", output::beginning(text)))?;
         return Ok(vec![host]);
     }
-    let list = fs::read_to_string(path).with_context(|| format!("--client: {text}"))?;
+    let list = read(path).with_context(|| format!("--client: {text}"))?;
     listed(&list).with_context(|| format!("--client: {text}"))
+}
+
+/// Reads a list. Beyond a limit, the file is another one.
+fn read(path: &Path) -> Result<String> {
+    let mut list = Vec::new();
+    let mut file = File::open(path)?.take(LIST_BYTES_MAX + 1);
+    file.read_to_end(&mut list)?;
+    let hint = "name a text file with a host a line, or a host";
+    if list.len() as u64 > LIST_BYTES_MAX {
+        let why = format!(
+            "more than {} MiB: not a list of hosts",
+            LIST_BYTES_MAX >> 20
+        );
+        return Err(with_hint(why, Some(hint)));
+    }
+    String::from_utf8(list).map_err(|_| with_hint("not a text in UTF-8", Some(hint)))
 }
 
 /// Returns the hosts of a list; empty lines and those that begin with `#` are skipped.
@@ -59,10 +77,8 @@ fn host(text: &str) -> Result<ClientHost> {
         Some((name, port)) => {
             let port = port.trim();
             let number = port.parse().ok().filter(|&number| number > 0);
-            (
-                name.trim(),
-                number.with_context(|| format!("`{port}` is not a port"))?,
-            )
+            let why = || format!("`{}` is not a port", output::beginning(port));
+            (name.trim(), number.with_context(why)?)
         }
         None => (bare, FIO_PORT),
     };
@@ -78,10 +94,13 @@ fn host(text: &str) -> Result<ClientHost> {
     }
     // The launcher and ssh would take it for a switch of theirs, or a shell for a command.
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
-    if name.starts_with('-') || name.len() > NAME_BYTES_MAX || !name.chars().all(is_plain) {
-        let hint = "letters, digits, `-`, `.` and `_`, and no `-` in front";
+    let is_host =
+        !name.starts_with(['-', '.']) && name.len() <= NAME_BYTES_MAX && name.chars().all(is_plain);
+    if !is_host {
+        let hint = "letters, digits, `-`, `.` and `_`, and no `-` or `.` in front";
+        let shown = output::beginning(name);
         return Err(with_hint(
-            format!("`{name}` is not a host name"),
+            format!("`{shown}` is not a host name"),
             Some(hint),
         ));
     }
@@ -95,6 +114,8 @@ fn host(text: &str) -> Result<ClientHost> {
 const FIO_PORT: u16 = 8765;
 /// Longest name of a host, of RFC 1035.
 const NAME_BYTES_MAX: usize = 253;
+/// Bytes of a list: 4,096 names of the longest kind, four times.
+const LIST_BYTES_MAX: u64 = 4 << 20;
 /// Most hosts: their names are words of one command line.
 const HOSTS_MAX: usize = 4_096;
 
@@ -144,6 +165,27 @@ mod tests {
         let colons = "line 1: launchers take no address with colons in their lists of hosts";
         refused("ip6:::1", colons);
         let long = "x".repeat(254);
-        refused(&long, &format!("line 1: `{long}` is not a host name"));
+        let shown = "x".repeat(80);
+        refused(&long, &format!("line 1: `{shown}…` is not a host name"));
+        refused("..", "line 1: `..` is not a host name");
+        refused("a\u{1b}[2J", r"line 1: `a\u{1b}[2J` is not a host name");
+        refused(
+            &format!("a,{long}"),
+            &format!("line 1: `{shown}…` is not a port"),
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_no_list_is_refused() {
+        let path = std::env::temp_dir().join(format!("fathom-list-{}", std::process::id()));
+        let check = |bytes: &[u8], want: &str| {
+            std::fs::write(&path, bytes).unwrap();
+            let error = format!("{:#}", read(&path).unwrap_err());
+            assert!(error.starts_with(want), "{error}");
+        };
+        let limit = usize::try_from(LIST_BYTES_MAX).unwrap();
+        check(&vec![b'a'; limit + 1], "more than 4 MiB");
+        check(b"\xff\n", "not a text in UTF-8");
+        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Launchers change exit codes, print about them, and end the ranks when they get a signal. So the
-//! code and requests to stop go through a folder that only this program and rank 0 know.
+//! code and requests to stop go through a folder that only this program and rank 0 know. Before MPI
+//! has started, which may take for ever, ranks tell of themselves by marks on standard error.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -22,12 +23,15 @@ use fathom_core::Nanos;
 use fathom_job::{ClientGroup, Clients, Dialect, Rank, RankPlace, ShowMode, parse};
 use fathom_sys::child::Child;
 use fathom_sys::clock::{self, Clock};
+use fathom_sys::lease::Lease;
 use fathom_sys::signals::Interrupts;
 
 use crate::client_hosts::{self, ClientHost};
+use crate::client_start;
 use crate::environment::Process;
 use crate::exit::ProgramEnd;
 use crate::failure::with_hint;
+use crate::launcher_voice::LauncherVoice;
 use crate::mpi_launcher::{self, MpiLauncher, RankCommand};
 use crate::output::{self, StandardStream};
 
@@ -72,12 +76,13 @@ fn started(line: &[String], clients: &Clients, dialect: Dialect) -> Result<Progr
         output::print(StandardStream::Error, &refused);
         return Ok(ProgramEnd::Refused);
     }
+    let patience = client_start::patience()?;
     let launcher = MpiLauncher::find()?;
     let rank = RankCommand {
         program: rank_program()?,
         words: vec!["join".into()],
     };
-    let exchange = Exchange::create().context("--client: cannot make a folder")?;
+    let exchange = Exchange::create()?;
     let mut here: Vec<OsString> = vec!["conduct".into(), exchange.folder.clone().into()];
     here.push(dialect.program().into());
     // Rank 0 writes to a pipe of the launcher, whatever is behind it.
@@ -97,8 +102,44 @@ fn started(line: &[String], clients: &Clients, dialect: Dialect) -> Result<Progr
     }
     let interrupts = Interrupts::install().context("signals")?;
     let shown = command.get_program().to_string_lossy().into_owned();
-    let child = Child::spawn(&mut command).with_context(|| format!("--client: {shown}"))?;
-    wait(child, &exchange, interrupts)
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = Child::spawn(&mut command).with_context(|| format!("--client: {shown}"))?;
+    let no_thread = "--client: cannot start a thread";
+    let data = match child.take_stdout() {
+        Some(pipe) => LauncherVoice::pass_on(pipe, io::stdout()).context(no_thread)?,
+        None => LauncherVoice::default(),
+    };
+    let voice = match child.take_stderr() {
+        Some(pipe) => LauncherVoice::pass_on(pipe, io::stderr()).context(no_thread)?,
+        None => LauncherVoice::default(),
+    };
+    let start = Start {
+        patience,
+        hosts: &names,
+        voice: &voice,
+    };
+    let ended = wait(child, &exchange, interrupts, &start);
+    data.finish();
+    voice.finish();
+    match data.take_error() {
+        // A closed pipe is no error.
+        Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let error = anyhow::Error::new(error).context("standard output");
+            let lost = output::not_written(&error, dialect.program());
+            ended.map(|end| match end {
+                ProgramEnd::Ranks(0) => lost,
+                end => end,
+            })
+        }
+        _ => ended,
+    }
+}
+
+/// Start of the ranks, which has a limit of time.
+struct Start<'a> {
+    patience: Nanos,
+    hosts: &'a [&'a str],
+    voice: &'a LauncherVoice,
 }
 
 /// Returns whether the status line goes to a terminal: fio's to standard output.
@@ -110,16 +151,27 @@ fn is_terminal(dialect: Dialect) -> bool {
 }
 
 /// Waits until the launcher has ended, or for some time after rank 0 has: a launcher that waits for
-/// a host which is cut off may never end.
-fn wait(mut child: Child, exchange: &Exchange, interrupts: Interrupts) -> Result<ProgramEnd> {
+/// a host which is cut off may never end. Nor may one that waits for a host to start.
+fn wait(
+    mut child: Child,
+    exchange: &Exchange,
+    interrupts: Interrupts,
+    start: &Start<'_>,
+) -> Result<ProgramEnd> {
     let clock = Clock::monotonic();
-    let (mut stopped, mut through) = (0, None);
+    let begun = clock.now();
+    let (mut stopped, mut through, mut has_started) = (0, None, false);
     let status = loop {
         if let Some(status) = child.poll().context("--client: the launcher")? {
             break Some(status);
         }
+        has_started = has_started || exchange.has_started();
         if interrupts.count() > stopped {
             stopped = interrupts.count();
+            if !has_started {
+                child.end();
+                bail!("--client: interrupted before all ranks had started");
+            }
             exchange
                 .ask_stop()
                 .context("--client: cannot stop rank 0")?;
@@ -130,6 +182,12 @@ fn wait(mut child: Child, exchange: &Exchange, interrupts: Interrupts) -> Result
         if through.is_some_and(|since| clock.now() - since >= LAUNCHER_PATIENCE) {
             child.end();
             break None;
+        }
+        if !has_started && through.is_none() && clock.now() - begun >= start.patience {
+            // The marks of ranks that are there have come long ago.
+            let late = client_start::late(start.patience, &start.voice.ranks(), start.hosts);
+            child.end();
+            return Err(late);
         }
         clock::sleep(NAP);
     };
@@ -145,20 +203,38 @@ fn wait(mut child: Child, exchange: &Exchange, interrupts: Interrupts) -> Result
 /// Folder through which this program and rank 0 talk; removed at the end.
 struct Exchange {
     folder: PathBuf,
+    /// By which rank 0 sees that this program lives; `None` where folders cannot be locked.
+    _alive: Option<Lease>,
 }
 
 impl Exchange {
     /// Creates a folder that no other user can read.
-    fn create() -> io::Result<Self> {
+    fn create() -> Result<Self> {
         let name = format!("fathom-client-{}-{}", std::process::id(), clock::wall_ns());
         let folder = std::env::temp_dir().join(name);
-        DirBuilder::new().mode(0o700).create(&folder)?;
-        Ok(Self { folder })
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&folder)
+            .map_err(|error| {
+                let shown = folder.display();
+                let hint = "set TMPDIR to a folder that can be written to";
+                with_hint(format!("--client: {shown}: {error}"), Some(hint))
+            })?;
+        let alive = Lease::take(&folder).unwrap_or_default();
+        Ok(Self {
+            folder,
+            _alive: alive,
+        })
     }
 
     fn code(&self) -> Option<u8> {
         let text = fs::read_to_string(self.folder.join(CODE)).ok()?;
         text.trim().parse().ok()
+    }
+
+    /// Returns whether MPI has started on all ranks.
+    fn has_started(&self) -> bool {
+        self.folder.join(STARTED).exists()
     }
 
     fn ask_stop(&self) -> io::Result<()> {
@@ -184,6 +260,22 @@ pub(crate) mod rank_side {
     /// Returns whether the user wants all to stop.
     pub(crate) fn stop_is_asked(folder: &Path) -> bool {
         folder.join(STOP).exists()
+    }
+
+    /// Returns whether the user's program has ended, in whatever way, and left the folder.
+    pub(crate) fn is_abandoned(folder: &Path) -> bool {
+        matches!(Lease::take(folder), Ok(Some(_)))
+    }
+
+    /// Removes an abandoned folder.
+    pub(crate) fn remove(folder: &Path) {
+        // Left behind at worst.
+        let _left = fs::remove_dir_all(folder);
+    }
+
+    /// Tells that MPI has started on all ranks.
+    pub(crate) fn tell_started(folder: &Path) -> io::Result<()> {
+        fs::write(folder.join(STARTED), "")
     }
 
     /// Tells the exit code.
@@ -262,6 +354,8 @@ fn is_root() -> bool {
 const RANK_PROGRAM: &str = "fathom-mpi";
 /// File with the exit code of the run.
 const CODE: &str = "code";
+/// File that says that MPI has started on all ranks.
+const STARTED: &str = "started";
 /// File that asks rank 0 to stop all.
 const STOP: &str = "stop";
 const NAP: Nanos = Nanos::from_millis(20);

@@ -102,6 +102,14 @@ fn record_path(named: &str, rank: Option<Rank>) -> Result<String> {
         with_hint(format!("{OPTION}: {named}: {error}"), Some(hint))
     })?;
     let path = Path::new(named).join(rank.record_name());
+    // A record is read again, and written while jobs run: a pipe would hold the rank until a reader
+    // comes. A folder is told below.
+    let there = fs::metadata(&path);
+    if there.is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        let shown = path.display();
+        let why = format!("{OPTION}: {shown}: is a pipe or a device");
+        return Err(with_hint(why, Some("remove it, or name another folder")));
+    }
     Ok(path.to_string_lossy().into_owned())
 }
 

@@ -4,6 +4,7 @@
 mod ab;
 mod bug;
 mod client_hosts;
+mod client_start;
 mod clients;
 mod commands;
 mod compare;
@@ -28,6 +29,7 @@ mod lab;
 mod lab_journal;
 mod lab_problems;
 mod latency_profile;
+mod launcher_voice;
 mod layout_bar;
 mod lint;
 mod live;

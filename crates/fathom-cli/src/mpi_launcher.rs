@@ -2,12 +2,16 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
+use fathom_core::Nanos;
+use fathom_sys::child::{self, Ended};
+use fathom_sys::clock::Clock;
 use fathom_sys::system;
 
 use crate::failure::with_hint;
+use crate::output;
 
 /// Launcher of an MPI.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,12 +44,11 @@ impl MpiLauncher {
             })?,
         };
         let shown = program.display().to_string();
-        let output = Command::new(&program).arg("--version").output();
-        let output = output.with_context(|| format!("--client: {shown} --version"))?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let text = version(&program).with_context(|| format!("--client: {shown} --version"))?;
         let kind = LauncherKind::of_version(&text).ok_or_else(|| {
             let hint = format!("set {VARIABLE} to the launcher of Open MPI, MPICH or Intel MPI");
             let first = text.lines().next().unwrap_or("no version").trim();
+            let first = output::beginning(first);
             with_hint(
                 format!("--client: {shown}: unknown launcher: {first}"),
                 Some(hint),
@@ -129,6 +132,24 @@ impl LauncherKind {
     }
 }
 
+/// Returns what a launcher prints about itself, within a limit of time and of bytes.
+fn version(program: &Path) -> Result<String> {
+    let clock = Clock::monotonic();
+    let until = clock.now() + VERSION_PATIENCE;
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null());
+    match child::output_unless(&mut command, &|| clock.now() >= until)? {
+        Ended::ByItself(output) => {
+            let text = &output.stdout[..output.stdout.len().min(VERSION_BYTES_MAX)];
+            Ok(String::from_utf8_lossy(text).into_owned())
+        }
+        Ended::Stopped => {
+            let hint = format!("run it by hand, or set {VARIABLE} to another launcher");
+            Err(with_hint("no answer for 20 s", Some(hint)))
+        }
+    }
+}
+
 /// Returns a command as a line for a shell.
 pub(crate) fn line(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
@@ -155,6 +176,10 @@ pub(crate) fn in_path(name: &str) -> Option<PathBuf> {
 /// Variable that names the launcher.
 const VARIABLE: &str = "FATHOM_MPIRUN";
 const NAMES: [&str; 2] = ["mpirun", "mpiexec"];
+/// A guess: launchers answer within a tenth of a second, from a network file system within some.
+const VERSION_PATIENCE: Nanos = Nanos::from_secs(20);
+/// MPICH's text, with all its switches, has 2 KiB.
+const VERSION_BYTES_MAX: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {

@@ -55,6 +55,15 @@ pub(crate) fn printable_lines(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// Returns the beginning of a text that somebody else has written, without control characters, for
+/// a message.
+pub(crate) fn beginning(text: &str) -> String {
+    let mut letters = text.chars();
+    let start: String = letters.by_ref().take(SHOWN_MAX).collect();
+    let more = if letters.next().is_some() { "…" } else { "" };
+    format!("{}{more}", fathom_lab::printable(&start))
+}
+
 /// Prints why the output could not be written.
 pub(crate) fn not_written(error: &anyhow::Error, program: &str) -> ProgramEnd {
     print(StandardStream::Error, &format!("{program}: {error:#}\n"));
@@ -211,6 +220,9 @@ impl Data {
 
 /// Option that names the report's file.
 const OUTPUT: &str = "--output";
+
+/// Letters of another's text in a message.
+const SHOWN_MAX: usize = 80;
 
 #[cfg(test)]
 mod tests {

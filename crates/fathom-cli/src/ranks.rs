@@ -25,12 +25,13 @@ mod user_side;
 use std::ffi::OsString;
 
 use fathom_hosts::Link as _;
-use fathom_job::{Dialect, Launched};
+use fathom_job::{Dialect, Environment as _, Launched};
 use fathom_mpi::MpiLink;
 use fathom_sys::system;
 
 use crate::environment::Process;
 use crate::exit::ProgramEnd;
+use crate::launcher_voice;
 use crate::output::{self, StandardStream};
 use crate::rank_voice;
 use crate::ranks::role::Role;
@@ -42,6 +43,9 @@ pub(crate) fn run(words: &[OsString], _: Dialect) -> ProgramEnd {
         Ok(role) => role,
         Err(text) => return refused(&text),
     };
+    if let Role::Join | Role::Conduct { .. } = role {
+        launcher_voice::say_here(&|name| Process::new().variable(name));
+    }
     let mut link = match MpiLink::start() {
         Ok(link) => link,
         Err(error) => return refused(&format!("cannot start MPI: {error}")),

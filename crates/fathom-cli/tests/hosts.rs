@@ -235,4 +235,10 @@ fn places_and_starts_that_cannot_be_are_refused() {
     );
     folder.write("file", "");
     refused("--rank=0/2 --record=file", "with --rank, name a folder");
+    // A rank would wait for a reader of a pipe, and be lost.
+    fs::create_dir(folder.path().join("pipes")).unwrap();
+    let pipe = folder.path().join("pipes/rank-0000.json");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    refused("--rank=0/2 --record=pipes", "is a pipe or a device");
 }

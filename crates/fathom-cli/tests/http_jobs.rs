@@ -7,6 +7,8 @@ mod common;
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -16,21 +18,32 @@ type Objects = Arc<Mutex<HashMap<String, Vec<u8>>>>;
 
 /// Starts a server of objects in memory, which ends with the process.
 fn serve() -> (u16, Objects) {
+    serve_with(AtomicU64::new(0))
+}
+
+fn serve_with(busy: AtomicU64) -> (u16, Objects) {
+    let busy = Arc::new(busy);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let objects = Objects::default();
     let shared = Arc::clone(&objects);
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let objects = Arc::clone(&shared);
-            thread::spawn(move || while answer(&stream, &objects).is_some() {});
+            let (objects, busy) = (Arc::clone(&shared), Arc::clone(&busy));
+            thread::spawn(move || while answer(&stream, &objects, &busy).is_some() {});
         }
     });
     (port, objects)
 }
 
+/// Starts a server that refuses so many requests, and then takes all.
+fn serve_busy(requests: u64) -> u16 {
+    let (port, _objects) = serve_with(AtomicU64::new(requests));
+    port
+}
+
 /// Answers a request; `None` at the end of the connection.
-fn answer(mut stream: &TcpStream, objects: &Objects) -> Option<()> {
+fn answer(mut stream: &TcpStream, objects: &Objects, busy: &AtomicU64) -> Option<()> {
     // A new one for each request: this client sends the next one only after the answer.
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
@@ -53,6 +66,11 @@ fn answer(mut stream: &TcpStream, objects: &Objects) -> Option<()> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
+    let fewer = |left: u64| left.checked_sub(1);
+    if busy.fetch_update(Relaxed, Relaxed, fewer).is_ok() {
+        let head = "HTTP/1.1 503 x\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n";
+        return stream.write_all(head.as_bytes()).ok();
+    }
     let mut objects = objects.lock().unwrap();
     let (status, body) = match method.as_str() {
         "PUT" => (
@@ -109,6 +127,39 @@ fn workers_have_connections_of_their_own() {
     let words = "--rw=write --bs=4k --size=256k --iodepth=4 --io_submit_mode=offload";
     run(&folder, port, words).expect(0);
     assert_eq!(objects.lock().unwrap().len(), 64);
+}
+
+#[test]
+fn repetitions_are_counted() {
+    for (words, requests) in [
+        ("", 0),
+        ("--http_retries=9", 7),
+        ("--http_retries=9 --iodepth=4 --io_submit_mode=offload", 7),
+        ("--http_retries=9 --numjobs=2 --group_reporting", 7),
+    ] {
+        let folder = Folder::new();
+        let port = serve_busy(requests);
+        let job = format!("--rw=write --bs=4k --size=64k {words}");
+        let both = format!("{job} --output-format=json,normal --record=r.json");
+        let run = run(&folder, port, &both).expect(0);
+        let counted = format!("repeated  : {requests} requests");
+        assert_eq!(
+            run.out.contains(&counted),
+            requests > 0,
+            "{words}: {run:#?}"
+        );
+        let record: serde_json::Value = serde_json::from_str(&folder.read("r.json")).unwrap();
+        let all = record["jobs"].as_array().unwrap().iter();
+        let sum: u64 = all
+            .filter_map(|job| job["repeated_requests"].as_u64())
+            .sum();
+        assert_eq!(sum, requests, "{words}: {record:#}");
+        let report = folder
+            .fathom("report r.json --output-format=json")
+            .expect(0);
+        let shown = report.json()["jobs"][0]["fathom"]["repeated_requests"].as_u64();
+        assert_eq!(shown.unwrap_or(0), requests, "{words}");
+    }
 }
 
 #[test]

@@ -411,6 +411,168 @@ fn a_rank_keeps_what_it_has_so_far() {
     assert!(merged.out.contains("a: (groupid=0"), "{merged:#?}");
 }
 
+/// Signals a run of clients that would take ten minutes, once its jobs run, and waits for it.
+fn signalled(folder: &Folder, signal: &str) -> (Option<i32>, String) {
+    let words = "run --client=localhost --name=a --ioengine=null --size=1g --thinktime=10ms \
+                 --time_based --runtime=600 --exec_prerun=touch\\ $PWD/runs --output=report";
+    let words = words.replace("$PWD", folder.path().to_str().unwrap());
+    let mut command = folder.command("sh", "-c");
+    command.arg(format!("exec {} {words}", env!("CARGO_BIN_EXE_fathom")));
+    command.env("TMPDIR", folder.path());
+    as_root(&mut command);
+    let mut child = command.spawn().unwrap();
+    while !folder.path().join("runs").exists() {
+        assert_eq!(child.try_wait().unwrap(), None, "it goes on for minutes");
+        std::thread::yield_now();
+    }
+    let id = child.id().to_string();
+    let sent = Command::new("kill").args(["-s", signal, &id]).status();
+    assert!(sent.unwrap().success());
+    let code = child.wait().unwrap().code();
+    // The launcher may go on for a while.
+    let begun = fathom_sys::clock::wall_ms();
+    let is_there =
+        || fs::read_to_string(folder.path().join("report")).is_ok_and(|text| !text.is_empty());
+    while !is_there() && fathom_sys::clock::wall_ms() - begun < 60_000 {
+        std::thread::yield_now();
+    }
+    (
+        code,
+        fs::read_to_string(folder.path().join("report")).unwrap_or_default(),
+    )
+}
+
+#[test]
+fn clients_that_were_stopped_are_not_done() {
+    for signal in ["INT", "TERM"] {
+        let (code, report) = signalled(&Folder::new(), signal);
+        assert_eq!(code, Some(2), "{report}");
+        assert!(report.contains("a: (groupid=0"), "{report}");
+    }
+}
+
+#[test]
+fn clients_stop_when_the_users_program_is_killed() {
+    for signal in ["KILL", "HUP"] {
+        let folder = Folder::new();
+        let (code, report) = signalled(&folder, signal);
+        assert_eq!(code, None);
+        assert!(report.contains("a: (groupid=0"), "{report}");
+        let begun = fathom_sys::clock::wall_ms();
+        let left = || {
+            folder
+                .names()
+                .iter()
+                .any(|name| name.starts_with("fathom-client"))
+        };
+        while left() && fathom_sys::clock::wall_ms() - begun < 60_000 {
+            std::thread::yield_now();
+        }
+        assert!(!left(), "{:?}", folder.names());
+    }
+}
+
+/// Puts programs of their own into a folder: this one, and ranks of which some do something else.
+fn with_odd_ranks(folder: &Folder, script: &str) {
+    let own = folder.path().join("own");
+    fs::create_dir(&own).unwrap();
+    // A link of another kind would lead back to the folder of the program.
+    let there = fs::hard_link(env!("CARGO_BIN_EXE_fathom"), own.join("fathom"));
+    if there.is_err() {
+        fs::copy(env!("CARGO_BIN_EXE_fathom"), own.join("fathom")).unwrap();
+    }
+    let rank = env!("CARGO_BIN_EXE_fathom-mpi");
+    let script = format!("#!/bin/sh\n{script}\nexec {rank} \"$@\"\n");
+    fs::write(own.join("fathom-mpi"), script).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(own.join("fathom-mpi"), mode).unwrap();
+}
+
+#[test]
+fn a_host_that_does_not_start_is_named() {
+    let folder = Folder::new();
+    let rank = "test ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} != 2 || sleep 600";
+    with_odd_ranks(&folder, rank);
+    let program = folder.path().join("own/fathom");
+    let words = "run --client=localhost --client=127.0.0.1 --client=localhost --name=a \
+                 --ioengine=null --size=1m";
+    let mut command = folder.command(program.to_str().unwrap(), words);
+    command.env("FATHOM_CLIENT_PATIENCE", "5");
+    as_root(&mut command);
+    let begun = fathom_sys::clock::wall_ms();
+    let run = Run::of(command).expect(2);
+    assert_eq!(run.out, "");
+    let named = "--client: gave up after 5 s: no rank has started on 127.0.0.1\nhint: ";
+    assert!(run.err.contains(named), "{run:#?}");
+    // The launcher has two seconds to end.
+    assert!(fathom_sys::clock::wall_ms() - begun < 60_000, "{run:#?}");
+    assert!(!run.err.contains('\u{1e}'), "{run:#?}");
+}
+
+#[test]
+fn a_launcher_that_reaches_no_host_is_ended() {
+    let folder = Folder::new();
+    let words = "run --client=localhost --client=b --name=a --ioengine=null --size=1m";
+    for (script, want) in [
+        (
+            "sleep 600",
+            "gave up after 1 s: the launcher has started no rank: localhost, b\n",
+        ),
+        (
+            "echo there >&2; sleep 600",
+            "there\nfathom: --client: gave up",
+        ),
+    ] {
+        let script = format!(
+            "#!/bin/sh\ntest $1 = --version && echo mpirun '(Open MPI)' 4 && exit\n{script}\n"
+        );
+        folder.write("launcher", script);
+        let launcher = folder.path().join("launcher");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(&launcher, mode).unwrap();
+        let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), words);
+        command.env("FATHOM_MPIRUN", &launcher);
+        command.env("FATHOM_CLIENT_PATIENCE", "1");
+        let run = Run::of(command).expect(2);
+        assert!(run.err.contains(want), "{run:#?}");
+    }
+    let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), words);
+    command.env("FATHOM_CLIENT_PATIENCE", "0");
+    let run = Run::of(command).expect(2);
+    assert!(run.err.contains("FATHOM_CLIENT_PATIENCE"), "{run:#?}");
+}
+
+#[test]
+fn a_launcher_that_never_tells_its_version_is_ended() {
+    let folder = Folder::new();
+    folder.write("launcher", "#!/bin/sh\nyes\n");
+    let launcher = folder.path().join("launcher");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&launcher, mode).unwrap();
+    let words = "run --client=localhost --name=a --ioengine=null --size=1m";
+    let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), words);
+    command.env("FATHOM_MPIRUN", &launcher);
+    let run = Run::of(command).expect(2);
+    assert!(run.err.contains("no answer for 20 s\nhint: "), "{run:#?}");
+}
+
+#[test]
+fn a_report_of_clients_that_cannot_be_written_is_an_error() {
+    let folder = Folder::new();
+    let line = format!(
+        "exec {} run --client=localhost --name=a --ioengine=null --size=1m >/dev/full",
+        env!("CARGO_BIN_EXE_fathom")
+    );
+    let mut command = folder.command("sh", "-c");
+    command.arg(line);
+    as_root(&mut command);
+    let run = Run::of(command).expect(2);
+    assert!(
+        run.err.contains("standard output: No space left"),
+        "{run:#?}"
+    );
+}
+
 #[test]
 fn clients_that_cannot_be_are_refused() {
     let folder = Folder::new();

@@ -12,6 +12,7 @@ mod common;
 mod server;
 
 use std::fs;
+use std::process::Command;
 
 use common::{Folder, Run};
 use server::{EXPORT, Ganesha, READ_ONLY, hide_library, url, within_namespaces};
@@ -84,6 +85,20 @@ fn check_refused(export: &str, words: &str, want: &[&str]) {
 }
 
 #[test]
+fn a_full_export_has_no_space() {
+    within_namespaces(|| {
+        let _server = Ganesha::start();
+        // The export lies in it.
+        let mut full = Command::new("mount");
+        full.args(["-o", "remount,size=2m", "/run"]);
+        assert!(full.status().unwrap().success());
+        let words = "--rw=write --bs=64k --size=8m --iodepth=4 --filename=f --output-format=json";
+        let run = run(&Folder::new(), EXPORT, words).expect(1);
+        assert_eq!(run.json()["jobs"][0]["error"], 28, "{run:#?}");
+    });
+}
+
+#[test]
 fn what_cannot_run_is_refused_with_a_remedy() {
     within_namespaces(|| {
         let _server = Ganesha::start();
@@ -91,6 +106,12 @@ fn what_cannot_run_is_refused_with_a_remedy() {
         check_refused(READ_ONLY, job, &["read-only", "use `rw=read`"]);
         check_refused("/run/none", job, &["mount", "check nfs_url"]);
         check_refused("/run/export?version=4", job, &["version=4"]);
+        check_refused("/run/export?uid=me", job, &["`uid=me` is no number"]);
+        check_refused(
+            "/run/export?gids=1",
+            job,
+            &["no argument `gids`", "nfsport"],
+        );
         let read = "--rw=read --bs=4k --size=1m --filename=none";
         check_refused(EXPORT, read, &["none in nfs://", "write the file"]);
         check_refused(EXPORT, "--rw=write --bs=4k", &["size"]);

@@ -1,5 +1,8 @@
 //! Configuration of an engine, fixed when it starts.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use fathom_core::{EngineValues, Nanos};
 use fathom_sys::clock::Clock;
 use fathom_sys::file_io::RwFlags;
@@ -51,6 +54,28 @@ pub struct EngineConfig {
     pub random_streams: bool,
     /// Clock that issue times are read from.
     pub clock: Clock,
+    /// Counter of the requests that the engine sends again, shared by the engines of offload
+    /// workers.
+    pub repeated: RepeatedRequests,
+}
+
+/// Number of requests that an engine has sent again by itself, such as after a lost connection.
+#[derive(Clone, Debug, Default)]
+pub struct RepeatedRequests(Arc<AtomicU64>);
+
+impl RepeatedRequests {
+    /// Counts a repetition.
+    pub fn count(&self) {
+        // Relaxed: a counter that guards no other memory. The job's thread reads it when the
+        // threads that count have ended.
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the number so far.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// Facts about a job that an engine's options refer to.
@@ -88,6 +113,7 @@ impl EngineConfig {
             placement: None,
             random_streams: false,
             clock,
+            repeated: RepeatedRequests::default(),
         }
     }
 

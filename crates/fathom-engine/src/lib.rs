@@ -41,7 +41,7 @@ mod uring;
 
 // Public items, listed once.
 pub use any::AnyEngine;
-pub use config::{EngineConfig, EngineFile, FileAdvice, JobFacts};
+pub use config::{EngineConfig, EngineFile, FileAdvice, JobFacts, RepeatedRequests};
 pub use engine_device::EngineDevice;
 pub use libaio::Libaio;
 pub use locking::FileLock;

@@ -1,5 +1,7 @@
 //! `nfs`: files of an NFS export, by libnfs in user space.
 
+use std::ops::RangeInclusive;
+
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption, EngineStep,
     Errno, FileIndex, Nanos, Op, OpKind, Slot, Storage, Submitted, Synchronous, Tick,
@@ -27,7 +29,7 @@ const NFS_URL: EngineOption = EngineOption::text(
     "Export with the job's files, nfs://HOST/PATH[?ARGUMENT=VALUE…], as libnfs reads it",
     "nfs_url=nfs://localhost/export",
 )
-.different("version=4 is refused");
+.different("version=4 and what libnfs 4.0 would ignore are refused");
 
 /// Row of the registry.
 pub(crate) const REGISTRATION: Registration = Registration::new(&INFO, |config| {
@@ -240,12 +242,61 @@ fn url(config: &EngineConfig) -> Result<String, EngineError> {
         return Err(refuse(url, "write nfs://HOST/PATH"));
     }
     let arguments = url.split_once('?').map_or("", |(_, arguments)| arguments);
-    if arguments.split('&').any(|argument| argument == "version=4") {
-        let target = format!("{url}: libnfs 4.0 cannot write over NFSv4");
-        return Err(refuse(&target, "remove `version=4`"));
+    for argument in arguments.split('&').filter(|argument| !argument.is_empty()) {
+        if let Err((why, hint)) = check_argument(argument) {
+            return Err(refuse(&format!("{url}: {why}"), &hint));
+        }
     }
     Ok(url.to_owned())
 }
+
+/// Refuses an argument that libnfs 4.0 would ignore, or take a number for that is none: it then
+/// mounts otherwise than the job says. The error is the reason, and a remedy.
+fn check_argument(argument: &str) -> Result<(), (String, String)> {
+    let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
+    let Some((_, range)) = ARGUMENTS.iter().find(|(known, _)| *known == name) else {
+        let names: Vec<&str> = ARGUMENTS.iter().map(|(known, _)| *known).collect();
+        let hint = format!("remove it; the arguments are {}", names.join(", "));
+        return Err((format!("libnfs 4.0 has no argument `{name}`"), hint));
+    };
+    let remedy = |why: &str| Err((why.to_owned(), format!("remove `{argument}`")));
+    let Some(range) = range else {
+        return match value {
+            "" => remedy("an argument needs a value"),
+            _ => Ok(()),
+        };
+    };
+    let number: Option<i64> = value.parse().ok();
+    match (name, number) {
+        ("version", Some(4)) => remedy("libnfs 4.0 cannot write over NFSv4"),
+        (_, Some(number)) if range.contains(&number) => Ok(()),
+        _ => {
+            let why = format!(
+                "`{argument}` is no number from {} to {}",
+                range.start(),
+                range.end()
+            );
+            remedy(&why)
+        }
+    }
+}
+
+/// Arguments of libnfs 4.0 with the range of their numbers; `None`: a name.
+const ARGUMENTS: [(&str, Option<RangeInclusive<i64>>); 13] = [
+    ("tcp-syncnt", Some(0..=255)),
+    ("uid", Some(0..=u32::MAX as i64)),
+    ("gid", Some(0..=u32::MAX as i64)),
+    ("readahead", Some(0..=i32::MAX as i64)),
+    ("pagecache", Some(0..=i32::MAX as i64)),
+    ("debug", Some(0..=i32::MAX as i64)),
+    ("auto-traverse-mounts", Some(0..=1)),
+    ("dircache", Some(0..=1)),
+    ("autoreconnect", Some(-1..=i32::MAX as i64)),
+    ("if", None),
+    ("version", Some(3..=3)),
+    ("nfsport", Some(1..=65_535)),
+    ("mountport", Some(1..=65_535)),
+];
 
 #[cfg(test)]
 mod tests {
@@ -273,6 +324,27 @@ mod tests {
         check(Some("nfs://h/x?uid=1"), Ok("nfs://h/x?uid=1"));
         check(Some("nfs://h/x?uid=1&version=4"), Err("remove `version=4`"));
         check(Some("http://h/x"), Err("write nfs://HOST/PATH"));
+        let all = "nfs://h/x?uid=4294967294&gid=0&&nfsport=2049&if=lo&autoreconnect=-1&version=3";
+        check(Some(all), Ok(all));
+        for odd in [
+            "uid=",
+            "uid=-1",
+            "uid=me",
+            "nfsport=0",
+            "mountport=65536",
+            "version=2",
+            "version=99",
+            "if",
+        ] {
+            let url = format!("nfs://h/x?gid=1&{odd}");
+            check(Some(&url), Err(&format!("remove `{odd}`")));
+        }
+        let names = "remove it; the arguments are tcp-syncnt, uid, gid, readahead, pagecache, \
+                     debug, auto-traverse-mounts, dircache, autoreconnect, if, version, nfsport, \
+                     mountport";
+        for unknown in ["bogus=1", "timeo=1", "sec=krb5", "UID=1"] {
+            check(Some(&format!("nfs://h/x?{unknown}")), Err(names));
+        }
         check(None, Err("add `nfs_url=nfs://HOST/PATH`"));
     }
 }

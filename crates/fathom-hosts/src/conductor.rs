@@ -223,6 +223,13 @@ impl Conductor {
         lost.map(|(index, _)| rank_at(index))
     }
 
+    /// Returns the reason for which all ranks stop, if they do: also those that are through, which
+    /// no order reaches.
+    #[must_use]
+    pub const fn stop(&self) -> Option<StopReason> {
+        self.stop
+    }
+
     /// Returns the worst exit code of the ranks: 2 if one has failed or is lost, or if the plan was
     /// refused.
     #[must_use]

@@ -6,6 +6,7 @@ use std::io::{self, Read as _, Write as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use fathom_core::{EngineError, Errno, Nanos, Tick};
+use fathom_engine::{EngineConfig, RepeatedRequests};
 use fathom_sys::clock::{self, Clock};
 use md5::{Digest as _, Md5};
 use ureq::http::{HeaderMap, Request, Response};
@@ -26,6 +27,7 @@ pub(crate) struct Client {
     options: Options,
     credentials: Credentials,
     clock: Clock,
+    repeated: RepeatedRequests,
     /// Time of the last answer: a connection unused for a while may be closed.
     last: Option<Tick>,
 }
@@ -62,14 +64,15 @@ impl Client {
     pub(crate) fn new(
         options: Options,
         credentials: Credentials,
-        clock: Clock,
+        config: &EngineConfig,
     ) -> Result<Self, EngineError> {
         Ok(Self {
             agent: trust::agent(&options)?,
             server: Server::new(&options)?,
             options,
             credentials,
-            clock,
+            clock: config.clock,
+            repeated: config.repeated.clone(),
             last: None,
         })
     }
@@ -132,6 +135,7 @@ impl Client {
                 }
                 _ => return Err(fault),
             }
+            self.repeated.count();
         }
     }
 
@@ -187,16 +191,16 @@ impl Client {
                 "the server sends whole objects only: use http_object_mode=block",
             )),
             (Method::Put, 200..=204) => {
-                drain(&mut body)?;
+                self.drain(&mut body)?;
                 self.check_stored(exchange, &parts.headers)?;
                 Ok(Done::default())
             }
             (Method::Delete, 200..=204) => {
-                drain(&mut body)?;
+                self.drain(&mut body)?;
                 Ok(Done::default())
             }
             _ => {
-                let text = beginning(&mut body);
+                let text = self.beginning(&mut body);
                 let answer = Answer {
                     status,
                     headers: &parts.headers,
@@ -313,6 +317,37 @@ impl Client {
         is_md5.then(|| etag.to_ascii_lowercase())
     }
 
+    /// Reads the rest of an answer, so that the connection can be kept.
+    fn drain(&self, body: &mut Body) -> Result<(), Fault> {
+        self.read_rest(body, &mut |_| {})
+    }
+
+    /// Returns the beginning of an answer; empty if it cannot be read.
+    fn beginning(&self, body: &mut Body) -> String {
+        let mut text: Vec<u8> = Vec::new();
+        let _partial = self.read_rest(body, &mut |bytes| text.extend(bytes));
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    /// Reads an answer that is no block, up to a limit, for `reply_timeout` at most: a server that
+    /// sends a byte now and then would hold the job for hours.
+    fn read_rest(&self, body: &mut Body, take: &mut dyn FnMut(&[u8])) -> Result<(), Fault> {
+        let until = self.clock.now() + self.options.reply_timeout;
+        let mut rest = body.as_reader().take(REST_MAX);
+        let mut chunk = [0; 4096];
+        loop {
+            match rest.read(&mut chunk) {
+                Ok(0) => return Ok(()),
+                Ok(count) => take(&chunk[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(of_body(error)),
+            }
+            if self.clock.now() >= until {
+                return Err(stopped());
+            }
+        }
+    }
+
     fn gives_md5(&self) -> bool {
         self.options.check_etag && matches!(self.options.mode, Mode::S3 | Mode::Swift)
     }
@@ -398,14 +433,18 @@ fn check_range(exchange: &Exchange, headers: &HeaderMap) -> Result<(), Fault> {
         .and_then(|value| value.to_str().ok());
     match (told, exchange.range) {
         (Some(told), Some((first, last)))
-            if !told.starts_with(&format!("bytes {first}-{last}/")) =>
+            if told.starts_with(&format!("bytes {first}-{last}/")) =>
         {
-            Err(Fault::lasting(
-                Errno::EIO,
-                "the server sent another part of the object than it was asked for",
-            ))
+            Ok(())
         }
-        _ => Ok(()),
+        (None, _) => Err(Fault::lasting(
+            Errno::EIO,
+            "the server does not say which part of the object it sent (Content-Range)",
+        )),
+        _ => Err(Fault::lasting(
+            Errno::EIO,
+            "the server sent another part of the object than it was asked for",
+        )),
     }
 }
 
@@ -414,27 +453,17 @@ fn of_body(error: io::Error) -> Fault {
         .get_ref()
         .and_then(|inner| inner.downcast_ref::<ureq::Error>())
     {
-        Some(ureq::Error::Timeout(_)) => Fault::lasting(
-            Errno::ETIMEDOUT,
-            "the server stopped in the middle of its answer (reply_timeout)",
-        ),
+        Some(ureq::Error::Timeout(_)) => stopped(),
         Some(ureq::Error::Io(inner)) => Fault::of_io(inner),
         _ => Fault::of_io(&error),
     }
 }
 
-/// Reads the rest of an answer, so that the connection can be kept.
-fn drain(body: &mut Body) -> Result<(), Fault> {
-    let mut rest = body.as_reader().take(REST_MAX);
-    io::copy(&mut rest, &mut io::sink()).map_err(of_body)?;
-    Ok(())
-}
-
-/// Returns the beginning of an answer; empty if it cannot be read.
-fn beginning(body: &mut Body) -> String {
-    let mut text = Vec::new();
-    let _partial = body.as_reader().take(REST_MAX).read_to_end(&mut text);
-    String::from_utf8_lossy(&text).into_owned()
+fn stopped() -> Fault {
+    Fault::lasting(
+        Errno::ETIMEDOUT,
+        "the server stopped in the middle of its answer (reply_timeout)",
+    )
 }
 
 fn md5(data: &[u8]) -> String {

@@ -176,10 +176,17 @@ fn customer_key(
         });
     }
     let algorithm = values.text(&S3_SSE_CUSTOMER_ALGORITHM);
+    let algorithm = algorithm.unwrap_or(S3_SSE_CUSTOMER_ALGORITHM.default);
+    if algorithm == S3_SSE_CUSTOMER_ALGORITHM.default && key.len() != AES256_KEY_BYTES {
+        return Err(EngineError {
+            step: EngineStep::Option("http_s3_sse_customer_key"),
+            target: format!("{} bytes, and AES256 takes {AES256_KEY_BYTES}", key.len()),
+            errno: None,
+            hint: "give the key itself as text of 32 bytes, not in base64 or hexadecimal".into(),
+        });
+    }
     Ok(Some(CustomerKey {
-        algorithm: algorithm
-            .unwrap_or(S3_SSE_CUSTOMER_ALGORITHM.default)
-            .to_owned(),
+        algorithm: algorithm.to_owned(),
         key: Secret(key.to_owned()),
     }))
 }
@@ -192,6 +199,9 @@ fn missing(option: &'static str, hint: &str) -> EngineError {
         hint: hint.into(),
     }
 }
+
+/// Bytes of a key of AES256.
+const AES256_KEY_BYTES: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -282,5 +292,28 @@ mod tests {
             refused.contains("in clear") && !refused.contains(": C"),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn a_customer_key_of_another_length_is_refused() {
+        let find = |key: &str| {
+            let given = [
+                S3,
+                ("https", "on"),
+                ("http_s3_keyid", "A"),
+                ("http_s3_key", "B"),
+                ("http_s3_sse_customer_key", key),
+            ];
+            find(&given, &[])
+        };
+        for length in [1, 31, 33, 44, 64] {
+            let refused = find(&"Q".repeat(length)).unwrap_err();
+            let named = format!("{length} bytes, and AES256 takes 32");
+            assert!(
+                refused.contains(&named) && !refused.contains("QQ"),
+                "{refused}"
+            );
+        }
+        assert!(find(&"Q".repeat(32)).is_ok());
     }
 }

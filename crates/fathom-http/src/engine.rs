@@ -77,7 +77,7 @@ impl Http {
         });
         Ok(Self {
             clock: config.clock,
-            client: Client::new(options, credentials, config.clock)?,
+            client: Client::new(options, credentials, config)?,
             files: files.collect(),
             buffers,
             depth: config.depth,

@@ -47,6 +47,8 @@ impl JobRecord {
         add_all(self.depth_complete.each_mut(), job.depth_complete);
         self.submissions = self.submissions.saturating_add(job.submissions);
         self.reapings = self.reapings.saturating_add(job.reapings);
+        let repeated = self.repeated_requests.saturating_add(job.repeated_requests);
+        self.repeated_requests = repeated;
     }
 
     fn add_errors(&mut self, job: &Self) {

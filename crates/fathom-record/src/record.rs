@@ -185,6 +185,10 @@ pub struct JobRecord {
     pub submissions: u64,
     /// Number of reaps in `depth_complete`.
     pub reapings: u64,
+    /// Requests that the engine has sent again by itself, such as after a lost connection; those
+    /// of a ramp time included. The ops that they belong to count once.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repeated_requests: u64,
     /// Result of the search for a depth, with `latency_target`.
     #[serde(default)]
     pub latency_target: Option<LatencyTargetRecord>,
@@ -208,6 +212,14 @@ pub struct JobRecord {
     /// I/O logs, if the job has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogRecord>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The tool's own cost, measured before the job.

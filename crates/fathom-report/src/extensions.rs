@@ -84,6 +84,9 @@ pub(crate) fn job(entry: &ReportedJob<'_>, plus: bool) -> Object {
         lines.set("lines_dropped", log.lines_dropped);
         out.set("log", lines);
     }
+    if job.repeated_requests > 0 {
+        out.set("repeated_requests", job.repeated_requests);
+    }
     if let Some(cost) = &job.own_cost {
         let mut own = Object::new();
         own.set("clock_read_ns", cost.clock_read_ns);

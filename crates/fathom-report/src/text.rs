@@ -123,6 +123,12 @@ fn block(entry: &ReportedJob<'_>, time: &str, rates: &GroupRates<'_>) -> String 
             errors.total, errors.first
         );
     }
+    if job.repeated_requests > 0 {
+        out += &format!(
+            "     repeated  : {} requests, sent again by the engine\n",
+            job.repeated_requests
+        );
+    }
     out += &latency_line(job);
     out += &block_lines(job);
     out += &steady_line(job);

@@ -155,6 +155,7 @@ pub(crate) fn run_job(spec: JobSpec, handles: &JobHandles<'_>) -> JobOutcome {
         let (writer, sink) = recording.unzip();
         let _held = affinity::apply(&spec.thread)?;
         let info = spec.engine.engine.info;
+        let repeated = spec.engine.repeated.clone();
         let (engine, offload) = start_with_stats(spec.engine)?;
         outcome.features = engine.features();
         let context = JobContext {
@@ -177,6 +178,7 @@ pub(crate) fn run_job(spec: JobSpec, handles: &JobHandles<'_>) -> JobOutcome {
         };
         let ended = dispatch(engine, work, &context, &mut outcome);
         // The engine has been dropped, so its offload workers have ended.
+        outcome.repeated_requests = repeated.get();
         if let Some(told) = offload {
             offload::add_final_stats(&told.borrow(), spec.hooks.job(), &mut outcome);
         }

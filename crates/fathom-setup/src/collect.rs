@@ -79,6 +79,7 @@ fn complete(
         record.asynchronous = !engine.synchronous;
     }
     record.cpu = outcome.cpu;
+    record.repeated_requests = outcome.repeated_requests;
     record.scheduling = outcome.scheduling;
     record.processors = outcome.processors;
     let steady = setup.worker.limits.steady.as_ref();

@@ -32,6 +32,8 @@ pub struct JobOutcome {
     pub features: Vec<String>,
     /// Time that ops waited for an offload worker, if the job has any.
     pub queued: Option<PerDirection<Latency>>,
+    /// Requests that the engine has sent again by itself.
+    pub repeated_requests: u64,
     /// Number of the job's own commands (`exec_prerun`, `exec_postrun`) that failed.
     pub failed_commands: u32,
     /// Warnings about the job's own commands and its offload workers.

@@ -9,7 +9,7 @@ mod guard;
 
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::{ChildStdout, Command, ExitStatus, Output};
+use std::process::{ChildStderr, ChildStdout, Command, ExitStatus, Output};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use fathom_core::Nanos;
@@ -63,6 +63,11 @@ impl Child {
     /// Returns the pipe from its standard output, if there is one and it has not been taken.
     pub const fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.child.stdout.take()
+    }
+
+    /// Returns the pipe from its standard error, if there is one and it has not been taken.
+    pub const fn take_stderr(&mut self) -> Option<ChildStderr> {
+        self.child.stderr.take()
     }
 
     /// Returns the PID.

@@ -538,8 +538,10 @@ impl fmt::Debug for Nfs {
 #[cold]
 fn named(errno: Errno, text: String) -> (Errno, String) {
     match errno {
-        Errno::EFAULT if text.contains("NFS3ERR_STALE") => (Errno::ESTALE, text),
-        Errno::EFAULT if text.contains("NFS3ERR_") => (Errno::EIO, text),
+        Errno::EFAULT if text.contains("NFS3ERR_") => {
+            let known = STATUSES.iter().find(|(name, _)| text.contains(name));
+            (known.map_or(Errno::EIO, |(_, errno)| *errno), text)
+        }
         Errno::EFAULT => (Errno::ECONNRESET, without_connection(&text)),
         errno => (errno, text),
     }
@@ -553,6 +555,17 @@ fn without_connection(text: &str) -> String {
     }
 }
 
+/// Statuses of reads and writes, as the library's words have them.
+const STATUSES: [(&str, Errno); 7] = [
+    ("NFS3ERR_STALE", Errno::ESTALE),
+    ("NFS3ERR_NOSPC", Errno::ENOSPC),
+    ("NFS3ERR_DQUOT", Errno::EDQUOT),
+    ("NFS3ERR_FBIG", Errno::EFBIG),
+    ("NFS3ERR_ROFS", Errno::EROFS),
+    ("NFS3ERR_ACCES", Errno::EACCES),
+    ("NFS3ERR_PERM", Errno::EPERM),
+];
+
 const NO_PLACE: (*mut u8, usize) = (std::ptr::null_mut(), 0);
 
 /// Rights of a file that is created.
@@ -560,3 +573,24 @@ const MODE: c_int = 0o644;
 
 /// Longest wait for one socket during a call that may use several.
 const STEP: Nanos = Nanos::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_has_its_errno() {
+        let errno = |text: &str| named(Errno::EFAULT, text.into()).0;
+        for (text, want) in [
+            ("NFS: Write failed with NFS3ERR_NOSPC(-28)", Errno::ENOSPC),
+            ("NFS: Write failed with NFS3ERR_FBIG(-27)", Errno::EFBIG),
+            ("NFS: Write failed with NFS3ERR_DQUOT(-122)", Errno::EDQUOT),
+            ("NFS: Read failed with NFS3ERR_STALE(-116)", Errno::ESTALE),
+            ("NFS: Read failed with NFS3ERR_IO(-5)", Errno::EIO),
+            ("", Errno::ECONNRESET),
+        ] {
+            assert_eq!(errno(text), want, "{text}");
+        }
+        assert_eq!(named(Errno::ENOENT, String::new()).0, Errno::ENOENT);
+    }
+}

@@ -46,7 +46,7 @@ impl Summary<'_> {
                 return Ok(FAILED);
             };
             let lost: Vec<Rank> = conductor.lost().collect();
-            let was_stopped = ranks.stop() == Some(StopReason::Requested);
+            let was_stopped = conductor.stop() == Some(StopReason::Requested);
             (conductor.worst_code(), lost, was_stopped)
         };
         if crew.ranks.borrow().verdict() == Some(&Verdict::Refused) {

@@ -33,9 +33,20 @@ pub(crate) fn run(
     dialect: Dialect,
     words: &[String],
 ) -> Result<ProgramEnd> {
-    let ended = conduct(link, host, folder, dialect, words);
+    let ended = rank_side::tell_started(folder)
+        .with_context(|| {
+            format!(
+                "cannot write to the folder of `--client`: {}",
+                folder.display()
+            )
+        })
+        .and_then(|()| conduct(link, host, folder, dialect, words));
     if ended.is_err() {
-        rank_side::tell_code(folder, exit::code(dialect, ProgramEnd::Refused))?;
+        // Without the code, the user's side says that there was no report; the reason is told here.
+        let _untold = rank_side::tell_code(folder, exit::code(dialect, ProgramEnd::Refused));
+    }
+    if rank_side::is_abandoned(folder) {
+        rank_side::remove(folder);
     }
     ended
 }
@@ -100,7 +111,8 @@ fn follow(crew: &Crew, folder: &Path, mut status: ClientStatus<'_>) -> Result<()
             let now = clock.now();
             if now >= look_at && !is_asked {
                 look_at = now + LOOK_EVERY;
-                is_asked = rank_side::stop_is_asked(folder);
+                // Killed, or its terminal has gone: nobody waits for the rest.
+                is_asked = rank_side::stop_is_asked(folder) || rank_side::is_abandoned(folder);
                 if is_asked {
                     ranks.ask_stop(StopReason::Requested);
                 }

@@ -6,6 +6,7 @@ use fathom_engine::{AnyEngine, EngineConfig, EngineFile, start};
 use fathom_http::HTTP;
 use fathom_sys::clock::Clock;
 
+use crate::moto::Moto;
 use crate::programs::Apache;
 use crate::server::{self, Server};
 
@@ -22,11 +23,19 @@ pub(crate) struct Bench {
 pub(crate) enum Served {
     Ours(Server),
     Theirs(Apache),
+    /// By its address alone.
+    Elsewhere(String),
 }
 
 impl From<Server> for Served {
     fn from(server: Server) -> Self {
         Self::Ours(server)
+    }
+}
+
+impl From<&Moto> for Served {
+    fn from(moto: &Moto) -> Self {
+        Self::Elsewhere(moto.host())
     }
 }
 
@@ -42,6 +51,7 @@ impl Bench {
         let host = match &served {
             Served::Ours(server) => server.host(),
             Served::Theirs(apache) => apache.host(),
+            Served::Elsewhere(host) => host.clone(),
         };
         let options = format!("http_host={host} {options}");
         Self {
@@ -57,7 +67,7 @@ impl Bench {
     pub(crate) fn server(&self) -> &Server {
         match &self.served {
             Served::Ours(server) => server,
-            Served::Theirs(_) => panic!("not our server"),
+            Served::Theirs(_) | Served::Elsewhere(_) => panic!("not our server"),
         }
     }
 
@@ -81,8 +91,13 @@ pub(crate) fn refused(options: &str) -> EngineError {
 
 /// Returns the configuration of a job; with ranges, of one that only reads.
 pub(crate) fn config(options: &str, depth: u32) -> EngineConfig {
+    // Buckets of S3 have names of three letters or more.
+    let path = match options.contains("in_bucket") {
+        true => "/bucket/o",
+        false => "/b/o",
+    };
     let file = EngineFile {
-        path: "/b/o".to_owned(),
+        path: path.to_owned(),
         read: true,
         write: !options.contains("reads_only"),
         ..EngineFile::default()
@@ -91,7 +106,7 @@ pub(crate) fn config(options: &str, depth: u32) -> EngineConfig {
         depth,
         buffer_bytes: BLOCK,
         files: vec![file],
-        options: values(&options.replace("reads_only", "")),
+        options: values(&options.replace("reads_only", "").replace("in_bucket", "")),
         ..EngineConfig::new(HTTP, Clock::monotonic())
     }
 }
@@ -122,6 +137,7 @@ impl Subject for Bench {
         match &self.served {
             Served::Ours(server) => server.object(&name).unwrap(),
             Served::Theirs(apache) => apache.object(&name).unwrap(),
+            Served::Elsewhere(_) => panic!("its objects are not seen"),
         }
     }
 

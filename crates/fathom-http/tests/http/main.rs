@@ -8,12 +8,14 @@
 )]
 
 mod bench;
+mod moto;
 mod programs;
 mod server;
 
 use bench::{Bench, Served, refused};
 use fathom_conformance::{BLOCK, Subject as _, conformance, content};
 use fathom_core::{Direction, Errno, OpKind};
+use moto::Moto;
 use programs::Apache;
 use server::{Fault, Server, name};
 
@@ -161,6 +163,10 @@ fn ranges_of_one_object_are_read() {
     let past = bench.read(0, 5);
     assert_eq!(bench.run(past).result, Errno::EINVAL.result());
     assert!(bench.said(Errno::EINVAL).contains("ends before this block"));
+    bench.server().fail(&[Fault::UntoldRange]);
+    let untold = bench.read(0, 1);
+    assert_eq!(bench.run(untold).result, Errno::EIO.result());
+    assert!(bench.said(Errno::EIO).contains("does not say which part"));
     let error = refused("http_object_mode=range");
     assert!(error.to_string().contains("cannot be written in parts"));
 }
@@ -239,6 +245,20 @@ fn silence_ends() {
     fails("", Fault::Silent, false, Errno::ETIMEDOUT, "reply_timeout");
     fails("", Fault::Silent, true, Errno::ETIMEDOUT, "reply_timeout");
     fails("", Fault::Stalled, false, Errno::ETIMEDOUT, "reply_timeout");
+}
+
+#[test]
+fn answers_that_never_end_are_given_up() {
+    for (status, is_write, errno, part) in [
+        (500, false, Errno::EIO, "HTTP 500"),
+        (403, true, Errno::EACCES, "HTTP 403"),
+        (201, true, Errno::ETIMEDOUT, "reply_timeout"),
+    ] {
+        let begun = std::time::Instant::now();
+        fails("", Fault::Dribbling(status), is_write, errno, part);
+        // The body would take 100 s.
+        assert!(begun.elapsed().as_secs() < 30, "{status}");
+    }
 }
 
 #[test]
@@ -387,6 +407,35 @@ fn certificates_are_checked() {
     );
     // Plain HTTP where TLS is expected.
     fails_without_tls();
+}
+
+/// Objects that a server encrypts with a key of the job (SSE-C) are read with that key alone.
+#[test]
+fn moto_takes_a_customer_key() {
+    let Some(moto) = Moto::start() else {
+        return;
+    };
+    let key = |key: &str| {
+        let options = format!(
+            "{S3} in_bucket https=insecure http_s3_storage_class=STANDARD_IA \
+             http_s3_sse_customer_key={key}"
+        );
+        open(&moto, 4, &options)
+    };
+    let right = "0123456789abcdef0123456789abcdef";
+    let mut bench = key(right);
+    for block in 0..4 {
+        bench.fill(0, block);
+        bench.run_one(bench.write(0, block));
+        bench.run_one(bench.read(1, block));
+        bench.check(1, block);
+    }
+    let mut other = key("fedcba9876543210fedcba9876543210");
+    let result = other.run(other.read(0, 3)).result;
+    assert!(result < 0, "another key reads the object: {result}");
+    let mut none = open(&moto, 1, &format!("{S3} in_bucket https=insecure"));
+    let result = none.run(none.read(0, 3)).result;
+    assert!(result < 0, "no key reads the object: {result}");
 }
 
 fn fails_without_tls() {

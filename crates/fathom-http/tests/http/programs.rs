@@ -138,7 +138,7 @@ fn configuration(folder: &Path, port: u16, tls: bool, password: bool) -> String 
 }
 
 /// Makes a certificate that no one has signed; `None` without openssl.
-fn certificate(folder: &Path) -> Option<()> {
+pub(crate) fn certificate(folder: &Path) -> Option<()> {
     let mut command = Command::new("openssl");
     command.args([
         "req",

@@ -57,6 +57,10 @@ pub(crate) enum Fault {
     Silent,
     /// The end of the connection in the place of an answer.
     Closed,
+    /// A part of an object that may be any part.
+    UntoldRange,
+    /// This status, and a body of which a byte comes every 100 ms.
+    Dribbling(u16),
     /// Something else than HTTP.
     Garbage,
 }
@@ -138,6 +142,14 @@ fn serve(stream: TcpStream, state: &Mutex<State>) {
                 let _gone = stream.write_all(b"SSH-2.0-OpenSSH_9\r\n\r\n");
                 return;
             }
+            Some(Fault::Dribbling(status)) => {
+                let head = format!("HTTP/1.1 {status} x\r\ncontent-length: 1000\r\n\r\n");
+                let _gone = stream.write_all(head.as_bytes());
+                while stream.write_all(b"x").is_ok() {
+                    thread::sleep(Duration::from_millis(100));
+                }
+                return;
+            }
             Some(Fault::Status(status, headers, body)) => {
                 send(&mut stream, status, headers, body.as_bytes());
                 continue;
@@ -186,7 +198,13 @@ fn send_object(
             .unwrap();
         let (first, last): (usize, usize) = (first.parse().unwrap(), last.parse().unwrap());
         match object.get(first..=last.min(object.len() - 1)) {
-            Some(part) => send(stream, 206, "", part),
+            Some(part) => {
+                let told = match fault {
+                    Some(Fault::UntoldRange) => String::new(),
+                    _ => format!("content-range: bytes {first}-{last}/{}\r\n", object.len()),
+                };
+                send(stream, 206, &told, part);
+            }
             None => send(stream, 416, "", b""),
         }
         return true;
