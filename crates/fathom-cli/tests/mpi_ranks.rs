@@ -417,7 +417,9 @@ fn signalled(folder: &Folder, signal: &str) -> (Option<i32>, String) {
                  --time_based --runtime=600 --exec_prerun=touch\\ $PWD/runs --output=report";
     let words = words.replace("$PWD", folder.path().to_str().unwrap());
     let mut command = folder.command("sh", "-c");
-    command.arg(format!("exec {} {words}", env!("CARGO_BIN_EXE_fathom")));
+    // Under `nohup` everything that a test starts would ignore SIGHUP.
+    let program = format!("env --default-signal=HUP {}", env!("CARGO_BIN_EXE_fathom"));
+    command.arg(format!("exec {program} {words}"));
     command.env("TMPDIR", folder.path());
     as_root(&mut command);
     let mut child = command.spawn().unwrap();

@@ -39,6 +39,32 @@ fn every_sum_is_what_the_ops_make_it() {
     assert_eq!(failed, [0_u64; 0], "see above what these seeds expand to");
 }
 
+#[test]
+fn sums_hold_with_a_clock_that_stands_still_between_ops() {
+    let folder = Folder::new(u64::MAX - 1);
+    for more in [
+        ("rw", "randread"),
+        ("bsrange", "1k-8k"),
+        ("iodepth_batch", "4"),
+    ] {
+        let mut options = vec![
+            ("clocksource", "gettimeofday".to_owned()),
+            ("ioengine", "null".to_owned()),
+            ("size", "1m".to_owned()),
+            ("iodepth", "4".to_owned()),
+            ("write_lat_log", folder.0.join("s").display().to_string()),
+        ];
+        options.push((more.0, more.1.to_owned()));
+        let section = Section {
+            name: "s".to_owned(),
+            options,
+            fixed_bytes: None,
+            expected_bytes: Some(1 << 20),
+        };
+        check(&[section], &folder.0);
+    }
+}
+
 /// Returns whether a seed's plan keeps every rule; prints the plan if not.
 #[expect(clippy::print_stderr, reason = "a seed prints all it expands to")]
 fn holds(seed: u64, has_uring: bool) -> bool {

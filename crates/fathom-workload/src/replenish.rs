@@ -200,7 +200,7 @@ fn replenish<E: Engine, O: OpSource, T: Tally>(
             end = End::Blocked(slot);
             break;
         };
-        state.issue = issue;
+        state.issue = issue.max(now);
         now = Timers::after_submission(after, clock_read);
         count += 1;
         if now >= until {

@@ -157,7 +157,7 @@ impl Worker {
         let Submitted::Issued { issue, now: after } = engine.submit(want) else {
             return Some(Step::Blocked);
         };
-        self.stamp(issue);
+        self.stamp(issue.max(*now));
         *now = Timers::after_submission(after, self.timers.clock_read);
         None
     }
