@@ -154,11 +154,12 @@ fn repetitions_are_counted() {
             .filter_map(|job| job["repeated_requests"].as_u64())
             .sum();
         assert_eq!(sum, requests, "{words}: {record:#}");
-        let report = folder
-            .fathom("report r.json --output-format=json")
-            .expect(0);
-        let shown = report.json()["jobs"][0]["fathom"]["repeated_requests"].as_u64();
-        assert_eq!(shown.unwrap_or(0), requests, "{words}");
+        let in_json = format!("\"repeated_requests\" : {requests}");
+        assert_eq!(
+            run.out.contains(&in_json),
+            requests > 0,
+            "{words}: {run:#?}"
+        );
     }
 }
 

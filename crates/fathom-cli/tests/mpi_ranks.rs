@@ -298,13 +298,13 @@ fn clients_run_what_is_sent_to_them() {
 fn the_logs_of_clients_have_their_names_and_the_line_their_sum() {
     let folder = Folder::new();
     let words = "--client=localhost --client=localhost --name=a --ioengine=null --rw=read \
-                 --rate_iops=1000 --time_based --runtime=3 --size=1m --write_bw_log=P --eta=always";
+                 --rate_iops=1000 --time_based --runtime=8 --size=1m --write_bw_log=P --eta=always";
     let run = clients(&folder, false, words).expect(0);
     assert_eq!(
         folder.names(),
         ["P_bw.1.log.localhost", "P_bw.1.log.localhost.1"]
     );
-    // In the first line, nobody may have told anything yet.
+    // A line is whole from its third second on.
     let mut drawn = run.err.split('\r');
     let line = drawn.rfind(|line| line.contains(": [R(2)]["));
     let line = line.unwrap_or_else(|| panic!("{run:#?}"));
