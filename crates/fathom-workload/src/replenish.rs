@@ -200,7 +200,10 @@ fn replenish<E: Engine, O: OpSource, T: Tally>(
             end = End::Blocked(slot);
             break;
         };
-        state.issue = issue.max(now);
+        if issue < now {
+            state.start_by(issue);
+        }
+        state.issue = issue;
         now = Timers::after_submission(after, clock_read);
         count += 1;
         if now >= until {

@@ -33,6 +33,14 @@ impl SlotState {
         }
     }
 
+    /// Moves a start that was foreseen to an issue time before it, see
+    /// [`Timers::after_submission`](crate::timers::Timers::after_submission).
+    #[cold]
+    pub(crate) fn start_by(&mut self, issue: Tick) {
+        self.start = self.start.min(issue);
+        self.due = self.due.min(issue);
+    }
+
     /// Starts the slot's next op at `now`.
     #[inline(always)]
     pub(crate) const fn start_op(

@@ -51,8 +51,8 @@ impl Timers {
     /// The reading is the issue time. An op that its submission has completed is found after the
     /// read, so that its clat is the time of a read and not 0. The next op starts then, too, and
     /// latencies that follow each other still do not overlap. The next reading may be before that
-    /// (a clock of whole microseconds, a processor that has become faster), so issue times are
-    /// raised to the start of their ops: lat is the sum of slat and clat.
+    /// (a clock of whole microseconds, a processor that has become faster): then the op starts with
+    /// its issue, so that lat is the sum of slat and clat, and clat all that the op took.
     ///
     /// One addition per submission: raising the latencies op by op took 5 to 13 instructions of
     /// some 140, a test in each reap 2 to 6, a second read a tenth of the time of an op.

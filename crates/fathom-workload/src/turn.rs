@@ -157,7 +157,12 @@ impl Worker {
         let Submitted::Issued { issue, now: after } = engine.submit(want) else {
             return Some(Step::Blocked);
         };
-        self.stamp(issue.max(*now));
+        if issue < *now {
+            let states = self.queue.slots.states();
+            let prepared = self.queue.prepared.iter();
+            prepared.for_each(|slot| states[slot.index()].start_by(issue));
+        }
+        self.stamp(issue);
         *now = Timers::after_submission(after, self.timers.clock_read);
         None
     }
