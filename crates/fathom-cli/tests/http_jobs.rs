@@ -166,8 +166,8 @@ fn repetitions_are_counted() {
 #[test]
 fn no_output_shows_a_secret() {
     let (folder, (port, _objects)) = (Folder::new(), serve());
-    let job = "[global]\nioengine=http\nhttp_user=me\nhttp_pass=GLOBALSECRET\nfilename=/dav/x\n\
-               rw=write\nbs=4k\nsize=16k\n[one]\n[two]\nstonewall\nhttp_pass=OWNSECRET\n";
+    let job = "[global]\nioengine=http\nhttp_user=me\nhttp_pass=GLOBALHUSH\nfilename=/dav/x\n\
+               rw=write\nbs=4k\nsize=16k\n[one]\n[two]\nstonewall\nhttp_pass=OWNHUSH\n";
     folder.write("job.fio", job);
     let host = format!("--http_host=127.0.0.1:{port}");
     for words in [
@@ -179,10 +179,42 @@ fn no_output_shows_a_secret() {
     ] {
         let run = folder.fathom(&format!("run {host} {words} job.fio"));
         let all = format!("{}{}", run.out, run.err);
-        assert!(!all.contains("SECRET"), "{words}: {all}");
+        assert!(!all.contains("HUSH"), "{words}: {all}");
+    }
+    for words in [
+        "--http_s3_key=HUSH --http_s3_keyy=HUSH --bs=4kk",
+        "--http_pass HUSH --nonsense=1",
+        "--http_host=me:HUSH@127.0.0.1",
+        "--http_pass=HUSH --http_mode=s3",
+    ] {
+        let words = format!("--name=x --ioengine=http --filename=/b/x --size=4k {words}");
+        let run = folder.fathom(&format!("run {words}")).expect(2);
+        let all = format!("{}{}", run.out, run.err);
+        assert!(
+            !all.contains("HUSH") && all.contains("**"),
+            "{words}: {all}"
+        );
+    }
+    for line in ["http_pass HUSH", "http_pas=HUSH", "http_s3_token=HUSH"] {
+        folder.write(
+            "wrong.fio",
+            &format!("[x]\nioengine=http\nfilename=/b/x\n{line}\n"),
+        );
+        for command in [
+            "run wrong.fio",
+            "lint wrong.fio",
+            "lint --format=json wrong.fio",
+        ] {
+            let run = folder.fathom(command);
+            let all = format!("{}{}", run.out, run.err);
+            assert!(
+                !all.contains("HUSH") && all.contains("**"),
+                "{command}: {all}"
+            );
+        }
     }
     if let Ok(record) = std::fs::read_to_string(folder.path().join("record.json")) {
-        assert!(!record.contains("SECRET"), "{record}");
+        assert!(!record.contains("HUSH"), "{record}");
     }
 }
 
@@ -195,7 +227,7 @@ fn missing_credentials_are_named_before_the_run() {
     );
     for variable in [
         "AWS_ACCESS_KEY_ID",
-        "AWS_SECRET_ACCESS_KEY",
+        "AWS_HUSH_ACCESS_KEY",
         "AWS_SHARED_CREDENTIALS_FILE",
     ] {
         command.env_remove(variable);
@@ -214,6 +246,8 @@ fn certificate_files_are_checked() {
     for (file, want) in [
         ("empty.pem", "no certificate in"),
         ("none.pem", "cannot read"),
+        ("", "not a regular file"),
+        ("/dev/zero", "not a regular file"),
     ] {
         let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), words);
         command.env("SSL_CERT_FILE", folder.path().join(file));

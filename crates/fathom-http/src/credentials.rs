@@ -1,7 +1,8 @@
 //! Credentials: from options, the environment or a file, and into no message.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use fathom_core::{EngineError, EngineOption, EngineStep, EngineValues};
 
@@ -57,11 +58,14 @@ pub(crate) struct CustomerKey {
 
 impl Credentials {
     /// Finds those that the mode needs. `variable` reads the environment, `file` a file.
+    ///
+    /// # Errors
+    /// None are given, or not all, or the file of AWS cannot be read.
     pub(crate) fn find(
         values: &EngineValues,
         options: &Options,
         variable: &dyn Fn(&str) -> Option<String>,
-        file: &dyn Fn(&PathBuf) -> Option<String>,
+        file: &dyn Fn(&Path) -> io::Result<String>,
     ) -> Result<Self, EngineError> {
         let find = |option: &EngineOption, names: &[&str]| {
             let given = values.text(option).map(str::to_owned);
@@ -94,15 +98,14 @@ impl Credentials {
                 let session = find(&S3_SECURITY_TOKEN, &["AWS_SESSION_TOKEN"]);
                 // Keys belong together: a file completes none that are given in part.
                 let (id, secret, session) = match (&id, &secret) {
-                    (None, None) => match kept() {
+                    (None, None) => match kept()? {
                         Some(kept) => (kept.id, kept.secret, session.or(kept.session)),
                         None => (None, None, None),
                     },
                     _ => (id, secret, session),
                 };
-                let hint = "set it, or the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
-                let id = id.ok_or_else(|| missing("http_s3_keyid", hint))?;
-                let secret = secret.ok_or_else(|| missing("http_s3_key", hint))?;
+                let id = id.ok_or_else(|| missing("http_s3_keyid", S3_HINT))?;
+                let secret = secret.ok_or_else(|| missing("http_s3_key", S3_HINT))?;
                 Ok(Self::S3(S3Keys {
                     id: Secret(id),
                     secret: Secret(secret),
@@ -123,16 +126,30 @@ struct Profile {
 }
 
 impl Profile {
-    /// Reads AWS_SHARED_CREDENTIALS_FILE, or `~/.aws/credentials`.
+    /// Reads AWS_SHARED_CREDENTIALS_FILE, or `~/.aws/credentials`, which need not be there.
     fn load(
         variable: &dyn Fn(&str) -> Option<String>,
-        file: &dyn Fn(&PathBuf) -> Option<String>,
-    ) -> Option<Self> {
-        let path = variable("AWS_SHARED_CREDENTIALS_FILE").map(PathBuf::from);
+        file: &dyn Fn(&Path) -> io::Result<String>,
+    ) -> Result<Option<Self>, EngineError> {
+        let named = variable("AWS_SHARED_CREDENTIALS_FILE").map(PathBuf::from);
         let home = || Some(PathBuf::from(variable("HOME")?).join(".aws/credentials"));
-        let text = file(&path.or_else(home)?)?;
-        let wanted = variable("AWS_PROFILE").unwrap_or_else(|| "default".into());
-        Some(Self::of(&text, &wanted))
+        let is_named = named.is_some();
+        let Some(path) = named.or_else(home) else {
+            return Ok(None);
+        };
+        match file(&path) {
+            Ok(text) => {
+                let wanted = variable("AWS_PROFILE").unwrap_or_else(|| "default".into());
+                Ok(Some(Self::of(&text, &wanted)))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !is_named => Ok(None),
+            Err(error) => Err(EngineError {
+                step: EngineStep::Option("http_s3_keyid"),
+                target: format!("not given, and {} cannot be read: {error}", path.display()),
+                errno: None,
+                hint: S3_HINT.into(),
+            }),
+        }
     }
 
     fn of(text: &str, wanted: &str) -> Self {
@@ -145,7 +162,7 @@ impl Profile {
             {
                 is_wanted = name.trim() == wanted;
             } else if let (true, Some((key, value))) = (is_wanted, line.split_once('=')) {
-                let value = Some(value.trim().to_owned());
+                let value = Some(value.trim().to_owned()).filter(|value| !value.is_empty());
                 match key.trim() {
                     "aws_access_key_id" => profile.id = value,
                     "aws_secret_access_key" => profile.secret = value,
@@ -200,6 +217,8 @@ fn missing(option: &'static str, hint: &str) -> EngineError {
     }
 }
 
+const S3_HINT: &str = "set it, or the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
+
 /// Bytes of a key of AES256.
 const AES256_KEY_BYTES: usize = 32;
 
@@ -222,11 +241,16 @@ mod tests {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        let file = |path: &PathBuf| {
+        let file = |path: &Path| {
             let text = "[default]\naws_access_key_id = D\naws_secret_access_key=E\n\
                         [other]\naws_access_key_id=O\naws_secret_access_key=P\n\
                         aws_session_token=T\n";
-            (path == &PathBuf::from("/home/.aws/credentials")).then(|| text.to_owned())
+            match path.to_str() {
+                Some("/home/.aws/credentials") => Ok(text.to_owned()),
+                Some("/empty") => Ok("[default]\naws_access_key_id=\n".to_owned()),
+                Some("/locked") => Err(io::ErrorKind::PermissionDenied.into()),
+                _ => Err(io::ErrorKind::NotFound.into()),
+            }
         };
         Credentials::find(&values, &resolved, &variable, &file).map_err(|error| error.to_string())
     }
@@ -264,6 +288,22 @@ mod tests {
         assert_eq!(refused, "http_s3_keyid: not given");
         let half = find(&[S3, ("http_s3_keyid", "A")], &[("HOME", "/home")]);
         assert_eq!(half.unwrap_err(), "http_s3_key: not given");
+        let named = |path| find(&[S3], &[("AWS_SHARED_CREDENTIALS_FILE", path)]).unwrap_err();
+        assert_eq!(named("/empty"), "http_s3_keyid: not given");
+        let refused = named("/locked");
+        assert!(
+            refused.contains("/locked cannot be read: permission"),
+            "{refused}"
+        );
+        let refused = named("/none");
+        assert!(
+            refused.contains("/none cannot be read: entity not"),
+            "{refused}"
+        );
+        assert_eq!(
+            find(&[S3], &[("HOME", "/")]).unwrap_err(),
+            "http_s3_keyid: not given"
+        );
         let swift = find(&[("http_mode", "swift")], &[]).unwrap_err();
         assert_eq!(swift, "http_swift_auth_token: not given");
         assert_eq!(find(&[], &[]), Ok(Credentials::None));

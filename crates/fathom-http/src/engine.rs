@@ -1,6 +1,7 @@
 //! The engine.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::Path;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineStep, Errno, FileIndex, Op,
@@ -15,6 +16,7 @@ use crate::client::{Client, Exchange, Method};
 use crate::credentials::Credentials;
 use crate::fault::Fault;
 use crate::options::{INFO, ObjectMode, Options};
+use crate::small_file;
 
 /// Starts the engine of a job.
 pub(crate) fn start(config: &EngineConfig) -> Result<AnyEngine, EngineError> {
@@ -62,7 +64,10 @@ impl Http {
             });
         }
         let variable = |name: &str| std::env::var(name).ok();
-        let file = |path: &PathBuf| std::fs::read_to_string(path).ok();
+        let file = |path: &Path| {
+            let text = String::from_utf8(small_file::read(path)?);
+            text.map_err(|_| io::Error::other("not text"))
+        };
         let credentials = Credentials::find(&config.options, &options, &variable, &file)?;
         let buffers = Buffers::within(&config.memory, config.depth, config.buffer_bytes);
         let buffers = buffers.map_err(|error| EngineError {

@@ -30,6 +30,8 @@ mod registration;
 #[cfg(feature = "http")]
 mod sign;
 #[cfg(feature = "http")]
+mod small_file;
+#[cfg(feature = "http")]
 mod target;
 #[cfg(feature = "http")]
 mod trust;

@@ -1,6 +1,6 @@
 //! Connections: their limits, and the certificates that they trust.
 
-use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use ureq::Agent;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem};
 
 use crate::options::{Options, Tls};
+use crate::small_file;
 
 /// Creates a client with one connection, which is kept.
 ///
@@ -53,9 +54,16 @@ fn roots() -> Result<RootCerts, EngineError> {
         Some(named) => &[named.as_str()][..],
         None => BUNDLES,
     };
+    let mut why = None;
     let found = places
         .iter()
-        .find_map(|place| Some((place, fs::read(place).ok()?)));
+        .find_map(|place| match small_file::read(Path::new(place)) {
+            Ok(text) => Some((place, text)),
+            Err(error) => {
+                why = Some(error);
+                None
+            }
+        });
     let refused = |target: String| EngineError {
         step: EngineStep::Option("https"),
         target,
@@ -65,9 +73,9 @@ fn roots() -> Result<RootCerts, EngineError> {
             .into(),
     };
     let Some((place, text)) = found else {
-        return Err(refused(match named {
-            Some(named) => format!("cannot read {named}"),
-            None => "this host has no CA certificates".into(),
+        return Err(refused(match (named, why) {
+            (Some(named), Some(error)) => format!("cannot read {named}: {error}"),
+            _ => "this host has no CA certificates".into(),
         }));
     };
     let certificates = parse_pem(&text).filter_map(|item| match item {

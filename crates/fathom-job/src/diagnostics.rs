@@ -101,7 +101,7 @@ impl Diagnostic {
             code: problem.code,
             message,
             origin: spot.origin(),
-            offending: spot.text().to_owned(),
+            offending: spot.shown(),
             fio,
             hint: problem.fix,
             whole_job: false,

@@ -48,6 +48,7 @@ mod reference;
 mod refuse;
 mod replay;
 mod reporter;
+mod secrets;
 mod shifted;
 mod showcmd;
 mod source;

@@ -6,6 +6,7 @@ use fathom_core::EngineInfo;
 
 use crate::engines;
 use crate::problem::Problem;
+use crate::secrets::masked;
 use crate::suggest;
 use crate::table::known::Known;
 use crate::table::{Row, known};
@@ -123,7 +124,7 @@ fn unknown(name: &str, vocabulary: Vocabulary<'_>) -> Problem {
     let problem = Problem::new(
         "unknown-option",
         0..name.len(),
-        format!("unknown option `{name}`"),
+        format!("unknown option `{}`", masked(name, false)),
     );
     let own = vocabulary.rows().flat_map(|row| row.names());
     let known = known::all().iter().flat_map(Known::names);

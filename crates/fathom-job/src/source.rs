@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::secrets::masked;
+
 /// Place of an option, section or problem in a job file or on the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
@@ -59,6 +61,13 @@ pub(crate) struct Line {
     pub(crate) text: String,
 }
 
+impl Line {
+    /// Returns the text with as many stars as the bytes of secrets in it.
+    fn masked(&self) -> String {
+        masked(&self.text, self.number == 0)
+    }
+}
+
 /// Range of bytes of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spot {
@@ -72,6 +81,12 @@ impl Spot {
     /// Returns the text in the range.
     pub(crate) fn text(&self) -> &str {
         self.line.text.get(self.range.clone()).unwrap_or_default()
+    }
+
+    /// Returns the text in the range, without secrets.
+    pub(crate) fn shown(&self) -> String {
+        let line = self.line.masked();
+        line.get(self.range.clone()).unwrap_or_default().to_owned()
     }
 
     /// Returns a part of this spot, with `range` relative to its text; all of it if that is out of
@@ -103,7 +118,7 @@ impl Spot {
 
     /// Returns the part of the line around the spot that a message shows.
     pub(crate) fn window(&self) -> Window {
-        let text = &self.line.text;
+        let text = &self.line.masked();
         let near = |index: usize| index.saturating_sub(WINDOW);
         let from = boundary(text, near(self.range.start));
         let to = boundary(text, (self.range.start + WINDOW).min(text.len()));
