@@ -49,6 +49,7 @@ fn main() {
                 write: false,
                 create: false,
                 recreate: false,
+                trims_reset_zones: false,
                 bytes: 0,
                 random: true,
             }],

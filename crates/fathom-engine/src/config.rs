@@ -146,6 +146,8 @@ pub struct EngineFile {
     /// Remove it before every open but the first, so that each pass creates it again; never a
     /// device.
     pub recreate: bool,
+    /// Trims reset the zones of the device, and are whole zones (`zonemode=zbd`).
+    pub trims_reset_zones: bool,
     /// Smallest size, bytes, of a regular file that is written, for engines whose writes cannot
     /// extend it; 0 if unknown.
     pub bytes: u64,

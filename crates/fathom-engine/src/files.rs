@@ -5,8 +5,10 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use fathom_core::{EngineError, EngineStep, Errno, FileIndex, Zone, ZoneAction};
-use fathom_sys::file_io::Descriptor;
+use fathom_core::{
+    Completion, Direction, EngineError, EngineStep, Errno, FileIndex, Op, OpKind, Zone, ZoneAction,
+};
+use fathom_sys::file_io::{self, Descriptor};
 use fathom_sys::files::{self, Access, Advice, AtomicWriteUnits, FileKind};
 use fathom_sys::zones;
 
@@ -180,6 +182,26 @@ impl Files {
             ZoneAction::Finish => "ioctl BLKFINISHZONE",
         };
         done.map_err(|error| self.error(EngineStep::Call(call), file, &error, String::new()))
+    }
+
+    /// Performs a trim or a sync of an open file, which most queues cannot take, and returns its
+    /// result.
+    ///
+    /// # Panics
+    /// If the op is a read or a write.
+    pub(crate) fn perform_dataless(&self, op: &Op) -> i32 {
+        let index = op.file.index();
+        let file = self.open[index].as_ref();
+        if let (Some(device), true) = (file, self.list[index].trims_reset_zones)
+            && op.kind == OpKind::Data(Direction::Trim)
+        {
+            let length = u64::from(op.length);
+            return match zones::manage_zone(device, ZoneAction::Reset, op.offset, length) {
+                Ok(()) => op.length.min(Completion::BYTES_MAX).cast_signed(),
+                Err(error) => Errno::of(&error).unwrap_or(Errno::EIO).result(),
+            };
+        }
+        file_io::perform_dataless(file.map(File::as_fd), self.kinds[index], op)
     }
 
     /// Returns the state of a zone, as [`Engine::report_zone`](fathom_core::Engine::report_zone).

@@ -9,7 +9,7 @@ use fathom_core::{
 };
 use fathom_sys::aio::Context;
 use fathom_sys::clock::Clock;
-use fathom_sys::file_io::{self, RwFlags};
+use fathom_sys::file_io::RwFlags;
 
 use crate::EngineConfig;
 use crate::error::{broken, no_memory};
@@ -137,8 +137,7 @@ impl Libaio {
     #[cold]
     fn submit_exclusive(&mut self) -> Submitted {
         self.exclusive.submit(&self.clock, |op| {
-            let file = self.files.descriptor(op.file);
-            let result = file_io::perform_dataless(file, self.files.kind(op.file), op);
+            let result = self.files.perform_dataless(op);
             self.context.complete(op.slot, result);
         })
     }

@@ -8,7 +8,6 @@ use fathom_core::{
     Direction, EngineError, EngineInfo, EngineOption, EngineStep, Errno, FileIndex, Op, OpKind,
     Slot,
 };
-use fathom_sys::file_io;
 use fathom_sys::files::{self, Advice, FileKind};
 use fathom_sys::map::Map;
 use fathom_sys::memory::Buffers;
@@ -169,7 +168,7 @@ impl Performer for Mmap {
             Direction::Read => false,
             Direction::Write => true,
             Direction::Trim => {
-                return file_io::perform_dataless(Some(file), self.files.kind(op.file), op);
+                return self.files.perform_dataless(op);
             }
         };
         let Some(map) = &mut self.maps[op.file.index()] else {

@@ -3,7 +3,6 @@
 use std::io;
 
 use fathom_core::{Direction, EngineError, EngineInfo, EngineStep, Errno, Op, OpKind, Slot};
-use fathom_sys::file_io;
 use fathom_sys::memory::Buffers;
 use fathom_sys::splice::Pipe;
 
@@ -52,7 +51,7 @@ impl Performer for Splice {
             OpKind::Data(Direction::Read) => false,
             OpKind::Data(Direction::Write) => true,
             OpKind::Data(Direction::Trim) | OpKind::Sync(_) => {
-                return file_io::perform_dataless(file, self.files.kind(op.file), op);
+                return self.files.perform_dataless(op);
             }
         };
         let part = self.buffers.part(op.slot, op.buffer_offset, op.length);

@@ -189,7 +189,7 @@ impl SyncEngine {
     fn perform(&mut self, op: &Op) -> i32 {
         let file = self.files.descriptor(op.file);
         let OpKind::Data(direction @ (Direction::Read | Direction::Write)) = op.kind else {
-            return file_io::perform_dataless(file, self.files.kind(op.file), op);
+            return self.files.perform_dataless(op);
         };
         let write = direction == Direction::Write;
         self.calls += 1;

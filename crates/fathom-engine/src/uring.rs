@@ -232,8 +232,7 @@ impl Uring {
     #[cold]
     fn submit_exclusive(&mut self) -> Submitted {
         self.exclusive.submit(&self.clock, |op| {
-            let file = self.files.descriptor(op.file);
-            let result = file_io::perform_dataless(file, self.files.kind(op.file), op);
+            let result = self.files.perform_dataless(op);
             self.ring.complete(op.slot, result);
         })
     }

@@ -37,6 +37,7 @@ fn ops_run_without_the_heap() {
                 write: true,
                 create: false,
                 recreate: false,
+                trims_reset_zones: false,
                 bytes: 64 * u64::from(BLOCK),
                 random: true,
             }],

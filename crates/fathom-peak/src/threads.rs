@@ -280,6 +280,7 @@ fn engine_config(config: &PeakConfig, targets: &[CheckedTarget], clock: Clock) -
             write: config.write,
             create: false,
             recreate: false,
+            trims_reset_zones: false,
             bytes: 0,
             random: !config.sequential,
         })

@@ -33,6 +33,7 @@ pub(crate) fn engine_config(
             && write
             && options.allow_file_create,
         recreate: options.files.unlink_each_loop,
+        trims_reset_zones: setup.resets_by_trims(file),
         bytes: file.bytes,
         random: options.random,
     });

@@ -79,6 +79,18 @@ impl JobSetup {
     pub fn has_local_data(&self) -> bool {
         self.has_local_files() && self.job.options.moves_data()
     }
+
+    /// Returns true if the job's trims of a file reset zones of its device.
+    #[must_use]
+    pub fn resets_by_trims(&self, file: &FileSetup) -> bool {
+        let mut pairs = self.files.iter().zip(self.zone_sets());
+        pairs.any(|(one, set)| one.path == file.path && !set.is_emulated())
+    }
+
+    fn zone_sets(&self) -> impl Iterator<Item = &fathom_workload::ZoneSet> {
+        let access = self.worker.zoned.iter();
+        access.flat_map(|access| access.sets.iter().map(AsRef::as_ref))
+    }
 }
 
 /// Reason for which a job ends before its first op. Its setup has no files, and only a run in which
@@ -303,7 +315,9 @@ fn setup(
     note_existing(options, &files, &mut warnings);
     shared_state::note_windows(options, &mut warnings);
     note_ranges(options, &files, &mut warnings);
-    let pattern = pattern_over(&files, options, seed).map_err(|problem| problem.at(job, "bs"))?;
+    let mut pattern =
+        pattern_over(&files, options, seed).map_err(|problem| problem.at(job, "bs"))?;
+    pattern.zones = pattern.zones.or(zones::order(job, &files, planned)?);
     let bytes = precondition::bytes_per_pass(options, &pattern, sizes.bytes_per_pass)
         .map_err(|problem| problem.at(job, "sprandom"))?;
     let verify = content::verify_in(&pattern, job, place.number)?;

@@ -172,18 +172,22 @@ fn refuses(keys: &str, words: &str, want: &str) {
 
 #[test]
 fn unsupported_and_contradictory_options_are_refused() {
-    refuses("", "--rw=randtrim", "trims");
+    refuses("", "--rw=randtrim", "a trim resets a whole zone");
+    refuses("", "--rw=trim --bs=4m,4m,2m", "have 4194304 bytes");
+    let words = "--rw=write --verify=md5 --trim_percentage=10";
+    refuses("", words, "which can only be reset whole");
+    refuses("capacity_mib = 1", "--rw=write --bs=2m", "fit into no zone");
     refuses("", "--rw=write --direct=0", "page cache");
     refuses(
         "",
         "--rw=write --zonesize=1m",
         "`zonesize` is 1048576 bytes, but the zones of",
     );
-    refuses("", "--rw=write --zoneskip=4m", "zoneskip");
+    refuses("", "--rw=write --zoneskip=1m", "no multiple of the zones");
     refuses(
         "",
         "--rw=write --recover_zbd_write_error=1",
-        "recover_zbd_write_error",
+        "`recover_zbd_write_error` has no effect on a job that ends",
     );
     refuses(
         "",
@@ -211,4 +215,133 @@ fn devices_without_zones_get_emulated_ones() {
     let refused = try_on(&machine, &words_of("--rw=write"), &mut |_| {}, &|| 0);
     let said = refused.expect_err("no zonesize").to_string();
     assert!(said.contains("no `zonesize` to emulate them"), "{said}");
+}
+
+/// Returns reads, writes and trims of each job.
+#[track_caller]
+fn counts(keys: &str, words: &str) -> Vec<(u64, u64, u64)> {
+    let record = run(keys, words);
+    let count = |job: &JobRecord| {
+        assert_eq!(job.error, 0, "{keys} {words}: {:?}", job.error_text);
+        let directions = &job.directions;
+        (
+            directions.read.ios,
+            directions.write.ios,
+            directions.trim.ios,
+        )
+    };
+    record.jobs.iter().map(count).collect()
+}
+
+#[test]
+fn trims_reset_zones() {
+    let after = |rw: &str| {
+        format!(
+            "--rw=write --size=3z --max_open_zones=2 --name=t --stonewall --size=8z --bs=4m \
+             --rw={rw}"
+        )
+    };
+    for depth in [1, 8] {
+        // In order, each zone; at random, those with data.
+        let words = after(&format!("trim --iodepth={depth}"));
+        assert_eq!(counts("", &words), [(0, 192, 0), (0, 0, 8)]);
+        let words = after(&format!("randtrim --iodepth={depth}"));
+        assert_eq!(counts("", &words), [(0, 192, 0), (0, 0, 3)]);
+        // Zones without a pointer, and lost ones, are passed over.
+        let words = after(&format!("trim --iodepth={depth}"));
+        assert_eq!(counts("conventional = 2", &words)[1], (0, 0, 6));
+        let words = format!("--rw=trimwrite --bs=4m --iodepth={depth}");
+        let pairs = counts("max_open = 1", &words);
+        assert_eq!(pairs[0].1, pairs[0].2, "{pairs:?}");
+        assert!(pairs[0].1 >= 8, "{pairs:?}");
+        let words = format!("--rw=randtrimwrite --bs=4m --loops=2 --iodepth={depth}");
+        let pairs = counts("", &words);
+        assert_eq!(pairs[0].1, pairs[0].2, "{pairs:?}");
+    }
+    assert_eq!(counts("", "--rw=randtrim --bs=4m"), [(0, 0, 0)]);
+}
+
+#[test]
+fn trims_go_beside_other_jobs() {
+    let words = "--rw=randrw --norandommap --iodepth=4 --time_based --runtime=1 --name=t --bs=4m \
+                 --rw=randtrim --time_based --runtime=1 --rate_iops=200";
+    let counts = counts("max_open = 3", words);
+    assert!(counts[0].1 > 1000 && counts[1].2 > 100, "{counts:?}");
+}
+
+#[test]
+fn gaps_pass_zones_over() {
+    // Every second of 16 zones, twice: the second time round, they are reset.
+    let wrote = |keys: &str, words: &str| counts(keys, words)[0].1;
+    assert_eq!(wrote("", "--rw=write --zoneskip=1z --io_size=8z"), 512);
+    assert_eq!(wrote("", "--rw=write --zoneskip=4m --iodepth=4"), 1024);
+    let after = |skip: &str| {
+        format!("--rw=write --io_size=4z --zoneskip={skip} --name=r --stonewall --rw=read")
+    };
+    // The reader finds data in four zones, wherever they are.
+    for skip in ["1z", "3z", "0"] {
+        assert_eq!(counts("", &after(skip))[1].0, 256, "{skip}");
+    }
+    // Zone 2 is the second that is written: it is lost when the writer comes to it.
+    let words = "--rw=write --zoneskip=1z --io_size=2z --ignore_error=,EIO";
+    let record = run("event_ms = 0\ngoes_offline = 2", words);
+    assert!(record.jobs[0].tolerated.is_some());
+    let record = run("event_ms = 0\ngoes_offline = 1", words);
+    assert!(record.jobs[0].tolerated.is_none(), "zone 1 is in the gap");
+}
+
+#[test]
+fn failed_writes_are_recovered_from() {
+    let words = "--rw=write --size=1z --recover_zbd_write_error=1 --continue_on_error=write \
+                 --time_based --runtime=100ms";
+    let record = run("event_ms = 0.1\nreset_by_other = 0", words);
+    let job = &record.jobs[0];
+    let tolerated = job
+        .tolerated
+        .as_ref()
+        .map_or(0, |tolerated| tolerated.total);
+    assert_eq!(tolerated, 1, "{:?}", job.error_text);
+    assert!(job.directions.write.ios > 1000);
+}
+
+/// Replays the ops of a log, and returns the writes, the trims and what was said.
+fn replayed(name: &str, ops: &str, words: &str) -> (u64, u64, String) {
+    let name = format!("fathom-zones-{name}-{}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let text =
+        format!("fio version 2 iolog\n/dev/zoned add\n/dev/zoned open\n{ops}/dev/zoned close\n");
+    std::fs::write(&path, text).expect("a log");
+    let all = format!(
+        "--name=j --zonemode=zbd --direct=1 --ioengine=libaio --iodepth=4 --read_iolog={} {words}",
+        path.display()
+    );
+    let record = on(&machine(""), &all);
+    std::fs::remove_file(&path).expect("removed");
+    let job = &record.jobs[0];
+    let said = job.error_text.clone().unwrap_or_default();
+    (job.directions.write.ios, job.directions.trim.ios, said)
+}
+
+#[test]
+fn replays_stay_where_they_were_recorded() {
+    let ops = "/dev/zoned write 4194304 65536\n/dev/zoned write 4259840 65536\n\
+               /dev/zoned read 4194304 65536\n/dev/zoned trim 4194304 4194304\n\
+               /dev/zoned write 4194304 4096\n";
+    assert_eq!(replayed("good", ops, ""), (3, 1, String::new()));
+    let ops = "/dev/zoned write 0 65536\n/dev/zoned write 262144 65536\n";
+    let (writes, _, said) = replayed("off", ops, "");
+    let named = "zone 0 at 0: the log writes at 262144, but its write pointer is at 65536";
+    assert!(writes == 1 && said.contains(named), "{writes} {said}");
+    let ops = "/dev/zoned trim 0 65536\n";
+    let (_, _, said) = replayed("part", ops, "");
+    assert!(
+        said.contains("trims 0 to 65536, but a zone is reset whole"),
+        "{said}"
+    );
+    let ops = "/dev/zoned write 0 4096\n/dev/zoned write 4194304 4096\n";
+    let (_, _, said) = replayed("many", ops, "--max_open_zones=1");
+    assert!(
+        said.contains("beside the 1 zones that may be open"),
+        "{said}"
+    );
 }

@@ -152,6 +152,8 @@ impl Worker {
             }
         };
         if self.must_wait(&target) {
+            // Another op may need the zone until this one is asked for again.
+            self.unplace_in_zone();
             self.source.held = Some(target);
             return IssueStatus::NeedsDrain;
         }
@@ -161,9 +163,6 @@ impl Worker {
             .schedules
             .take_if_due(&target, now)
             .unwrap_or(now);
-        if let (Some(zoned), Some(slot)) = (&mut self.zoned, self.queue.slots.peek()) {
-            zoned.bind(slot);
-        }
         self.issue_target(engine, &target, due, now);
         IssueStatus::Ready
     }
@@ -190,6 +189,9 @@ impl Worker {
         due: Tick,
         now: Tick,
     ) {
+        if let (Some(zoned), Some(slot)) = (&mut self.zoned, self.queue.slots.peek()) {
+            zoned.bind(slot);
+        }
         self.queue.exclusive = self.runs_alone(target);
         self.fill_buffer(engine, target, now);
         if let (Some(priorities), Some(slot)) = (&mut self.priorities, self.queue.slots.peek()) {

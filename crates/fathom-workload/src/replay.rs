@@ -194,6 +194,9 @@ impl Worker {
         match self.must_wait(&target) {
             true => IssueStatus::NeedsDrain,
             false => {
+                if let Err(status) = self.hold_zone_of_recorded(engine, &target, now) {
+                    return status;
+                }
                 self.issue_target(engine, &target, due, now);
                 IssueStatus::Ready
             }

@@ -6,16 +6,19 @@
 //!                 └── wait, or skip ◄───┘
 //! ```
 //!
-//! All jobs of a run on one device share its [`ZoneSet`]. The rules are in `table.rs`, `writes.rs`
-//! and `reads.rs`: they know neither engine nor clock. `worker.rs` carries their answers out.
+//! All jobs of a run on one device share its [`ZoneSet`]. The rules are in `table.rs`, `writes.rs`,
+//! `reads.rs` and `trims.rs`, those of replays in `recorded.rs`: they know neither engine nor
+//! clock. `worker.rs` carries their answers out.
 
 mod access;
 mod answer;
 mod reads;
+mod recorded;
 mod set;
 mod table;
 #[cfg(test)]
 mod tests;
+mod trims;
 mod worker;
 mod writes;
 

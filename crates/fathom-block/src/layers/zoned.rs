@@ -1,13 +1,16 @@
 //! Zoned: a device whose zones are written at their write pointers only, as host-managed disks and
 //! NVMe zoned namespaces are.
 //!
+//! A trim of a whole zone is its reset, and takes the device's time; any other trim fails.
+//!
 //! A write that does not begin at the write pointer, crosses the capacity or exceeds the limit of
 //! open zones fails, as does any op on an offline zone; the device below never sees it. Zones may
 //! go offline or read-only at a given time, or be reset as if by another host.
 //!
 //! # Limits
-//! Resets and finishes take no time. A zone stays open from its first write until it is full,
-//! finished or reset: the device closes none by itself. Reads beyond the write pointer succeed.
+//! Resets and finishes by command take no time. A zone stays open from its first write until it is
+//! full, finished or reset: the device closes none by itself. Reads beyond the write pointer
+//! succeed.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -142,8 +145,11 @@ impl<D: BlockDevice> Zoned<D> {
         if direction == Direction::Read || zone.kind == ZoneKind::Conventional {
             return Ok(());
         }
+        if direction == Direction::Trim {
+            return self.reset_by_trim(command, &zone);
+        }
         let at_pointer = zone.has_pointer() && command.offset == zone.write_pointer;
-        if direction == Direction::Trim || !at_pointer || command.end() > zone.write_end() {
+        if !at_pointer || command.end() > zone.write_end() {
             return Err(Errno::EIO);
         }
         let was_open = zone.condition == ZoneCondition::ImplicitlyOpen;
@@ -160,6 +166,14 @@ impl<D: BlockDevice> Zoned<D> {
             },
         );
         Ok(())
+    }
+
+    /// Resets the zone that a trim covers.
+    fn reset_by_trim(&mut self, command: &Command, zone: &Zone) -> Result<(), Errno> {
+        if command.end() != zone.end() {
+            return Err(Errno::EIO);
+        }
+        self.manage_zone(ZoneAction::Reset, command.offset)
     }
 
     /// Sets pointer and condition of a zone, and counts the open ones.
@@ -375,6 +389,34 @@ mod tests {
         assert_eq!(device.manage_zone(ZoneAction::Finish, 3 * MIB), Ok(()));
         check(&mut device, write, 3 * MIB, Err(Errno::EIO));
         assert_eq!(device.manage_zone(ZoneAction::Reset, 0), Err(Errno::EIO));
+    }
+
+    #[test]
+    fn trims_reset_whole_zones() {
+        let mut device = device(ZoneEvents::default());
+        check(&mut device, Direction::Write, MIB, Ok(256 << 10));
+        // A quarter of the zone.
+        check(&mut device, Direction::Trim, MIB, Err(Errno::EIO));
+        let trim = |device: &mut Zoned<Null>, offset| {
+            let command = Command {
+                tag: 0,
+                kind: OpKind::Data(Direction::Trim),
+                offset,
+                length: 1 << 20,
+            };
+            device.start(&command, &mut None, Tick::new(1));
+            let now = Tick::ZERO + Nanos::from_millis(10);
+            device.completed(now).expect("a completion").moved()
+        };
+        assert_eq!(trim(&mut device, MIB + MIB / 2), Err(Errno::EIO));
+        assert_eq!(trim(&mut device, MIB), Ok(1 << 20));
+        let zone = device.zone(MIB).expect("a zone");
+        assert_eq!(
+            (zone.condition, zone.write_pointer),
+            (ZoneCondition::Empty, MIB)
+        );
+        // The zone no longer counts as open.
+        check(&mut device, Direction::Write, 2 * MIB, Ok(256 << 10));
     }
 
     #[test]

@@ -178,6 +178,7 @@ fn config(setup: &Setup, path: &str, clock: Clock) -> EngineConfig {
             write: true,
             create: true,
             recreate: false,
+            trims_reset_zones: false,
             // A file that is mapped has its own size.
             bytes: if info.moves_data() {
                 0

@@ -31,10 +31,11 @@ pub(super) const ROWS: &[Row] = &[
         ]),
     )
     .different(
-        "`zbd` needs a block device, and refuses trims, replays, `zoneskip` and \
-         `recover_zbd_write_error`; a zone has one write in flight. With `strided`, each file of \
-         a job has its own zones; fio counts the bytes of all files together. Random ops go on in \
-         a zone that the end of the file cuts; in fio they may end the job there",
+        "`zbd` needs a block device; a zone has one write in flight. Trims pass conventional zones \
+         over, and a replay whose writes are not at the write pointers ends with an error. With \
+         `strided`, each file of a job has its own zones; fio counts the bytes of all files \
+         together. Random ops go on in a zone that the end of the file cuts; in fio they may end \
+         the job there",
     ),
     Row::new(
         "zonesize",
@@ -68,7 +69,10 @@ pub(super) const ROWS: &[Row] = &[
             set: |o, v| o.zones.skip = v,
         },
     )
-    .different("a percentage is refused; fio reads it as a huge byte count"),
+    .different(
+        "a percentage is refused; fio reads it as a huge byte count. With `zonemode=zbd`, a job \
+         begins anew at the end of its range, where fio may abort",
+    ),
     Row::new(
         "zonecapacity",
         "0",
@@ -129,7 +133,10 @@ pub(super) const ROWS: &[Row] = &[
         "recover_zbd_write_error=1",
         |o, v| o.zones.recovers = v,
     )
-    .different("refused with `zonemode=zbd`: a failed write is an error that names both pointers"),
+    .different(
+        "refused for a job that ends with the failed write; any job that tolerates it goes on at \
+         the pointer that the device reports",
+    ),
     zbd(
         "write_zone_remainder",
         "Write the rest of a zone that is smaller than a block, for `zonemode=zbd`",

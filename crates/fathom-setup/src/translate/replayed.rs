@@ -6,7 +6,9 @@ use std::sync::Arc;
 use fathom_core::{Direction, Nanos, PerDirection, Storage};
 use fathom_host::target_kind::TargetKind;
 use fathom_iolog::{Changes, LogFileName};
-use fathom_job::{BlockSize, FadviseHint, Job, Options, ReplayOptions, Size, Verify, ZoneOptions};
+use fathom_job::{
+    BlockSize, FadviseHint, Job, Options, ReplayOptions, Size, Verify, ZoneMode, ZoneOptions,
+};
 use fathom_workload::{FileRange, Mix, PatternConfig, ReplayConfig, SizeChoice, WorkerConfig};
 
 use super::sizes::ResolvedSizes;
@@ -124,7 +126,10 @@ fn ignore(options: &mut Options) {
     (options.time_based, options.fill_device) = (false, false);
     (options.random, options.rw_suffix) = (false, None);
     (options.bs_is_seq_rand, options.bs_unaligned) = (false, false);
-    options.zones = ZoneOptions::default();
+    if options.zones.mode != ZoneMode::Zbd {
+        options.zones = ZoneOptions::default();
+    }
+    options.zones.skip = Size::Bytes(0);
     options.rate = PerDirection::all(None);
     options.rate_iops = PerDirection::all(None);
     (options.thinktime, options.thinkcycles) = (Nanos::ZERO, 0);

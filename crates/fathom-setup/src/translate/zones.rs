@@ -7,7 +7,7 @@ use std::sync::Arc;
 use fathom_core::{Direction, ZoneReport};
 use fathom_host::target_kind::TargetKind;
 use fathom_job::{Job, Options, ReadWrite, Size, Verify, ZoneMode};
-use fathom_workload::{ResetRule, ZoneAccess, ZoneSet};
+use fathom_workload::{ResetRule, ZoneAccess, ZoneSet, Zones};
 
 use super::sizes::ResolvedSizes;
 use super::{FileSetup, JobSetup, Planned, Warnings, pattern};
@@ -133,7 +133,8 @@ pub(super) fn limit_to_whole_zones(
     sizes: &mut ResolvedSizes,
     warnings: &mut Warnings<'_>,
 ) -> Result<(), RunProblem> {
-    if job.options.zones.mode != ZoneMode::Zbd {
+    // A replay keeps its offsets.
+    if job.options.zones.mode != ZoneMode::Zbd || job.options.replay.found.is_some() {
         return Ok(());
     }
     let before: u64 = files.iter().map(|file| file.length).sum();
@@ -186,6 +187,11 @@ pub(super) fn access(
         .iter()
         .map(|file| planned.zones.of(job, planned, &file.path, file.found));
     let sets: Vec<_> = sets.collect::<Result<_, _>>()?;
+    for (set, file) in sets.iter().zip(files) {
+        check_trims(job, set, file)?;
+        check_capacity(job, set, file)?;
+        check_skip(job, set, file)?;
+    }
     let device_max = match zones.ignores_device_limit {
         true => None,
         false => sets.iter().filter_map(|set| set.open_max()).min(),
@@ -214,22 +220,23 @@ fn refuse(job: &Job) -> Result<(), RunProblem> {
     let refuse = |option: &'static str, message: &str, hint: &str| {
         Err(problem(message.to_owned()).hint(hint).at(job, option))
     };
-    if matches!(options.rw, ReadWrite::Trim | ReadWrite::TrimWrite) {
-        let message = "`zonemode=zbd` with trims exists in fio, but not yet in Fathom";
-        return refuse("rw", message, "write: zones are reset when they are full");
+    if options.trims.percentage > 0 {
+        let message = "`trim_percentage` trims parts of zones, which can only be reset whole";
+        return refuse(
+            "trim_percentage",
+            message,
+            "remove it, or use `rw=trimwrite`",
+        );
     }
-    if options.replay.found.is_some() {
-        let message = "a replay keeps its offsets, and `zonemode=zbd` moves writes";
-        return refuse("zonemode", message, "remove one of them");
-    }
-    if options.zones.skip != Size::Bytes(0) {
-        let message = "`zoneskip` with `zonemode=zbd` exists in fio, but not yet in Fathom";
-        return refuse("zoneskip", message, "remove it");
-    }
-    if options.zones.recovers {
-        let message = "`recover_zbd_write_error` is not supported: a failed write is an error \
-                       that names the write pointers";
-        return refuse("recover_zbd_write_error", message, "remove it");
+    let tolerates =
+        options.continue_on_error.write || !options.lifecycle.ignore_error[1].is_empty();
+    if options.zones.recovers && !tolerates {
+        let message = "`recover_zbd_write_error` has no effect on a job that ends with the error";
+        return refuse(
+            "recover_zbd_write_error",
+            message,
+            "add `continue_on_error=write`",
+        );
     }
     if options.zones.reset_frequency_ppm > 0 && options.verify != Verify::None {
         let message = "`zone_reset_frequency` discards data that `verify` reads back";
@@ -240,6 +247,103 @@ fn refuse(job: &Job) -> Result<(), RunProblem> {
         return refuse("direct", message, "add `direct=1`");
     }
     Ok(())
+}
+
+/// Rejects trims of other than whole zones, as fio does.
+fn check_trims(job: &Job, set: &ZoneSet, file: &FileSetup) -> Result<(), RunProblem> {
+    let options = &job.options;
+    let zone = set.zone_bytes();
+    let is_whole = pattern::bounds(options, Direction::Trim) == (zone, zone);
+    if is_whole || options.replay.found.is_some() || !pattern::uses(options, Direction::Trim) {
+        return Ok(());
+    }
+    let message = format!(
+        "a trim resets a whole zone, and those of {} have {zone} bytes",
+        file.path
+    );
+    let hint = match options.rw {
+        ReadWrite::TrimWrite => format!("use `bs={zone}`: a pair has one size"),
+        _ => format!("use `bs={zone}`"),
+    };
+    Err(problem(message).hint(hint).at(job, "bs"))
+}
+
+/// Rejects writes that fit into no zone.
+fn check_capacity(job: &Job, set: &ZoneSet, file: &FileSetup) -> Result<(), RunProblem> {
+    let options = &job.options;
+    let (smallest, capacity) = (
+        pattern::bounds(options, Direction::Write).0,
+        set.capacity_max(),
+    );
+    let fits = smallest <= capacity || options.zones.writes_remainder;
+    if fits || options.replay.found.is_some() || !pattern::uses(options, Direction::Write) {
+        return Ok(());
+    }
+    let message = format!(
+        "writes of {smallest} bytes fit into no zone of {}, whose capacity is {capacity} bytes",
+        file.path
+    );
+    Err(problem(message).hint("lower it").at(job, "bs"))
+}
+
+/// Rejects gaps that do not end at a zone, as fio does.
+fn check_skip(job: &Job, set: &ZoneSet, file: &FileSetup) -> Result<(), RunProblem> {
+    let (skip, zone) = (skip(&job.options, set.zone_bytes()), set.zone_bytes());
+    if skip.is_multiple_of(zone) {
+        return Ok(());
+    }
+    let message = format!(
+        "`zoneskip` is {skip} bytes, and no multiple of the zones of {}, which have {zone}",
+        file.path
+    );
+    Err(problem(message)
+        .hint("give it in zones, as in `zoneskip=1z`")
+        .at(job, "zoneskip"))
+}
+
+/// Returns the order in which a sequential job with a gap visits zones; `None` for other jobs.
+pub(super) fn order(
+    job: &Job,
+    files: &[FileSetup],
+    planned: &Planned<'_>,
+) -> Result<Option<Zones>, RunProblem> {
+    let options = &job.options;
+    let (false, Some(first)) = (options.random, files.first()) else {
+        return Ok(None);
+    };
+    if options.zones.mode != ZoneMode::Zbd || options.zones.skip == Size::Bytes(0) {
+        return Ok(None);
+    }
+    let length = |file: &FileSetup| {
+        let set = planned.zones.of(job, planned, &file.path, file.found);
+        set.map(|set| set.zone_bytes())
+    };
+    let zone = length(first)?;
+    for file in files {
+        if length(file)? != zone {
+            let message = format!(
+                "`zoneskip` needs zones of one size: {} and {} differ",
+                first.path, file.path
+            );
+            return Err(problem(message)
+                .hint("use a job for each")
+                .at(job, "zoneskip"));
+        }
+    }
+    Ok(Some(Zones {
+        size: zone,
+        range: zone,
+        skip: skip(options, zone),
+    }))
+}
+
+/// Returns the gap between the zones of a sequential job, bytes.
+pub(super) fn skip(options: &Options, zone_bytes: u64) -> u64 {
+    match in_bytes(options.zones.skip, Some(zone_bytes)) {
+        Size::Bytes(bytes) => bytes,
+        // The parser rejects percentages.
+        Size::Zones(_) | Size::Percent(_) => 0,
+    }
 }
 
 /// Returns the problems of jobs that read back what they write to zones in which another job

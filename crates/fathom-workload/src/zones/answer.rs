@@ -17,6 +17,8 @@ pub(crate) struct ZoneRules {
     pub(crate) range: Range<usize>,
     /// Offsets are random: another zone may take the place of the drawn one.
     pub(crate) random: bool,
+    /// Each write follows the trim of its zone (`trimwrite`): trims stay where they are drawn.
+    pub(crate) pairs: bool,
     /// Smallest read and smallest write, bytes, ≥ 1.
     pub(crate) smallest_read: u32,
     pub(crate) smallest_write: u32,

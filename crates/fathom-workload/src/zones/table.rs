@@ -109,12 +109,14 @@ impl ZoneTable {
         now: Tick,
     ) -> ZoneAnswer {
         let drawn = self.index(target.offset);
-        if self.zones[drawn].zone.kind == ZoneKind::Conventional {
+        let is_conventional = self.zones[drawn].zone.kind == ZoneKind::Conventional;
+        if is_conventional && target.direction != Direction::Trim {
             return self.pass_through(rules, drawn, target);
         }
         let answer = match target.direction {
             Direction::Write => self.admit_write(rules, user, drawn, target, now),
-            Direction::Read | Direction::Trim => self.admit_read(rules, drawn, target),
+            Direction::Read => self.admit_read(rules, drawn, target),
+            Direction::Trim => self.admit_trim(rules, drawn, target),
         };
         let ends = matches!(answer, ZoneAnswer::Issue(..) | ZoneAnswer::Skip);
         if ends && target.direction == Direction::Write {
@@ -138,7 +140,7 @@ impl ZoneTable {
     /// Ends the use of a zone by an op that has moved all its bytes (`done`), or has failed.
     pub(crate) fn end(&mut self, hold: ZoneHold, done: bool) {
         let index = hold.zone as usize;
-        if hold.direction != Direction::Write {
+        if hold.direction == Direction::Read {
             self.zones[index].reads -= 1;
             return;
         }
@@ -150,9 +152,21 @@ impl ZoneTable {
             self.zones[index].stale = true;
             return;
         }
+        if hold.direction == Direction::Trim {
+            return self.empty(index);
+        }
         self.zones[index].of_pass = true;
         let pointer = self.zones[index].zone.write_pointer + u64::from(hold.length);
         self.move_pointer(index, pointer);
+    }
+
+    /// Ends the use of a zone by an op that was not issued.
+    pub(crate) fn give_back(&mut self, hold: ZoneHold) {
+        let state = &mut self.zones[hold.zone as usize];
+        match hold.direction {
+            Direction::Read => state.reads -= 1,
+            Direction::Write | Direction::Trim => state.held = Held::Free,
+        }
     }
 
     /// Ends a step: with the state of the zone if it succeeded, the reported one after a report.
@@ -162,13 +176,7 @@ impl ZoneTable {
         match (step.kind, found) {
             (_, None) => self.zones[index].stale = true,
             (StepKind::Report, Some(zone)) => self.adopt(index, zone),
-            (StepKind::Reset(_), Some(_)) => {
-                let start = self.zones[index].zone.start;
-                self.close(index);
-                self.zones[index].of_pass = false;
-                self.zones[index].zone.condition = ZoneCondition::Empty;
-                self.move_pointer(index, start);
-            }
+            (StepKind::Reset(_), Some(_)) => self.empty(index),
             (StepKind::Finish(_), Some(_)) => {
                 let end = self.zones[index].zone.write_end();
                 self.move_pointer(index, end);
@@ -280,6 +288,13 @@ impl ZoneTable {
                 Err(answer) => answer,
             };
         }
+        if target.direction == Direction::Trim {
+            // A sequential job has skipped zones that are offline, read-only or conventional.
+            return match self.next_trimmable(rules, from) {
+                Some(_) => ZoneAnswer::Skip,
+                None => ZoneAnswer::Exhausted { kept: false },
+            };
+        }
         match self.next_readable(rules, from) {
             Some(index) if all_skipped => {
                 let offset = self.zones[index].zone.start;
@@ -324,6 +339,8 @@ impl ZoneTable {
 
     /// Takes over the state of a zone from the device.
     fn adopt(&mut self, index: usize, found: &Zone) {
+        // A zone that stays open stays its owner's: `job_max_open_zones` counts it.
+        let owner = self.zones[index].owner;
         self.close(index);
         let state = &mut self.zones[index];
         state.stale = false;
@@ -338,8 +355,19 @@ impl ZoneTable {
         self.move_pointer(index, pointer.clamp(found.start, found.write_end()));
         let written = self.zones[index].written();
         if found.has_pointer() && written > 0 && !self.zones[index].is_full() {
-            self.list_as_open(index, None);
+            self.list_as_open(index, owner);
         }
+    }
+
+    /// Notes that a zone was reset.
+    fn empty(&mut self, index: usize) {
+        self.close(index);
+        let state = &mut self.zones[index];
+        state.of_pass = false;
+        state.stale = false;
+        state.zone.condition = ZoneCondition::Empty;
+        let start = state.zone.start;
+        self.move_pointer(index, start);
     }
 
     fn move_pointer(&mut self, index: usize, pointer: u64) {
@@ -378,7 +406,7 @@ impl ZoneTable {
     }
 
     /// Returns the number of the zone that contains `offset`, the last one beyond the end.
-    fn index(&self, offset: u64) -> usize {
+    pub(super) fn index(&self, offset: u64) -> usize {
         let index = match self.uniform {
             0 => self
                 .zones

@@ -9,7 +9,8 @@ use super::access::ResetRule;
 use super::answer::{
     FinishReason, ResetReason, StepKind, ZoneAnswer, ZoneHold, ZoneRules, ZoneStep, ZoneUser,
 };
-use super::table::ZoneTable;
+use super::recorded::RecordedAnswer;
+use super::table::{Held, ZoneTable};
 use crate::pattern::OpTarget;
 
 const KIB: u64 = 1024;
@@ -90,6 +91,21 @@ impl Device {
         }
     }
 
+    /// Checks that a trim is one of a whole zone that can be reset.
+    fn check_trim(&self, target: &OpTarget) {
+        let zone = self.zones[usize::try_from(target.offset / ZONE).expect("a zone")];
+        let whole = (target.offset, u64::from(target.length)) == (zone.start, zone.length);
+        assert!(whole, "{target:?} is no whole zone");
+        let is_lost = matches!(
+            zone.condition,
+            ZoneCondition::Offline | ZoneCondition::ReadOnly
+        );
+        assert!(
+            zone.kind != ZoneKind::Conventional && !is_lost,
+            "{target:?}"
+        );
+    }
+
     fn manage(&mut self, action: ZoneAction, start: u64) {
         let zone = &mut self.zones[usize::try_from(start / ZONE).expect("a zone")];
         (zone.condition, zone.write_pointer) = match action {
@@ -125,6 +141,8 @@ struct Case {
 #[derive(Clone, Debug)]
 struct JobCase {
     random: bool,
+    /// It trims, and does nothing else.
+    trims: bool,
     reads: u8,
     block: u32,
     depth: usize,
@@ -141,7 +159,12 @@ fn job_case() -> impl Strategy<Value = JobCase> {
         threshold_ppm,
         every,
     });
-    let kinds = (any::<bool>(), prop_oneof![Just(0_u8), Just(50), Just(100)]);
+    let trims = prop::bool::weighted(0.2);
+    let kinds = (
+        any::<bool>(),
+        trims,
+        prop_oneof![Just(0_u8), Just(50), Just(100)],
+    );
     let sizes = (
         prop_oneof![Just(4096_u32), Just(12288), Just(16384)],
         1_usize..5,
@@ -155,7 +178,8 @@ fn job_case() -> impl Strategy<Value = JobCase> {
     let range = (0_u64..8, 1_u64..8);
     (kinds, sizes, rules, range).prop_map(|(kinds, sizes, rules, range)| JobCase {
         random: kinds.0,
-        reads: kinds.1,
+        trims: kinds.1,
+        reads: kinds.2,
         block: sizes.0,
         depth: sizes.1,
         own_max: rules.0,
@@ -205,6 +229,7 @@ fn start(case: &Case, table: &mut ZoneTable) -> Vec<Job> {
             job: number,
             range: table.inside(from * ZONE, to * ZONE),
             random: one.random,
+            pairs: false,
             smallest_read: 4096,
             smallest_write: one.block,
             open_max: case.open_max,
@@ -230,8 +255,11 @@ fn start(case: &Case, table: &mut ZoneTable) -> Vec<Job> {
 }
 
 /// Draws the next target of a job.
-fn draw(job: &mut Job, reads: u8, random: &mut Xoshiro256) -> OpTarget {
-    let block = u64::from(job.rules.smallest_write);
+fn draw(job: &mut Job, case: &JobCase, random: &mut Xoshiro256) -> OpTarget {
+    let block = match case.trims {
+        true => ZONE,
+        false => u64::from(job.rules.smallest_write),
+    };
     let start = job.rules.range.start as u64 * ZONE;
     let blocks = (job.rules.range.len() as u64 * ZONE / block).max(1);
     let place = match job.rules.random {
@@ -240,13 +268,14 @@ fn draw(job: &mut Job, reads: u8, random: &mut Xoshiro256) -> OpTarget {
     };
     job.position += 1;
     OpTarget {
-        direction: match random.below(100) < u64::from(reads) {
+        direction: match random.below(100) < u64::from(case.reads) {
+            _ if case.trims => Direction::Trim,
             true => Direction::Read,
             false => Direction::Write,
         },
         file: FileIndex::new(0),
         offset: start + place * block,
-        length: job.rules.smallest_write,
+        length: u32::try_from(block).expect("short"),
     }
 }
 
@@ -301,13 +330,19 @@ fn run(case: &Case) {
         steps += 1;
         assert!(steps < 400_000, "no progress: {case:?}");
         let number = usize::try_from(random.below(jobs.len() as u64)).expect("a job");
+        let in_flight = || jobs.iter().flat_map(|job| &job.in_flight);
+        let used: Vec<_> = in_flight().map(|(target, ..)| *target).collect();
         let job = &mut jobs[number];
         let full = job.in_flight.len() >= job.depth;
         if !job.in_flight.is_empty() && (full || job.left == 0 || random.below(3) == 0) {
             let chosen = random.below(job.in_flight.len() as u64);
-            let (_, hold, done) = job
+            let (target, hold, done) = job
                 .in_flight
                 .remove(usize::try_from(chosen).expect("an op"));
+            // A reset takes effect when it completes, and one that fails changes nothing.
+            if target.direction == Direction::Trim && done {
+                device.manage(ZoneAction::Reset, target.offset);
+            }
             table.end(hold, done);
             continue;
         }
@@ -315,15 +350,15 @@ fn run(case: &Case) {
             table.leave(job.rules.job);
             continue;
         }
-        let reads = case.jobs[number].reads;
         let target = job
             .target
             .take()
-            .unwrap_or_else(|| draw(job, reads, &mut random));
+            .unwrap_or_else(|| draw(job, &case.jobs[number], &mut random));
         let now = Tick::new(steps * 1_000_000);
         match table.admit(&job.rules, &mut job.user, &target, now) {
             ZoneAnswer::Issue(target, hold) => {
                 job.left -= 1;
+                meets_no_reset(&used, &target);
                 let fails = case.fails && random.below(20) == 0;
                 issue(case, &mut device, before, &target, fails, &mut random);
                 job.in_flight.push((target, hold, !fails));
@@ -337,13 +372,25 @@ fn run(case: &Case) {
             ZoneAnswer::Skip => {}
             ZoneAnswer::Exhausted { kept } => {
                 let may_end =
-                    kept || target.direction == Direction::Read || !any_writable(&device, job);
+                    kept || target.direction != Direction::Write || !any_writable(&device, job);
                 assert!(may_end, "{:?} gave up: {case:?}", job.rules);
                 // A pass of this job ends here; one of another begins when it pleases.
                 job.left = 0;
             }
         }
         assert!(table.open_count() <= usize::try_from(case.zones).expect("few"));
+    }
+}
+
+/// Checks that no op is in flight in a zone that is reset.
+#[track_caller]
+fn meets_no_reset(in_flight: &[OpTarget], target: &OpTarget) {
+    for other in in_flight {
+        let resets = [other, target]
+            .iter()
+            .any(|op| op.direction == Direction::Trim);
+        let same = other.offset / ZONE == target.offset / ZONE;
+        assert!(!(resets && same), "{target:?} beside {other:?}");
     }
 }
 
@@ -366,6 +413,9 @@ fn issue(
             "{target:?}"
         );
         return;
+    }
+    if target.direction == Direction::Trim {
+        return device.check_trim(target);
     }
     device.write(target, !fails || random.below(2) == 0);
     // Zones that were open before the run are not of the jobs' making.
@@ -398,4 +448,139 @@ proptest! {
     fn no_write_leaves_the_pointer_and_no_job_is_left_behind(case in case()) {
         run(&case);
     }
+}
+
+/// Returns a target in a file of zones.
+fn target(direction: Direction, offset: u64, length: u64) -> OpTarget {
+    OpTarget {
+        direction,
+        file: FileIndex::new(0),
+        offset,
+        length: u32::try_from(length).expect("short"),
+    }
+}
+
+fn rules(table: &ZoneTable) -> ZoneRules {
+    ZoneRules {
+        job: 0,
+        range: 0..table.len(),
+        random: true,
+        pairs: false,
+        smallest_read: 4096,
+        smallest_write: 4096,
+        open_max: None,
+        job_open_max: None,
+        reads_beyond: false,
+        writes_remainder: false,
+        keeps_data: false,
+        reset: None,
+    }
+}
+
+#[track_caller]
+fn hold_of(answer: ZoneAnswer) -> (OpTarget, ZoneHold) {
+    match answer {
+        ZoneAnswer::Issue(target, hold) => (target, hold),
+        other => panic!("not issued: {other:?}"),
+    }
+}
+
+#[test]
+fn a_report_leaves_an_open_zone_to_its_job() {
+    let mut device = Device::new(2, ZONE, &[]);
+    let mut table = ZoneTable::new(&device.report());
+    let limited = ZoneRules {
+        job_open_max: Some(1),
+        ..rules(&table)
+    };
+    let mut user = table.register(&limited);
+    let now = Tick::ZERO;
+    let first = target(Direction::Write, 0, 8 * KIB);
+    let (placed, hold) = hold_of(table.admit(&limited, &mut user, &first, now));
+    device.write(&placed, true);
+    table.end(hold, false);
+    let ZoneAnswer::Do(step) = table.admit(&limited, &mut user, &first, now) else {
+        panic!("a failed write is followed by a report");
+    };
+    table.settle(&step, Some(&device.zones[0]));
+    let second = target(Direction::Write, ZONE, 8 * KIB);
+    let (placed, _) = hold_of(table.admit(&limited, &mut user, &second, now));
+    assert_eq!(placed.offset, 8 * KIB, "a second zone was opened");
+}
+
+#[test]
+fn an_op_that_is_not_issued_gives_its_zone_back() {
+    let device = Device::new(2, ZONE, &[ZoneCondition::Full]);
+    let mut table = ZoneTable::new(&device.report());
+    let rules = rules(&table);
+    let mut user = table.register(&rules);
+    for direction in [Direction::Read, Direction::Trim] {
+        let length = if direction == Direction::Read {
+            4096
+        } else {
+            ZONE
+        };
+        let drawn = target(direction, 0, length);
+        let (_, hold) = hold_of(table.admit(&rules, &mut user, &drawn, Tick::ZERO));
+        table.give_back(hold);
+        assert_eq!((table.zones[0].reads, table.zones[0].held), (0, Held::Free));
+    }
+}
+
+#[test]
+fn recorded_ops_must_fit_their_zones() {
+    let odd = [ZoneCondition::Closed, ZoneCondition::NotWritePointer];
+    let mut table = ZoneTable::new(&Device::new(4, 48 * KIB, &odd).report());
+    let mut rules = rules(&table);
+    rules.open_max = Some(1);
+    let check = |table: &mut ZoneTable, direction, offset, length, want: &str| {
+        let asked = target(direction, offset, length);
+        let said = match table.admit_recorded(&rules, &asked) {
+            RecordedAnswer::Issue(hold) => {
+                table.end(hold, true);
+                String::new()
+            }
+            RecordedAnswer::Refused(refusal) => refusal.to_string(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(said.is_empty(), want.is_empty(), "{asked:?}: {said}");
+        assert!(said.contains(want), "{said}");
+    };
+    let (write, trim) = (Direction::Write, Direction::Trim);
+    check(
+        &mut table,
+        write,
+        0,
+        4096,
+        "writes at 0, but its write pointer is at 8192",
+    );
+    check(&mut table, write, 8192, 4096, "");
+    check(
+        &mut table,
+        write,
+        12288,
+        48 * KIB,
+        "writes up to 61440, beyond its capacity, which ends at 49152",
+    );
+    check(
+        &mut table,
+        write,
+        2 * ZONE,
+        4096,
+        "beside the 1 zones that may be open",
+    );
+    check(&mut table, write, ZONE + 8192, 4096, "");
+    check(&mut table, trim, ZONE, ZONE, "conventional");
+    check(
+        &mut table,
+        trim,
+        0,
+        4096,
+        "trims 0 to 4096, but a zone is reset whole",
+    );
+    check(&mut table, write, 12288, 36 * KIB, "");
+    check(&mut table, write, 0, 4096, "it is full");
+    check(&mut table, trim, 0, ZONE, "");
+    check(&mut table, write, 0, 4096, "");
+    check(&mut table, Direction::Read, 4096, 4096, "");
 }

@@ -2,7 +2,7 @@
 
 use fathom_core::{Direction, Engine, EngineError, Errno, FileIndex, Nanos, Slot, Tick, Zone};
 
-use crate::config::WorkerConfig;
+use crate::config::{Mix, WorkerConfig};
 use crate::issue::IssueStatus;
 use crate::pattern::OpTarget;
 use crate::results::{JobActivity, JobError};
@@ -10,6 +10,7 @@ use crate::worker::Worker;
 
 use super::access::ZoneAccess;
 use super::answer::{StepKind, ZoneAnswer, ZoneHold, ZoneRules, ZoneStep, ZoneUser};
+use super::recorded::RecordedAnswer;
 
 /// State of a job on the zones of its files.
 #[derive(Debug)]
@@ -34,6 +35,7 @@ impl Zoned {
                 job: access.job,
                 range: table.inside(file.offset, file.offset.saturating_add(file.length)),
                 random: pattern.random,
+                pairs: pattern.mix == Mix::TrimWrite,
                 smallest_read: smallest(Direction::Read),
                 smallest_write: smallest(Direction::Write),
                 open_max: access.open_max,
@@ -80,6 +82,23 @@ impl Zoned {
         for set in &self.access.sets {
             set.lock().leave(self.access.job);
         }
+    }
+
+    /// Gives the zone of the op that was to be issued next back, unused.
+    fn unbind(&mut self) {
+        if let Some((file, hold)) = self.next.take() {
+            self.access.sets[file.index()].lock().give_back(hold);
+        }
+    }
+
+    fn admit_recorded(&mut self, target: &OpTarget) -> RecordedAnswer {
+        let file = target.file.index();
+        let (rules, _) = &self.files[file];
+        let answer = self.access.sets[file].lock().admit_recorded(rules, target);
+        if let RecordedAnswer::Issue(hold) = answer {
+            self.next = Some((target.file, hold));
+        }
+        answer
     }
 
     fn admit(&mut self, target: &OpTarget, now: Tick) -> ZoneAnswer {
@@ -161,6 +180,51 @@ impl Worker {
         }
     }
 
+    /// Gives the zone of a placed op back: it is not issued yet.
+    pub(crate) fn unplace_in_zone(&mut self) {
+        if let Some(zoned) = &mut self.zoned {
+            zoned.unbind();
+        }
+    }
+
+    /// Holds the zone of an op that a log has placed, or says why it cannot be done there.
+    pub(crate) fn hold_zone_of_recorded<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        target: &OpTarget,
+        now: Tick,
+    ) -> Result<(), IssueStatus> {
+        loop {
+            let Some(zoned) = &mut self.zoned else {
+                return Ok(());
+            };
+            match zoned.admit_recorded(target) {
+                RecordedAnswer::Issue(_) => return Ok(()),
+                RecordedAnswer::Wait if self.queue.is_drained() => {
+                    return Err(IssueStatus::NotDue(now + RECHECK));
+                }
+                RecordedAnswer::Wait => return Err(IssueStatus::NeedsDrain),
+                RecordedAnswer::Do(step) => {
+                    if let Err(error) = zoned.perform(engine, target.file, &step) {
+                        self.fail(step_error(target.file, &step, &error));
+                        return Err(IssueStatus::Failed);
+                    }
+                }
+                RecordedAnswer::Refused(refusal) => {
+                    self.fail(JobError {
+                        errno: Errno::EIO,
+                        activity: JobActivity::Replay,
+                        file: target.file,
+                        offset: target.offset,
+                        length: target.length,
+                        detail: Some(refusal.to_string()),
+                    });
+                    return Err(IssueStatus::Failed);
+                }
+            }
+        }
+    }
+
     /// Tells the zones that a pass begins, whose predecessor was read back if it had to be.
     pub(crate) fn begin_pass_of_zones(&self) {
         if let Some(zoned) = &self.zoned {
@@ -210,7 +274,7 @@ impl Worker {
             });
             return IssueStatus::Failed;
         }
-        if direction == Direction::Read && self.config.time_based {
+        if direction != Direction::Write && self.config.time_based {
             return IssueStatus::NotDue(now + NO_DATA_PAUSE);
         }
         self.source.pass.remaining = 0;
@@ -253,5 +317,5 @@ fn fault(hold: ZoneHold, known: &Zone, found: &Zone) -> String {
 /// Time after which a job asks again for a zone that another one holds: about a write on flash.
 const RECHECK: Nanos = Nanos::from_micros(10);
 
-/// Time after which a job that may only read asks again for data.
+/// Time after which a job that does not write asks again for data.
 const NO_DATA_PAUSE: Nanos = Nanos::from_millis(1);

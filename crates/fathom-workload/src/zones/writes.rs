@@ -42,7 +42,7 @@ impl ZoneTable {
         let fitness = self.fitness(rules, drawn);
         match fitness {
             Fitness::Ready => return self.write_into(rules, user, drawn, target),
-            Fitness::Busy if !rules.random => return ZoneAnswer::Wait,
+            Fitness::Busy if !rules.random || rules.pairs => return ZoneAnswer::Wait,
             Fitness::Kept | Fitness::Unusable if !rules.random => return ZoneAnswer::Skip,
             _ => {}
         }
@@ -180,7 +180,7 @@ impl ZoneTable {
     }
 
     /// Returns whether the job has as many zones open as it may.
-    fn is_at_own_limit(&self, rules: &ZoneRules) -> bool {
+    pub(super) fn is_at_own_limit(&self, rules: &ZoneRules) -> bool {
         let Some(max) = rules.job_open_max else {
             return false;
         };
