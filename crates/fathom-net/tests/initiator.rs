@@ -340,6 +340,43 @@ fn a_target_that_falls_silent_is_given_up_by_keep_alive() {
 }
 
 #[test]
+fn an_op_that_is_not_answered_is_sent_again_on_another_connection() {
+    for options in [
+        "io_timeout=1",
+        "io_timeout=1 hipri",
+        "io_timeout=1 queues=2",
+    ] {
+        let mut bench = Bench::new(Peer::start(PeerConfig::default()), 4, options);
+        bench.open();
+        bench.peer().ignore(2);
+        for slot in 0..4 {
+            bench.prepare(bench.read(slot, slot));
+        }
+        bench.submit(0);
+        bench.finish_all();
+        for slot in 0..4 {
+            bench.check(slot, slot);
+        }
+        assert_eq!(bench.peer().connects(), 2, "{options}");
+        bench.finish();
+    }
+}
+
+#[test]
+fn a_target_that_never_answers_ops_is_given_up() {
+    let peer = Peer::start(PeerConfig::default());
+    let mut bench = Bench::new(peer, 4, "io_timeout=1 reconnect=2");
+    bench.open();
+    bench.peer().ignore(u32::MAX);
+    bench.prepare(bench.read(0, 0));
+    bench.submit(0);
+    let results: Vec<i32> = bench.collect().iter().map(|done| done.result).collect();
+    assert_eq!(results, [Errno::ENOLINK.result()]);
+    let why = bench.engine().explain(Errno::ENOLINK).unwrap();
+    assert!(why.contains("no answer within io_timeout (1"), "{why}");
+}
+
+#[test]
 fn a_wrong_data_digest_fails_its_op_alone() {
     let peer = Peer::start(PeerConfig::default());
     let mut bench = Bench::new(peer, 4, "ddgst");

@@ -31,6 +31,10 @@ pub const NVME_TCP: Registration = Registration {
 struct Initiator {
     clock: Clock,
     busy_poll: bool,
+    /// Limit on the answer to an op.
+    io_timeout: Option<Nanos>,
+    /// Time of the next look for ops that are overdue.
+    check_at: Tick,
     /// The thread has slept since the sockets were last looked at without need.
     has_slept: bool,
     /// The last `reap` looked at the sockets.
@@ -73,11 +77,13 @@ impl Initiator {
         let waker = Arc::new(Waker::new().map_err(failed(EngineStep::Call("eventfd")))?);
         let added = epoll.add(&*waker, WAKER, Interest::Readable);
         added.map_err(failed(EngineStep::Call("epoll_ctl")))?;
-        let busy_poll = options.busy_poll;
+        let (busy_poll, io_timeout) = (options.busy_poll, options.io_timeout);
         let (sessions, files) = sessions(config, &options)?;
         Ok(Self {
             clock: config.clock,
             busy_poll,
+            io_timeout,
+            check_at: Tick::ZERO,
             has_slept: false,
             has_looked: false,
             sessions,
@@ -137,29 +143,39 @@ impl Initiator {
         self.flush();
         self.look(self.busy_poll);
         while self.slots.ready() < min as usize {
-            let timeout = match until {
-                None => None,
-                Some(until) => {
-                    let now = self.clock.now();
-                    Some(if until > now {
-                        until - now
-                    } else {
-                        Nanos::ZERO
-                    })
-                }
-            };
+            let now = self.clock.now();
+            let check = self.check_answers(now);
+            if self.slots.ready() >= min as usize {
+                break;
+            }
             if self.busy_poll {
                 self.look(true);
             } else {
-                self.sleep(timeout)?;
+                let wake = [until, check].into_iter().flatten().min();
+                self.sleep(wake.map(|wake| wake - now))?;
                 self.has_slept = true;
                 self.look(false);
             }
-            if timeout.is_some_and(Nanos::is_zero) {
+            if until.is_some_and(|until| until <= now) {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Gives up connections that leave an op unanswered; returns when to look again.
+    #[inline]
+    fn check_answers(&mut self, now: Tick) -> Option<Tick> {
+        let limit = self.io_timeout?;
+        if now >= self.check_at {
+            // An answer may have come while the job did something else.
+            self.look(true);
+            for session in &mut self.sessions {
+                session.check_answers(now, limit, &mut self.slots);
+            }
+            self.check_at = now + Nanos::new(limit.get() / CHECKS);
+        }
+        Some(self.check_at)
     }
 
     /// Sleeps until a socket or a keeper has something to tell.
@@ -357,5 +373,7 @@ fn sessions(
 /// Token of the waker; those of sockets are a session and a path.
 const WAKER: u64 = u64::MAX;
 const PATH_MASK: u64 = u32::MAX as u64;
+/// Looks for overdue ops per time-out: an op is given up a quarter late at most.
+const CHECKS: u64 = 4;
 /// Events taken per wait.
 const EVENTS: u16 = 64;

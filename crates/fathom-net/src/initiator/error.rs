@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use fathom_core::{EngineError, EngineStep, Errno};
+use fathom_core::{EngineError, EngineStep, Errno, Nanos};
 use fathom_nvme::{ControllerError, QueueError};
 
 use crate::dial::DialError;
@@ -22,6 +22,8 @@ pub(crate) enum LinkError {
     Closed,
     /// The target did not answer in time.
     Silent(&'static str),
+    /// The target answered other commands, but not an op.
+    Unanswered(Nanos),
     /// A rule of the protocol was broken.
     Queue(QueueError),
     /// The controller refuses, or is not usable.
@@ -56,6 +58,7 @@ impl LinkError {
             }
             Self::Unresolved(_) => "check the name in traddr".into(),
             Self::NoAddress => "check adrfam, or leave it out".into(),
+            Self::Unanswered(_) => "raise io_timeout, or look at the target's device".into(),
             Self::Closed => "check that an NVMe/TCP target listens there".into(),
             Self::Queue(QueueError::Digests { .. }) => {
                 "change hdgst and ddgst, or the target's settings".into()
@@ -89,6 +92,9 @@ impl fmt::Display for LinkError {
             Self::NoAddress => f.write_str("the host has no address of this family"),
             Self::Closed => f.write_str("the target closed the connection"),
             Self::Silent(what) => write!(f, "{what}: no answer in time"),
+            Self::Unanswered(limit) => {
+                write!(f, "an op had no answer within io_timeout ({limit})")
+            }
             Self::Queue(error) => write!(f, "{error}"),
             Self::Controller(error) => write!(f, "{error}"),
             Self::Queues { wanted, granted } => {

@@ -20,6 +20,7 @@ pub(crate) static INFO: EngineInfo = EngineInfo {
         KEEP_ALIVE,
         RECONNECT,
         CONNECT_TIMEOUT,
+        IO_TIMEOUT,
         BUSY_POLL,
     ],
     shares_buffers: true,
@@ -80,6 +81,15 @@ const CONNECT_TIMEOUT: EngineOption = EngineOption::int(
 )
 .default("10");
 
+const IO_TIMEOUT: EngineOption = EngineOption::int(
+    "io_timeout",
+    0,
+    86_400,
+    "Seconds that an op may be unanswered until its connection is given up; 0: no limit",
+    "io_timeout=30",
+)
+.default("30");
+
 const BUSY_POLL: EngineOption = EngineOption {
     help: "Poll the sockets for completions instead of sleeping",
     effect: Some(OptionEffect::PolledCompletions),
@@ -96,6 +106,8 @@ pub(crate) struct Options {
     pub(crate) keep_alive: Option<Nanos>,
     pub(crate) reconnect: Nanos,
     pub(crate) connect_timeout: Nanos,
+    /// `None`: no limit.
+    pub(crate) io_timeout: Option<Nanos>,
     pub(crate) busy_poll: bool,
 }
 
@@ -115,7 +127,7 @@ impl Options {
             Some(nqn) => nqn.to_owned(),
             None => own_host_nqn(&host_id),
         };
-        let keep_alive = seconds(&KEEP_ALIVE);
+        let limit = |option| Some(seconds(option)).filter(|limit| !limit.is_zero());
         Ok(Self {
             host_nqn,
             host_id,
@@ -124,9 +136,10 @@ impl Options {
                 data: values.flag(&DDGST),
             },
             queues: u16::try_from(number(&QUEUES)).unwrap_or(1).max(1),
-            keep_alive: (!keep_alive.is_zero()).then_some(keep_alive),
+            keep_alive: limit(&KEEP_ALIVE),
             reconnect: seconds(&RECONNECT),
             connect_timeout: seconds(&CONNECT_TIMEOUT),
+            io_timeout: limit(&IO_TIMEOUT),
             busy_poll: values.flag(&BUSY_POLL),
         })
     }
@@ -180,6 +193,7 @@ mod tests {
     fn defaults_are_those_of_the_table() {
         let options = Options::resolve(&EngineValues::default()).expect("options");
         assert_eq!(options.keep_alive, Some(Nanos::from_secs(5)));
+        assert_eq!(options.io_timeout, Some(Nanos::from_secs(30)));
         assert_eq!((options.queues, options.digests), (1, Digests::default()));
         assert!(options.host_nqn.starts_with("nqn."));
         let off = EngineValues::default().with(&KEEP_ALIVE, 0);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fathom_core::{EngineError, Errno, Slot};
+use fathom_core::{EngineError, Errno, Nanos, Slot, Tick};
 use fathom_nvme::ControllerFacts;
 use fathom_sys::epoll::{Epoll, Interest, Waker};
 
@@ -157,6 +157,14 @@ impl Session {
             if let Err(error) = received {
                 self.lose(&error);
             }
+        }
+    }
+
+    /// Gives the connection up if it has not answered an op for `limit`.
+    #[cold]
+    pub(crate) fn check_answers(&mut self, now: Tick, limit: Nanos, slots: &mut Slots) {
+        if matches!(self.state, State::Up { .. }) && slots.are_overdue(self.number, now, limit) {
+            self.lose(&LinkError::Unanswered(limit));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use fathom_core::{Completion as Reaped, Direction, Errno, Op, OpKind, Slot};
+use fathom_core::{Completion as Reaped, Direction, Errno, Nanos, Op, OpKind, Slot, Tick};
 use fathom_nvme::{Command, CommandData, Completion, Opcode};
 use fathom_sys::memory::Buffers;
 
@@ -45,6 +45,8 @@ struct SlotOp {
     commands: u32,
     /// Errno of the first command that failed.
     failure: Option<Errno>,
+    /// Time of the first look for overdue ops that found its commands in flight.
+    seen: Option<Tick>,
 }
 
 impl Slots {
@@ -62,6 +64,7 @@ impl Slots {
             begun: 0,
             commands: 0,
             failure: None,
+            seen: None,
         };
         Self {
             ops: vec![free; depth as usize].into_boxed_slice(),
@@ -96,6 +99,7 @@ impl Slots {
             begun: 0,
             commands: 0,
             failure: None,
+            seen: None,
         };
         if op.kind == OpKind::Data(Direction::Trim) {
             let blocks = length >> extent.block_shift;
@@ -177,6 +181,19 @@ impl Slots {
         count
     }
 
+    /// Returns whether commands of a session were in flight at an earlier call, `limit` ago or more.
+    /// An op costs nothing on its way for this: calls mark those that they find.
+    #[cold]
+    pub(crate) fn are_overdue(&mut self, session: u32, now: Tick, limit: Nanos) -> bool {
+        let mut overdue = false;
+        for place in &mut self.ops {
+            if place.op.is_some() && place.extent.session == session && place.commands > 0 {
+                overdue |= now - *place.seen.get_or_insert(now) >= limit;
+            }
+        }
+        overdue
+    }
+
     /// Returns the slots whose ops are in flight on a session, in the order in which they were
     /// issued, and forgets their commands, whose connection has ended.
     ///
@@ -186,6 +203,7 @@ impl Slots {
         for (number, place) in (0..).zip(&mut self.ops) {
             if let Some(op) = place.op.filter(|_| place.extent.session == session) {
                 (place.begun, place.commands, place.failure) = (0, 0, None);
+                place.seen = None;
                 place.extent.part_bytes = part_bytes(place.extent.block_shift);
                 found.push((op.sequence, Slot::new(number)));
             }

@@ -86,6 +86,8 @@ struct Shared {
     cuts_always: AtomicBool,
     /// A queue that has answered an I/O command is closed.
     leaves: AtomicBool,
+    /// I/O commands to leave unanswered.
+    unanswered: AtomicU32,
 }
 
 impl Peer {
@@ -126,6 +128,7 @@ impl Peer {
             is_deaf: AtomicBool::new(false),
             cuts_always: AtomicBool::new(false),
             leaves: AtomicBool::new(false),
+            unanswered: AtomicU32::new(0),
             config,
         });
         let accepter = Arc::clone(&shared);
@@ -168,6 +171,11 @@ impl Peer {
     /// Closes each I/O queue with its first answer from now on.
     pub(crate) fn leave(&self) {
         self.shared.leaves.store(true, Ordering::SeqCst);
+    }
+
+    /// Leaves so many I/O commands unanswered.
+    pub(crate) fn ignore(&self, commands: u32) {
+        self.shared.unanswered.store(commands, Ordering::SeqCst);
     }
 
     /// Sends so many reads with a wrong data digest.
@@ -364,6 +372,12 @@ impl Connection {
                 }
                 Answer::Held => Some(()),
             };
+        }
+        let unanswered = &self.shared.unanswered;
+        let count = |left: u32| left.checked_sub(1);
+        let ignored = unanswered.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count);
+        if ignored.is_ok() {
+            return Some(());
         }
         self.io(slot, &command, &data, completion)?;
         (!self.shared.leaves.load(Ordering::SeqCst)).then_some(())
