@@ -33,6 +33,7 @@ mod page_fault;
 mod passthrough;
 mod posixaio;
 mod registry;
+mod scsi;
 mod serial;
 mod sg;
 mod splice;

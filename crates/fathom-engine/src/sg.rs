@@ -1,12 +1,8 @@
 //! `sg`: SCSI commands, past the block layer.
 
-mod cdb;
 mod device;
 mod encode;
 mod options;
-mod outcome;
-mod sense;
-mod sense_codes;
 
 use std::io;
 
@@ -18,6 +14,7 @@ use fathom_sys::clock::Clock;
 use fathom_sys::scsi::ScsiQueue;
 
 use crate::error::{broken, no_memory};
+use crate::scsi::outcome;
 use crate::serial::whole;
 use crate::{AnyEngine, EngineConfig, Registration};
 
@@ -125,7 +122,7 @@ impl Sg {
     fn reject(&mut self, op: &Op, errno: Errno) {
         if errno == Errno::EINVAL {
             let bytes = self.devices[op.file.index()].as_ref();
-            let bytes = bytes.map_or(0, |device| device.block_bytes);
+            let bytes = bytes.map_or(0, |device| device.capacity.block_bytes);
             self.explained(errno, || {
                 format!("not a whole number of {bytes} B blocks, or more than fit")
             });

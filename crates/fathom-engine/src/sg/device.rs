@@ -7,16 +7,14 @@ use fathom_core::{Direction, EngineError, EngineStep, Errno, RemoteFile};
 use fathom_sys::files::FileKind;
 use fathom_sys::scsi::{Cdb, NodeKind, Opening, ScsiNode};
 
-use super::cdb;
 use super::options::{Options, WriteMode};
-use super::outcome;
-use super::sense::Sense;
+use crate::scsi::blocks::{Capacity, decode_long, decode_short};
+use crate::scsi::{cdb, outcome};
 
 /// A disk that takes commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Device {
-    pub(super) block_bytes: u32,
-    blocks: u64,
+    pub(super) capacity: Capacity,
     /// Stream of the job's writes.
     pub(super) stream: u16,
     /// The stream was opened for the job, which closes it.
@@ -31,10 +29,8 @@ impl Device {
         options: &Options,
         writes: bool,
     ) -> Result<Self, EngineError> {
-        let (blocks, block_bytes) = capacity(path, opening)?;
         let mut own = Self {
-            block_bytes,
-            blocks,
+            capacity: capacity(path, opening)?,
             stream: options.stream,
             opened_stream: false,
         };
@@ -60,15 +56,17 @@ impl Device {
     }
 
     /// Returns whether another look found a disk of other blocks.
-    pub(super) const fn is_like(&self, other: &Self) -> bool {
-        self.blocks == other.blocks && self.block_bytes == other.block_bytes
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.capacity == other.capacity
     }
 
     #[cfg(test)]
     pub(super) const fn of_blocks(block_bytes: u32) -> Self {
         Self {
-            block_bytes,
-            blocks: 1000,
+            capacity: Capacity {
+                blocks: 1000,
+                block_bytes,
+            },
             stream: 7,
             opened_stream: false,
         }
@@ -79,10 +77,10 @@ impl Device {
 pub(super) fn look_up(path: &str) -> Result<RemoteFile, EngineError> {
     let kind = check_node(path)?.kind;
     let opening = open(path, kind, false, 1)?;
-    let (blocks, block_bytes) = capacity(path, &opening)?;
+    let capacity = capacity(path, &opening)?;
     Ok(RemoteFile {
-        bytes: blocks.saturating_mul(block_bytes.into()),
-        block_bytes,
+        bytes: capacity.bytes(),
+        block_bytes: capacity.block_bytes,
         directions: &Direction::ALL,
     })
 }
@@ -162,8 +160,8 @@ pub(super) fn check_depth(path: &str, node: &ScsiNode, depth: u32) -> Result<(),
     })
 }
 
-/// Returns the number of blocks, and their size.
-fn capacity(path: &str, opening: &Opening) -> Result<(u64, u32), EngineError> {
+/// Asks for the number of blocks, and their size.
+fn capacity(path: &str, opening: &Opening) -> Result<Capacity, EngineError> {
     let mut short = [0; 8];
     let command = ("READ CAPACITY(10)", cdb::read_capacity_10());
     ask(path, opening, command, &mut short)?;
@@ -176,33 +174,7 @@ fn capacity(path: &str, opening: &Opening) -> Result<(u64, u32), EngineError> {
             decode_long(&long)
         }
     };
-    match (last.checked_add(1), block_bytes) {
-        (Some(blocks), BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX) => Ok((blocks, block_bytes)),
-        _ => Err(EngineError {
-            step: EngineStep::Call("READ CAPACITY"),
-            target: format!("{path}: last block {last}, {block_bytes} B per block"),
-            errno: None,
-            hint: "blocks of 256 B to 1 MiB are supported: format the disk".into(),
-        }),
-    }
-}
-
-/// Returns last block and block size; `None` if the number of blocks does not fit.
-fn decode_short(answer: [u8; 8]) -> Option<(u64, u32)> {
-    let [last, block_bytes] = words(answer);
-    (last != u32::MAX).then_some((last.into(), block_bytes))
-}
-
-fn decode_long(answer: &[u8; 32]) -> (u64, u32) {
-    let (last, rest) = answer.split_first_chunk().unwrap_or((&[0; 8], &[]));
-    let block_bytes = rest.first_chunk().copied().unwrap_or_default();
-    (u64::from_be_bytes(*last), u32::from_be_bytes(block_bytes))
-}
-
-fn words(bytes: [u8; 8]) -> [u32; 2] {
-    let both = u64::from_be_bytes(bytes);
-    // Cannot be cut: the halves of 64 bits.
-    [both >> 32, both & 0xffff_ffff].map(|half| u32::try_from(half).unwrap_or(0))
+    Capacity::new(path, last, block_bytes)
 }
 
 /// Sends a command that asks the device, by its name for messages, and waits for the answer.
@@ -218,7 +190,7 @@ fn ask(
         errno,
         hint: hint.into(),
     };
-    let mut tries = ATTENTIONS_MAX;
+    let mut tries = outcome::ATTENTIONS_MAX;
     loop {
         let outcome = opening.execute(&cdb, answer).map_err(|error| {
             let errno = Errno::of(&error);
@@ -228,9 +200,7 @@ fn ask(
             };
             failed(path.into(), errno, hint)
         })?;
-        let is_attention =
-            Sense::decode(outcome.sense()).is_some_and(|sense| sense.is_unit_attention());
-        if is_attention && tries > 0 {
+        if outcome::is_unit_attention(&outcome) && tries > 0 {
             // Such as a reset before the run. Each report takes one off the device's list.
             tries -= 1;
             continue;
@@ -243,27 +213,11 @@ fn ask(
     }
 }
 
-const BLOCK_BYTES_MIN: u32 = 256;
-const BLOCK_BYTES_MAX: u32 = 1 << 20;
-
-/// More than a device keeps for one initiator: kinds of events, not events.
-const ATTENTIONS_MAX: u32 = 32;
-
 const NAME_DEVICE: &str = "name a SCSI disk, like /dev/sg0 or /dev/sda";
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn capacities_are_decoded() {
-        let short = [0, 0, 0xff, 0xff, 0, 0, 2, 0];
-        assert_eq!(decode_short(short), Some((0xffff, 512)));
-        assert_eq!(decode_short([0xff, 0xff, 0xff, 0xff, 0, 0, 2, 0]), None);
-        let mut long = [0; 32];
-        long[..12].copy_from_slice(&[0, 0, 0, 1, 2, 3, 4, 5, 0, 0, 0x10, 0]);
-        assert_eq!(decode_long(&long), (0x01_0203_0405, 4096));
-    }
 
     #[test]
     fn other_files_are_refused_before_they_are_opened() {

@@ -3,9 +3,10 @@
 use fathom_core::{Direction, Op, OpKind};
 use fathom_sys::scsi::{ScsiCommand, ScsiData};
 
-use super::cdb::{self, Compare, Extent, UNMAP_LIST_BYTES};
 use super::device::Device;
 use super::options::{Options, WriteMode};
+use crate::scsi::blocks;
+use crate::scsi::cdb::{self, Compare, Extent, UNMAP_LIST_BYTES};
 
 /// Command of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub(super) fn encode(op: &Op, device: &Device, options: &Options) -> Option<Enco
             });
         }
     };
-    let extent = extent(op, device)?;
+    let extent = blocks::extent(op, device.capacity.block_bytes)?;
     match direction {
         Direction::Read => {
             let data = ScsiData::In {
@@ -63,7 +64,7 @@ pub(super) fn encode(op: &Op, device: &Device, options: &Options) -> Option<Enco
 
 /// Encodes a write by the command of the job's mode.
 fn write(op: &Op, extent: Extent, device: &Device, options: &Options) -> Option<Encoded> {
-    let (whole, one, none) = (op.length, device.block_bytes, 0);
+    let (whole, one, none) = (op.length, device.capacity.block_bytes, 0);
     let fua = options.write_fua;
     let (cdb, length) = match options.write_mode {
         WriteMode::Write => (cdb::write(extent, fua), whole),
@@ -86,17 +87,6 @@ fn write(op: &Op, extent: Extent, device: &Device, options: &Options) -> Option<
         command: ScsiCommand { cdb, data },
         transferred: length,
         list: None,
-    })
-}
-
-/// Returns the blocks of an op, if it is in whole ones. No block at all would mean all to some
-/// commands.
-fn extent(op: &Op, device: &Device) -> Option<Extent> {
-    let bytes = device.block_bytes;
-    let (offset_rest, length_rest) = (op.offset % u64::from(bytes), op.length % bytes);
-    (op.length > 0 && offset_rest == 0 && length_rest == 0).then(|| Extent {
-        first: op.offset / u64::from(bytes),
-        blocks: op.length / bytes,
     })
 }
 

@@ -1,7 +1,7 @@
 //! Names of sense keys and additional sense codes, as in SPC-5: those that disks return.
 
 /// Sense keys by number.
-pub(super) const KEYS: [&str; 16] = [
+pub(crate) const KEYS: [&str; 16] = [
     "NO SENSE",
     "RECOVERED ERROR",
     "NOT READY",
@@ -22,7 +22,7 @@ pub(super) const KEYS: [&str; 16] = [
 
 /// Returns the name of an additional sense code: that of its qualifier, or else that of
 /// qualifier 0; `None` if it is not in the table, or there is nothing to add.
-pub(super) fn additional_sense(code: u8, qualifier: u8) -> Option<&'static str> {
+pub(crate) fn additional_sense(code: u8, qualifier: u8) -> Option<&'static str> {
     let named = |qualifier| {
         let at = CODES.binary_search_by_key(&(code, qualifier), |row| (row.0, row.1));
         at.ok().map(|at| CODES[at].2)

@@ -6,12 +6,12 @@ use super::sense_codes::{KEYS, additional_sense};
 
 /// Decoded sense data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sense {
-    pub(super) key: u8,
+pub(crate) struct Sense {
+    pub(crate) key: u8,
     /// Additional sense code, and its qualifier.
     code: [u8; 2],
     /// It is about an earlier command, whose success was reported.
-    pub(super) is_deferred: bool,
+    pub(crate) is_deferred: bool,
     /// Field INFORMATION: for errors of the medium, the first bad block.
     information: Option<u64>,
     /// Place of an invalid field.
@@ -28,7 +28,7 @@ struct Field {
 
 impl Sense {
     /// Decodes sense data; `None` if they are of no known format, or too short for it.
-    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         match bytes.first()? & 0x7f {
             format @ (0x70 | 0x71) => Self::fixed(bytes, format == 0x71),
             format @ (0x72 | 0x73) => Self::descriptors(bytes, format == 0x73),
@@ -87,13 +87,13 @@ impl Sense {
     }
 
     /// Returns whether the command did all that it was asked for: the sense is information.
-    pub(super) const fn is_success(&self) -> bool {
+    pub(crate) const fn is_success(&self) -> bool {
         matches!(self.key, NO_SENSE | RECOVERED_ERROR) && !self.is_deferred
     }
 
     /// Returns whether the device reports an event, such as a reset, instead of executing the
     /// command.
-    pub(super) const fn is_unit_attention(&self) -> bool {
+    pub(crate) const fn is_unit_attention(&self) -> bool {
         self.key == UNIT_ATTENTION
     }
 }

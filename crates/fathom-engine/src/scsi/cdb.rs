@@ -4,14 +4,14 @@ use fathom_sys::scsi::Cdb;
 
 /// Blocks that a command names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Extent {
-    pub(super) first: u64,
-    pub(super) blocks: u32,
+pub(crate) struct Extent {
+    pub(crate) first: u64,
+    pub(crate) blocks: u32,
 }
 
 /// Data that a command compares with those on the medium (BYTCHK).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Compare {
+pub(crate) enum Compare {
     /// None: the medium is read.
     Nothing = 0b00,
     /// Those transferred.
@@ -20,35 +20,35 @@ pub(super) enum Compare {
     OneBlock = 0b11,
 }
 
-pub(super) fn read(extent: Extent, fua: bool) -> Cdb {
+pub(crate) fn read(extent: Extent, fua: bool) -> Cdb {
     ten_or_sixteen([0x28, 0x88], fua_bit(fua), extent)
 }
 
-pub(super) fn write(extent: Extent, fua: bool) -> Cdb {
+pub(crate) fn write(extent: Extent, fua: bool) -> Cdb {
     ten_or_sixteen([0x2a, 0x8a], fua_bit(fua), extent)
 }
 
 /// Returns WRITE AND VERIFY without comparison.
-pub(super) fn write_and_verify(extent: Extent) -> Cdb {
+pub(crate) fn write_and_verify(extent: Extent) -> Cdb {
     ten_or_sixteen([0x2e, 0x8e], 0, extent)
 }
 
-pub(super) fn verify(extent: Extent, compare: Compare) -> Cdb {
+pub(crate) fn verify(extent: Extent, compare: Compare) -> Cdb {
     ten_or_sixteen([0x2f, 0x8f], (compare as u8) << 1, extent)
 }
 
-pub(super) fn write_same(extent: Extent) -> Cdb {
+pub(crate) fn write_same(extent: Extent) -> Cdb {
     ten_or_sixteen([0x41, 0x93], 0, extent)
 }
 
 /// Returns WRITE SAME(16) without a data-out buffer (NDOB): the device writes zeros, or a pattern
 /// of its own. The form of 10 bytes has no such bit.
-pub(super) fn write_same_without_data(extent: Extent) -> Cdb {
+pub(crate) fn write_same_without_data(extent: Extent) -> Cdb {
     sixteen(0x93, 1, extent)
 }
 
 /// Returns WRITE STREAM(16); `None` for more blocks than its 16 bits hold.
-pub(super) fn write_stream(extent: Extent, fua: bool, stream: u16) -> Option<Cdb> {
+pub(crate) fn write_stream(extent: Extent, fua: bool, stream: u16) -> Option<Cdb> {
     let blocks = u16::try_from(extent.blocks).ok()?;
     let mut block = [0; 16];
     (block[0], block[1]) = (0x9a, fua_bit(fua));
@@ -59,12 +59,12 @@ pub(super) fn write_stream(extent: Extent, fua: bool, stream: u16) -> Option<Cdb
 }
 
 /// Returns UNMAP with a parameter list of one range; see [`unmap_list`].
-pub(super) const fn unmap() -> Cdb {
+pub(crate) const fn unmap() -> Cdb {
     Cdb::new([0x42, 0, 0, 0, 0, 0, 0, 0, UNMAP_LIST_BYTES, 0])
 }
 
 /// Returns the parameter list of UNMAP for one range.
-pub(super) fn unmap_list(extent: Extent) -> [u8; UNMAP_LIST_BYTES as usize] {
+pub(crate) fn unmap_list(extent: Extent) -> [u8; UNMAP_LIST_BYTES as usize] {
     let mut list = [0; UNMAP_LIST_BYTES as usize];
     // The bytes that follow each of these lengths.
     (list[1], list[3]) = (UNMAP_LIST_BYTES - 2, 16);
@@ -74,27 +74,27 @@ pub(super) fn unmap_list(extent: Extent) -> [u8; UNMAP_LIST_BYTES as usize] {
 }
 
 /// Returns SYNCHRONIZE CACHE(10) of all blocks.
-pub(super) const fn synchronize_cache() -> Cdb {
+pub(crate) const fn synchronize_cache() -> Cdb {
     Cdb::new([0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0])
 }
 
 /// Returns READ CAPACITY(10), whose answer has 8 bytes.
-pub(super) const fn read_capacity_10() -> Cdb {
+pub(crate) const fn read_capacity_10() -> Cdb {
     Cdb::new([0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0])
 }
 
 /// Returns READ CAPACITY(16), with an answer of 32 bytes.
-pub(super) const fn read_capacity_16() -> Cdb {
+pub(crate) const fn read_capacity_16() -> Cdb {
     Cdb::new([0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0])
 }
 
 /// Returns STREAM CONTROL that opens a stream, with an answer of 8 bytes.
-pub(super) const fn open_stream() -> Cdb {
+pub(crate) const fn open_stream() -> Cdb {
     Cdb::new([0x9e, 0x34, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0])
 }
 
 /// Returns STREAM CONTROL that closes a stream.
-pub(super) const fn close_stream(stream: u16) -> Cdb {
+pub(crate) const fn close_stream(stream: u16) -> Cdb {
     let [high, low] = stream.to_be_bytes();
     Cdb::new([0x9e, 0x54, 0, 0, high, low, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
 }
@@ -124,7 +124,7 @@ const fn fua_bit(fua: bool) -> u8 {
     (fua as u8) << 3
 }
 
-pub(super) const UNMAP_LIST_BYTES: u8 = 24;
+pub(crate) const UNMAP_LIST_BYTES: u8 = 24;
 
 #[cfg(test)]
 mod tests {

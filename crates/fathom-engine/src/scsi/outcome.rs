@@ -7,7 +7,7 @@ use super::sense::Sense;
 /// Returns the reason if a command failed, of whose data `length` bytes were to be transferred.
 ///
 /// Transfers cut short are failures: nothing else says which bytes are not as they should be.
-pub(super) fn failure(outcome: &ScsiOutcome, length: u32) -> Option<String> {
+pub(crate) fn failure(outcome: &ScsiOutcome, length: u32) -> Option<String> {
     let sense = Sense::decode(outcome.sense());
     if outcome.host != 0 {
         return Some(host_failure(outcome.host));
@@ -26,6 +26,14 @@ pub(super) fn failure(outcome: &ScsiOutcome, length: u32) -> Option<String> {
         }),
     }
 }
+
+/// Returns whether the device reports an event, such as a reset, instead of executing the command.
+pub(crate) fn is_unit_attention(outcome: &ScsiOutcome) -> bool {
+    Sense::decode(outcome.sense()).is_some_and(|sense| sense.is_unit_attention())
+}
+
+/// More reports of events than a device keeps for one initiator: kinds of events, not events.
+pub(crate) const ATTENTIONS_MAX: u32 = 32;
 
 fn short_transfer(outcome: &ScsiOutcome, length: u32) -> Option<String> {
     let residual = outcome.residual.min(length);
