@@ -60,6 +60,7 @@ mod table;
 #[cfg(test)]
 mod testing;
 mod time;
+mod url_passwords;
 mod verification;
 mod vocabulary;
 mod workload;

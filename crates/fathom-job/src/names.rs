@@ -119,22 +119,25 @@ const KEYWORDS: [&str; 4] = ["$jobname", "$jobnum", "$filenum", "$clientuid"];
 
 /// Splits a colon-separated list of names; `\:` is a colon in a name. Empty names are dropped.
 ///
-/// An address of NVMe over fabrics (`trtype=…`) has colons in its NQN and in IPv6 addresses, so
-/// that it ends only where the next begins. fio requires them to be escaped, which works here, too.
+/// An address of NVMe over fabrics (`trtype=…`) has colons in its NQN and in IPv6 addresses, as has
+/// a URL of iSCSI, so that either ends only where the next begins. fio requires them to be escaped,
+/// which works here, too.
 pub(crate) fn split_list(text: &str) -> Vec<String> {
     let mut names = vec![String::new()];
     let mut rest = text;
     while let Some(letter) = rest.chars().next() {
         let last = names.len() - 1;
         let behind = &rest[letter.len_utf8()..];
-        let is_address = is_fabrics_address(&names[last]);
+        let is_scheme = names[last] == ISCSI_SCHEME && behind.starts_with("//");
+        let is_address = is_fabrics_address(&names[last]) || is_iscsi_url(&names[last]);
+        let is_end = is_fabrics_address(behind) || is_iscsi_url(behind);
         rest = behind;
         match letter {
             '\\' if behind.starts_with(':') => {
                 names[last].push(':');
                 rest = &behind[1..];
             }
-            ':' if !is_address || is_fabrics_address(behind) => names.push(String::new()),
+            ':' if !is_scheme && (!is_address || is_end) => names.push(String::new()),
             letter => names[last].push(letter),
         }
     }
@@ -148,7 +151,14 @@ fn is_fabrics_address(name: &str) -> bool {
     start.is_some_and(|start| start.eq_ignore_ascii_case(FABRICS_KEY))
 }
 
+/// Returns whether a name begins like a URL of iSCSI, whose colon may be escaped.
+fn is_iscsi_url(name: &str) -> bool {
+    let rest = name.strip_prefix(ISCSI_SCHEME);
+    rest.is_some_and(|rest| rest.starts_with("://") || rest.starts_with("\\://"))
+}
+
 const FABRICS_KEY: &str = "trtype=";
+const ISCSI_SCHEME: &str = "iscsi";
 
 #[cfg(test)]
 mod tests {
@@ -251,6 +261,18 @@ mod tests {
         assert_eq!(under(Some("/"), "f"), "/f");
         assert_eq!(under(Some("d"), "-"), "-");
         assert_eq!(under(None, "/f"), "/f");
+    }
+
+    #[test]
+    fn urls_of_iscsi_are_split_where_the_next_begins() {
+        let (one, two) = ("iscsi://h:3260/iqn.a:b/1", "iscsi://[::1]/iqn.c:d:e/2");
+        assert_eq!(split_list(one), [one]);
+        assert_eq!(split_list(&format!("{one}:{two}")), [one, two]);
+        let escaped = r"iscsi\://h\:3260/iqn.a\:b/1";
+        assert_eq!(split_list(escaped), [one]);
+        assert_eq!(split_list(&format!("{escaped}:{escaped}")), [one, one]);
+        assert_eq!(split_list(&format!("f:{one}")), ["f", one]);
+        assert_eq!(split_list("iscsi:f"), ["iscsi", "f"]);
     }
 
     #[test]

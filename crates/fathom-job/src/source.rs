@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::secrets::masked;
+use crate::{secrets, url_passwords};
 
 /// Place of an option, section or problem in a job file or on the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,7 +64,8 @@ pub(crate) struct Line {
 impl Line {
     /// Returns the text with as many stars as the bytes of secrets in it.
     fn masked(&self) -> String {
-        masked(&self.text, self.number == 0)
+        let options = secrets::masked(&self.text, self.number == 0);
+        url_passwords::masked(&options)
     }
 }
 
@@ -118,6 +119,7 @@ impl Spot {
 
     /// Returns the part of the line around the spot that a message shows.
     pub(crate) fn window(&self) -> Window {
+        // Before it is cut: secrets are found by what stands before them.
         let text = &self.line.masked();
         let near = |index: usize| index.saturating_sub(WINDOW);
         let from = boundary(text, near(self.range.start));

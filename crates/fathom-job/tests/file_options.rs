@@ -6,12 +6,28 @@ use fathom_checksum::{CHECKSUMS, Checksum, HeaderLayout};
 use fathom_job::{BlockSize, DedupeMode, FadviseHint, Fallocate, MemoryKind, ReadWrite, Verify};
 use world::{World, check, note, refuse};
 
+/// A message shows a part of a long line: here from within the URL.
+#[test]
+fn passwords_are_not_shown_where_the_line_is_cut() {
+    let user = "u".repeat(4100);
+    let line = format!("--name=x --filename=iscsi://{user}%secret@h/t/1 --rw=red");
+    let errors = World::default().parse(&line).unwrap_err();
+    let text = errors.render("fathom", false);
+    assert!(text.contains("%******@h/t/1 --rw=red"), "{text}");
+    assert!(!text.contains("secret@"), "{text}");
+}
+
 #[test]
 fn files() {
     check("--filename=a:b --nrfiles=1", |o| o.nrfiles == 1);
     check("--nrfiles=1 --filename=a:b", |o| o.nrfiles == 2);
     refuse("--filename=:", "no-value");
     refuse("--filename=a:-", "stream-as-file");
+    for option in ["filename", "directory", "filename_format"] {
+        let line = format!("--{option}=iscsi://me%pw@h/t/1");
+        refuse(&line, "secret-in-name");
+    }
+    check("--filename=iscsi://me@h/t%3Ax/1", |o| o.nrfiles == 1);
     check("--directory=/a:/b", |o| {
         o.directory == Some(vec!["/a".into(), "/b".into()])
     });

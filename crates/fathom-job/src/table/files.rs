@@ -10,6 +10,7 @@ use crate::names::{in_directory, split_list};
 use crate::plan::{Fallocate, Options};
 use crate::problem::Problem;
 use crate::reading;
+use crate::url_passwords::no_passwords;
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(
@@ -22,7 +23,10 @@ pub(super) const ROWS: &[Row] = &[
             read: filename,
         },
     )
-    .different("`-` (in fio standard input or output) is refused: a stream has no offsets"),
+    .different(
+        "`-` (in fio standard input or output) is refused: a stream has no offsets; so is a \
+         password in a URL",
+    ),
     Row::new(
         "directory",
         "",
@@ -38,7 +42,10 @@ pub(super) const ROWS: &[Row] = &[
         "$jobname.$jobnum.$filenum",
         "Name pattern of files when `filename` is not set",
         "filename_format=$jobname.$filenum",
-        ValueKind::Text(|o, text| o.filename_format = text.to_owned()),
+        ValueKind::Special {
+            form: "string (opt=bla)",
+            read: filename_format,
+        },
     ),
     Row::new(
         "nrfiles",
@@ -252,6 +259,7 @@ fn filename(options: &mut Options, text: &str, findings: &mut Findings) -> Resul
         let problem = Problem::new("stream-as-file", 0..text.len(), message);
         return Err(problem.fix("name a file or device; write `./-` for a file named `-`"));
     }
+    no_passwords(&new, text.len())?;
     let new: Vec<_> = new
         .into_iter()
         .map(|name| in_directory(directory.map(String::as_str), name))
@@ -300,7 +308,15 @@ fn some_of(names: &[String]) -> String {
 }
 
 fn directory(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
-    options.directory = Some(listed(text)?);
+    let names = listed(text)?;
+    no_passwords(&names, text.len())?;
+    options.directory = Some(names);
+    Ok(())
+}
+
+fn filename_format(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+    no_passwords(&[text], text.len())?;
+    text.clone_into(&mut options.filename_format);
     Ok(())
 }
 
