@@ -18,6 +18,7 @@ mod exec;
 mod falloc;
 mod files;
 mod ftruncate;
+mod iscsi;
 mod libaio;
 mod libraries;
 mod locking;

@@ -27,8 +27,8 @@ use crate::offload::{Offload, SharedStats};
 use crate::sync::{self, SyncCall, SyncEngine};
 use crate::uring::{self, Uring};
 use crate::{
-    AnyEngine, EngineConfig, e4defrag, falloc, ftruncate, netsplice, nfs, page_fault, passthrough,
-    posixaio, sg, splice,
+    AnyEngine, EngineConfig, e4defrag, falloc, ftruncate, iscsi, netsplice, nfs, page_fault,
+    passthrough, posixaio, sg, splice,
 };
 
 /// A registered engine: facts that hold before it starts, and its constructor.
@@ -212,6 +212,7 @@ const BUILT_IN: &[Registration] = &[
     },
     passthrough::REGISTRATION,
     sg::REGISTRATION,
+    iscsi::REGISTRATION,
     nfs::REGISTRATION,
     Registration::new(&posixaio::INFO, posixaio::start),
     Registration::new(&mmap::INFO, Mmap::start),

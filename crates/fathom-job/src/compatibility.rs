@@ -5,7 +5,7 @@ use std::fmt::Write;
 use fathom_checksum::CHECKSUMS;
 use fathom_core::EngineInfo;
 
-use crate::engines::{LATER, NEEDS};
+use crate::engines::NEEDS;
 use crate::help::range;
 use crate::refuse;
 use crate::switches::{Action, NO_LETTER, SWITCHES};
@@ -105,12 +105,6 @@ fn push_engines(text: &mut String, vocabulary: Vocabulary<'_>) {
             different => ("different", different),
         };
         text.push_str(&format!("| `{}` | {verdict}: {note} |\n", engine.name));
-    }
-    for (name, instead) in LATER
-        .iter()
-        .filter(|(name, _)| vocabulary.engine(name).is_none())
-    {
-        text.push_str(&format!("| `{name}` | refused for now: {instead} |\n"));
     }
     for (name, what) in NEEDS
         .iter()
@@ -299,8 +293,7 @@ mod tests {
         for name in known::all().iter().flat_map(known::Known::engines) {
             let there = vocabulary.engine(name).is_some();
             let profile = name.starts_with("profile:");
-            let refused =
-                crate::engines::later(name).is_some() || crate::engines::needs(name).is_some();
+            let refused = crate::engines::needs(name).is_some();
             assert!(there || refused || profile || name.contains(' '), "{name}");
         }
     }

@@ -1,17 +1,5 @@
 //! Engines that only fio has.
 
-/// Engines of fio that are not implemented yet, with what to do until they are.
-pub(crate) const LATER: &[(&str, &str)] = &[(
-    "libiscsi",
-    "log in with `iscsiadm`, and name the block device",
-)];
-
-/// Returns what to do without an engine of fio that is not implemented yet.
-pub(crate) fn later(name: &str) -> Option<&'static str> {
-    let found = LATER.iter().find(|(engine, _)| *engine == name);
-    found.map(|(_, instead)| *instead)
-}
-
 /// Returns whether this is an SPDK plugin, by its name or by the path of its library.
 pub(crate) fn is_spdk(name: &str) -> bool {
     let path = name.strip_prefix("external:").unwrap_or(name);

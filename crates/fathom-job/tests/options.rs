@@ -139,7 +139,7 @@ fn queues_and_engines() {
     check("--ioengine=aio", |o| o.engine.name == "libaio");
     refuse("--ioengine=io_urin", "unknown-engine");
     check("--ioengine=posixaio --iodepth=8", |o| o.iodepth == 8);
-    refuse("--ioengine=libiscsi", "not-yet");
+    check("--ioengine=libiscsi --iodepth=8", |o| o.iodepth == 8);
     refuse("--ioengine=external:/x.so", "not-in-fathom");
     refuse("--iodepth=0", "out-of-range");
     note("--iodepth=4", "depth-capped");

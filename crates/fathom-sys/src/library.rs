@@ -249,6 +249,22 @@ impl Sockets {
             is_closed: events & (libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR) != 0,
         }
     }
+
+    /// Takes the error of a socket that has one, which its library does not see any more.
+    pub(crate) fn take_error(&self, index: usize) -> Option<Errno> {
+        let entry = self.0.get(index)?;
+        if entry.revents & libc::POLLERR == 0 {
+            return None;
+        }
+        let mut error: c_int = 0;
+        let mut length: libc::socklen_t = 4;
+        let (level, option) = (libc::SOL_SOCKET, libc::SO_ERROR);
+        let place = (&raw mut error).cast();
+        // SAFETY: a place of so many bytes, and of a length; the descriptor need not be a socket.
+        let failed =
+            unsafe { libc::getsockopt(entry.fd, level, option, place, &raw mut length) } < 0;
+        Errno::try_from(error).ok().filter(|_| !failed)
+    }
 }
 
 /// Events of a socket.

@@ -174,6 +174,11 @@ const UNTRIED: &[(&str, &str)] = &[
         "Debian's fio has it not; tested beside nfs-ganesha by itself",
     ),
     ("nfs_url", "as nfs"),
+    (
+        "libiscsi",
+        "Debian's fio has it not; tested beside tgt by itself",
+    ),
+    ("initiator", "as libiscsi"),
     ("connections", "not in fio; tested by itself"),
     ("connect_timeout", "not in fio; tested by itself"),
     ("reply_timeout", "not in fio; tested by itself"),

@@ -177,6 +177,7 @@ pub(crate) const WITHOUT_RUN: &[(&str, &str)] = &[
         "http",
         "needs a build with its feature; has errors of its own in a test of its own",
     ),
+    ("libiscsi", "has errors of its own in a test of its own"),
     ("nfs", "has errors of its own in a test of its own"),
     ("io_uring_cmd", "needs an NVMe namespace"),
     ("sg", "needs a SCSI disk"),

@@ -28,6 +28,16 @@ pub(crate) fn write(extent: Extent, fua: bool) -> Cdb {
     ten_or_sixteen([0x2a, 0x8a], fua_bit(fua), extent)
 }
 
+/// Returns READ(16), whatever the blocks.
+pub(crate) fn read_16(extent: Extent) -> Cdb {
+    sixteen(0x88, 0, extent)
+}
+
+/// Returns WRITE(16), whatever the blocks.
+pub(crate) fn write_16(extent: Extent, fua: bool) -> Cdb {
+    sixteen(0x8a, fua_bit(fua), extent)
+}
+
 /// Returns WRITE AND VERIFY without comparison.
 pub(crate) fn write_and_verify(extent: Extent) -> Cdb {
     ten_or_sixteen([0x2e, 0x8e], 0, extent)
@@ -86,6 +96,22 @@ pub(crate) const fn read_capacity_10() -> Cdb {
 /// Returns READ CAPACITY(16), with an answer of 32 bytes.
 pub(crate) const fn read_capacity_16() -> Cdb {
     Cdb::new([0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0])
+}
+
+/// Returns INQUIRY, with an answer of up to so many bytes.
+pub(crate) const fn inquiry(bytes: u8) -> Cdb {
+    Cdb::new([0x12, 0, 0, 0, bytes, 0])
+}
+
+/// Returns INQUIRY of a page of vital product data, with an answer of up to so many bytes.
+pub(crate) const fn inquiry_page(page: u8, bytes: u8) -> Cdb {
+    Cdb::new([0x12, 1, page, 0, bytes, 0])
+}
+
+/// Returns MODE SENSE(6) of all pages without block descriptors, with an answer of up to so many
+/// bytes.
+pub(crate) const fn mode_sense(bytes: u8) -> Cdb {
+    Cdb::new([0x1a, 0x08, 0x3f, 0, bytes, 0])
 }
 
 /// Returns STREAM CONTROL that opens a stream, with an answer of 8 bytes.
@@ -185,6 +211,14 @@ mod tests {
     }
 
     #[test]
+    fn commands_of_16_bytes_take_any_block() {
+        let low = |opcode, flags| [opcode, flags, 0, 0, 0, 0, 1, 2, 3, 4, 0, 0, 5, 6, 0, 0];
+        check(read_16(LOW), &low(0x88, 0));
+        check(write_16(LOW, false), &low(0x8a, 0));
+        check(write_16(LOW, true), &low(0x8a, 8));
+    }
+
+    #[test]
     fn streams_have_a_number_and_16_bits_of_blocks() {
         let want = [0x9a, 8, 0, 0, 0, 0, 1, 2, 3, 4, 0xab, 0xcd, 5, 6, 0, 0];
         check(write_stream(LOW, true, 0xabcd).unwrap(), &want);
@@ -210,6 +244,9 @@ mod tests {
 
     #[test]
     fn commands_without_blocks() {
+        check(inquiry(36), &[0x12, 0, 0, 0, 36, 0]);
+        check(inquiry_page(0xb2, 64), &[0x12, 1, 0xb2, 0, 64, 0]);
+        check(mode_sense(192), &[0x1a, 8, 0x3f, 0, 192, 0]);
         check(synchronize_cache(), &[0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         check(read_capacity_10(), &[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         check(

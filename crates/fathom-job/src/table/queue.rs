@@ -199,19 +199,12 @@ fn refused(piece: Piece<'_>, vocabulary: Vocabulary<'_>) -> Problem {
         };
         return Problem::new("not-in-fathom", piece.range(), why).fix(fix);
     }
-    if let Some(instead) = engines::later(stem) {
-        let why = format!("the engine `{stem}` comes later: fio has it, and Fathom not yet");
-        return Problem::new("not-yet", piece.range(), why).fix(instead);
-    }
     let problem = Problem::new(
         "unknown-engine",
         piece.range(),
         format!("unknown engine `{text}`"),
     );
-    match suggest::closest(
-        text,
-        there.chain(engines::LATER.iter().map(|(name, _)| *name)),
-    ) {
+    match suggest::closest(text, there) {
         Some(word) => problem.fix(format!("did you mean `{word}`? available: {list}")),
         None => problem.fix(format!("use one of: {list}")),
     }
