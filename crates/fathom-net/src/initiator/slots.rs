@@ -181,8 +181,8 @@ impl Slots {
         count
     }
 
-    /// Returns whether commands of a session were in flight at an earlier call, `limit` ago or more.
-    /// An op costs nothing on its way for this: calls mark those that they find.
+    /// Returns whether commands of a session were in flight at an earlier call, `limit` ago or
+    /// more. An op costs nothing on its way for this: calls mark those that they find.
     #[cold]
     pub(crate) fn are_overdue(&mut self, session: u32, now: Tick, limit: Nanos) -> bool {
         let mut overdue = false;
