@@ -13,6 +13,9 @@ pub struct LatencyTargetRecord {
     pub share_percent: f64,
     /// Depth found.
     pub depth: u32,
+    /// Largest depth that met the target, 0 if none did; `None` if no window ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depth_met: Option<u32>,
 }
 
 /// Result of the wait for a steady state.

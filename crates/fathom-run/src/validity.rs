@@ -4,10 +4,12 @@
 //! is legitimate as long as the reader knows it.
 
 mod contention;
+mod latency_target;
 mod length;
 mod own_cost;
 mod run_checks;
 mod storage;
+mod submission;
 
 use fathom_core::{Direction, Nanos, OptionEffect};
 use fathom_host::allocated_extents::{AllocatedBytes, HOLES_PERCENT_MIN};
@@ -79,10 +81,12 @@ pub(crate) fn judge_job(seen: &JobEvidence<'_>, run: &RunEvidence) -> Vec<Validi
         direct_io(seen),
         written(seen),
         queue_depth(seen),
+        latency_target::judge(seen),
         working_set(seen, run),
         cpu_bound(seen),
         contention::contention(seen, run),
         contention::frequency(seen, run),
+        submission::judge(seen),
         own_cost::judge(seen),
         bandwidth(seen),
         response_time(seen),
@@ -267,6 +271,9 @@ fn queue_depth(seen: &JobEvidence<'_>) -> Option<Validity> {
     let held_back = worker.think.is_some()
         || worker.batching.complete_min > 1
         || worker.batching.low < asked
+        // `latency_target` reports the depth that it allowed.
+        || worker.limits.target.is_some()
+        || worker.limits.flow.is_some()
         || worker.rate.iter().any(|(_, rate)| rate.is_some());
     // The kernel performs such an op before `io_submit` returns: it waits only in our queue.
     let buffered_aio = seen.job.options.engine.blocks_when_buffered && !seen.job.options.direct;

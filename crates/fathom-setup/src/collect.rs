@@ -215,11 +215,13 @@ fn counted_errors(setup: &JobSetup, results: &Results) -> Option<Tolerated> {
 /// Returns the result of the search for a queue depth.
 fn latency_target(setup: &JobSetup, results: &Results) -> Option<LatencyTargetRecord> {
     let target = setup.worker.limits.target?;
+    let found = results.depth_found;
     Some(LatencyTargetRecord {
         target_ns: target.latency.get(),
         window_us: target.window.get() / 1_000,
         share_percent: target.share as f64 / 1e6,
-        depth: results.depth_found.unwrap_or(setup.worker.depth),
+        depth: found.map_or(setup.worker.depth, |found| found.depth),
+        depth_met: found.and_then(|found| found.met),
     })
 }
 
@@ -312,7 +314,11 @@ fn error_text(error: &JobError, setup: &JobSetup) -> String {
         let path = file.map_or("", |file| file.path.as_str());
         text += &format!(": {path}: offset {}, length {}", error.offset, error.length);
     }
-    text += &format!(": {system}");
+    // A mismatch is no failure of the system: that EILSEQ is about characters would only confuse.
+    let is_mismatch = error.activity == JobActivity::Verify && error.errno == Errno::EILSEQ;
+    if error.detail.is_none() || !is_mismatch {
+        text += &format!(": {system}");
+    }
     if let Some(detail) = &error.detail {
         text += &format!(": {detail}");
     }

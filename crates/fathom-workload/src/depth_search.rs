@@ -21,6 +21,15 @@ pub struct LatencyTarget {
     pub run: bool,
 }
 
+/// Result of a search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FoundDepth {
+    /// Depth on trial when the job ended.
+    pub depth: u32,
+    /// Largest depth that met the target, 0 if none did; `None` if no window ended.
+    pub met: Option<u32>,
+}
+
 /// State of a search.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DepthSearch {
@@ -31,6 +40,8 @@ pub(crate) struct DepthSearch {
     good: u32,
     /// Smallest depth that missed it.
     bad: u32,
+    /// As in [`FoundDepth`]: `good` stays when depth 1 misses the target again.
+    met: Option<u32>,
     window_began: Tick,
     ops: u64,
     late: u64,
@@ -65,6 +76,7 @@ impl DepthSearch {
             depth: 1,
             good: 0,
             bad: largest.saturating_add(1),
+            met: None,
             window_began: Tick::ZERO,
             ops: 0,
             late: 0,
@@ -75,6 +87,14 @@ impl DepthSearch {
     /// Returns the depth on trial.
     pub(crate) const fn depth(&self) -> u32 {
         self.depth
+    }
+
+    /// Returns what the search has found so far.
+    pub(crate) const fn found(&self) -> FoundDepth {
+        FoundDepth {
+            depth: self.depth,
+            met: self.met,
+        }
     }
 
     /// Returns the target latency.
@@ -109,6 +129,7 @@ impl DepthSearch {
     }
 
     fn go_up(&mut self) -> LatencyVerdict {
+        self.met = Some(self.good.max(self.depth));
         if self.stage == Stage::Last && !self.target.run {
             return LatencyVerdict::Done;
         }
@@ -133,6 +154,7 @@ impl DepthSearch {
     fn go_down(&mut self) -> LatencyVerdict {
         self.stage = Stage::Searching;
         if self.depth == 1 {
+            self.met = Some(0);
             return match self.target.share {
                 ALL_OPS.. => LatencyVerdict::Hopeless,
                 _ => LatencyVerdict::GoOn,
@@ -143,6 +165,7 @@ impl DepthSearch {
         if self.good >= self.bad {
             self.good = 0;
         }
+        self.met = Some(self.good);
         self.depth = (self.good + (self.bad - self.good) / 2).max(1);
         LatencyVerdict::GoOn
     }
@@ -190,6 +213,26 @@ mod tests {
         assert_eq!(depths(1, 32, false), (vec![1, 2, 1], LatencyVerdict::Final));
         assert_eq!(depths(0, 32, false), (vec![1], LatencyVerdict::Hopeless));
         assert_eq!(depths(1, 1, false), (vec![1], LatencyVerdict::Final));
+    }
+
+    #[test]
+    fn the_depth_that_met_the_target_last_is_told() {
+        let target = LatencyTarget {
+            latency: Nanos::new(100),
+            window: Nanos::new(10),
+            share: 99_000_000,
+            run: false,
+        };
+        let mut search = DepthSearch::new(target, 4);
+        let mut found = |latency: u64, at: u64| {
+            search.completed(Nanos::new(latency), Tick::new(at));
+            (search.found().depth, search.found().met)
+        };
+        assert_eq!(found(100, 1), (1, None), "within the first window");
+        assert_eq!(found(100, 10), (2, Some(1)));
+        assert_eq!(found(101, 20), (1, Some(1)));
+        assert_eq!(found(101, 30), (1, Some(0)), "not even depth 1, by now");
+        assert_eq!(found(100, 40), (1, Some(1)));
     }
 
     #[test]

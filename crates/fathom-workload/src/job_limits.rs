@@ -6,7 +6,7 @@
 use fathom_core::{Direction, Errno, Nanos, PerDirection, Tick};
 
 use crate::config::WorkerConfig;
-use crate::depth_search::{DepthSearch, LatencyVerdict};
+use crate::depth_search::{DepthSearch, FoundDepth, LatencyVerdict};
 use crate::flow::{FlowMember, FlowShare};
 use crate::results::JobError;
 use crate::slots::SlotState;
@@ -80,9 +80,9 @@ impl JobLimits {
         self.flow.iter_mut().for_each(FlowMember::leave);
     }
 
-    /// Returns the depth that a search has found.
-    pub(crate) fn depth_found(&self) -> Option<u32> {
-        self.search.as_ref().map(DepthSearch::depth)
+    /// Returns what a search for a depth has found.
+    pub(crate) fn depth_found(&self) -> Option<FoundDepth> {
+        self.search.as_ref().map(DepthSearch::found)
     }
 }
 

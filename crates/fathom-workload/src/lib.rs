@@ -59,7 +59,7 @@ pub use config::{
     Repeated, Sequencer, SizeChoice, SyncRules, Think, Tolerate, TrimRule, VerifyBacklog,
     VerifyConfig, VerifyMethod, WorkerConfig, Zones,
 };
-pub use depth_search::LatencyTarget;
+pub use depth_search::{FoundDepth, LatencyTarget};
 pub use fathom_checksum::{CHECKSUMS, Checksum, HeaderLayout, META};
 pub use flow::{Flow, FlowShare};
 pub use limit_config::LimitConfig;

@@ -4,6 +4,7 @@ use fathom_core::{Direction, Errno, FileIndex, Nanos, OpKind, PerDirection, Tick
 use fathom_stats::{Latency, SampleStats};
 
 use crate::block_lives::BlockLifetimes;
+use crate::depth_search::FoundDepth;
 use crate::stalls::ObservedStall;
 use crate::verify::Mismatches;
 
@@ -31,7 +32,7 @@ pub struct Results {
     /// Mismatches of verified data, the one that ended the job included.
     pub mismatches: Mismatches,
     /// Depth found by a search.
-    pub depth_found: Option<u32>,
+    pub depth_found: Option<FoundDepth>,
     /// Lives of blocks, if they are followed.
     pub block_lives: Option<BlockLifetimes>,
     /// Worst stalls, in order of time.

@@ -1,6 +1,6 @@
 use crate::testing::plan;
 use fathom_host::backing::BackingStorage;
-use fathom_record::{CpuRecord, OwnCostRecord, PerDirectionRecord};
+use fathom_record::{CpuRecord, LatencyTargetRecord, OwnCostRecord, PerDirectionRecord};
 use fathom_setup::fixture::FakeFiles;
 use fathom_setup::translate::translate;
 use fathom_stats::Latency;
@@ -396,4 +396,74 @@ fn own_work_is_said_above_a_twentieth_of_the_median_clat() {
     );
     assert_eq!(own_cost("--ioengine=null", 10).map(|it| it.ok), None);
     assert!(judge("", |_, _| {}).iter().all(|it| it.check != "own_cost"));
+}
+
+#[test]
+fn own_work_is_not_compared_with_clats_of_ops_that_completed_in_their_submission() {
+    let judged = |slat_ns: u64| {
+        judge("--ioengine=io_uring --direct=1", |record, _| {
+            let times = |ns: u64, times: u64| {
+                let mut latency = Latency::new(true);
+                latency.record_n(ns, times);
+                latency
+            };
+            let mut clat = times(11, 150);
+            clat.record_n(80_000, 106);
+            record.directions.read.clat = Some(clat);
+            record.directions.read.slat = Some(times(slat_ns, 256));
+            record.own_cost = Some(OwnCostRecord {
+                clock_read_ns: 20,
+                loop_ns_per_op: Some(40.0),
+            });
+        })
+    };
+    let inline = judged(60_000);
+    check(&inline, "submission", Some(false));
+    check(&inline, "own_cost", None);
+    let said = inline.iter().find(|it| it.check == "submission");
+    assert_eq!(
+        said.map(|it| it.sentence.as_str()),
+        Some(
+            "59 % of ops had completed when the call that submitted them returned: all of their \
+             time is in slat, and clat, with its percentiles, is too low (lat_percentiles=1 shows \
+             those of lat)"
+        )
+    );
+    // An engine that takes no time to submit has nothing to hide.
+    let instant = judged(30);
+    check(&instant, "submission", None);
+    check(&instant, "own_cost", Some(false));
+}
+
+#[test]
+fn a_missed_latency_target_is_reported_instead_of_the_depth_that_it_allowed() {
+    let words = "--ioengine=io_uring --iodepth=16 --latency_target=1ms --latency_window=1s \
+                 --latency_percentile=99";
+    let judged = |depth: u32, depth_met: Option<u32>| {
+        judge(words, |record, seen| {
+            record.latency_target = Some(LatencyTargetRecord {
+                target_ns: 1_000_000,
+                window_us: 1_000_000,
+                share_percent: 99.0,
+                depth,
+                depth_met,
+            });
+            seen.mean_depth = 1.0;
+        })
+    };
+    let missed = judged(1, Some(0));
+    check(&missed, "latency_target", Some(false));
+    check(&missed, "queue_depth", Some(true));
+    let said = missed.iter().find(|it| it.check == "latency_target");
+    assert_eq!(
+        said.map(|it| it.sentence.as_str()),
+        Some(
+            "latency_target was missed: not even at queue depth 1 did 99 % of ops complete within \
+             1.000 ms"
+        )
+    );
+    check(&judged(4, Some(4)), "latency_target", Some(true));
+    check(&judged(8, Some(4)), "latency_target", Some(false));
+    check(&judged(1, None), "latency_target", Some(false));
+    check(&judge("", |_, _| {}), "latency_target", None);
 }
