@@ -22,6 +22,8 @@ pub struct Metric {
     pub improves: Improves,
     /// Its name is followed by a percent.
     pub is_percentile: bool,
+    /// Complete name: that of a percentile with a percent.
+    pub example: &'static str,
     /// Suffixes for other units.
     units: &'static [Unit],
 }
@@ -103,7 +105,7 @@ impl MetricName {
         let Some((row, percent, unit)) = find(metric) else {
             return Err(refused(
                 format!("`{text}`: no metric `{metric}`"),
-                METRICS.iter().map(|metric| metric.name).collect(),
+                METRICS.iter().map(|metric| metric.example).collect(),
             ));
         };
         if percent.is_some_and(|percent| percent <= 0.0 || percent >= 100.0) {
@@ -228,6 +230,7 @@ const fn rate(name: &'static str, unit: &'static str, units: &'static [Unit]) ->
         unit,
         improves: Improves::Upwards,
         is_percentile: false,
+        example: name,
         units,
     }
 }
@@ -239,9 +242,10 @@ const fn cost(name: &'static str, unit: &'static str, units: &'static [Unit]) ->
     }
 }
 
-const fn percentile(name: &'static str) -> Metric {
+const fn percentile(name: &'static str, example: &'static str) -> Metric {
     Metric {
         is_percentile: true,
+        example,
         ..cost(name, "ns", TIMES)
     }
 }
@@ -276,36 +280,36 @@ pub const METRICS: [Metric; 37] = [
     cost("slat_stddev", "ns", TIMES),
     cost("slat_min", "ns", TIMES),
     cost("slat_max", "ns", TIMES),
-    percentile("slat_p"),
+    percentile("slat_p", "slat_p99"),
     cost("clat_mean", "ns", TIMES),
     cost("clat_stddev", "ns", TIMES),
     cost("clat_min", "ns", TIMES),
     cost("clat_max", "ns", TIMES),
-    percentile("clat_p"),
+    percentile("clat_p", "clat_p99"),
     cost("clat_rt_mean", "ns", TIMES),
     cost("clat_rt_max", "ns", TIMES),
-    percentile("clat_rt_p"),
+    percentile("clat_rt_p", "clat_rt_p99"),
     cost("clat_be_mean", "ns", TIMES),
     cost("clat_be_max", "ns", TIMES),
-    percentile("clat_be_p"),
+    percentile("clat_be_p", "clat_be_p99"),
     cost("clat_idle_mean", "ns", TIMES),
     cost("clat_idle_max", "ns", TIMES),
-    percentile("clat_idle_p"),
+    percentile("clat_idle_p", "clat_idle_p99"),
     cost("lat_mean", "ns", TIMES),
     cost("lat_stddev", "ns", TIMES),
     cost("lat_min", "ns", TIMES),
     cost("lat_max", "ns", TIMES),
-    percentile("lat_p"),
+    percentile("lat_p", "lat_p99"),
     cost("resp_mean", "ns", TIMES),
     cost("resp_stddev", "ns", TIMES),
     cost("resp_min", "ns", TIMES),
     cost("resp_max", "ns", TIMES),
-    percentile("resp_p"),
+    percentile("resp_p", "resp_p99"),
     cost("lag_mean", "ns", TIMES),
     cost("lag_stddev", "ns", TIMES),
     cost("lag_min", "ns", TIMES),
     cost("lag_max", "ns", TIMES),
-    percentile("lag_p"),
+    percentile("lag_p", "lag_p99"),
 ];
 
 /// Directions of a metric's name.
@@ -369,6 +373,10 @@ mod tests {
         refuse("reads.bw", "no direction `reads`");
         refuse("read.bandwidth", "no metric `bandwidth`");
         refuse("read.clat_p", "no metric `clat_p`");
+        for known in METRICS {
+            let name = MetricName::parse(&format!("read.{}", known.example));
+            assert_eq!(name.map(|name| name.row), Ok(known));
+        }
         refuse("read.clat_p1e1", "no metric");
         refuse("read.clat_p100", "below 100");
         refuse("read.iops_us", "no metric");

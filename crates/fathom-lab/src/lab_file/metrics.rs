@@ -29,7 +29,11 @@ pub(super) fn read(reader: &Reader<'_>, name: &str, span: &Range<usize>) -> Opti
 fn near(name: &str, candidates: &[&'static str]) -> Option<String> {
     let rest = name.rsplit_once('/').map_or(name, |(_, rest)| rest);
     let Some((direction, metric)) = rest.split_once('.') else {
-        let known = METRICS.iter().map(|metric| metric.name);
+        let with_direction = format!("read.{rest}");
+        if MetricName::parse(&with_direction).is_ok() {
+            return Some(with_direction);
+        }
+        let known = METRICS.iter().map(|metric| metric.example);
         return closest(rest, known).map(|metric| format!("read.{metric}"));
     };
     if let Some(near) = closest(direction, candidates.iter().copied()) {
@@ -152,5 +156,9 @@ mod tests {
         assert_eq!(mended("write.bww").as_deref(), Some("write.bw"));
         assert_eq!(mended("wrote.bw").as_deref(), Some("write.bw"));
         assert_eq!(mended("iops").as_deref(), Some("read.iops"));
+        assert_eq!(mended("clat_p95").as_deref(), Some("read.clat_p95"));
+        assert_eq!(mended("clat_99").as_deref(), Some("read.clat_p99"));
+        // The stem of a percentile is no metric: what is proposed must be one.
+        assert_eq!(mended("read.clat_p").as_deref(), Some("read.clat_p99"));
     }
 }
