@@ -38,7 +38,7 @@ fn read(file: &str) -> Result<SimulatedMachine, NoReport> {
 fn unreadable(file: &str, why: &str) -> NoReport {
     let why = format!("cannot read machine file `{file}`: {why}");
     let mut problem = RunProblem::new(ProblemKind::MachineUnreadable, why);
-    let hint = "see docs/MACHINE_FILES.md for the format";
+    let hint = "examples/machines has files to start from, docs/MACHINE_FILES.md the format";
     problem.hint = Some(hint.into());
     NoReport::Refused(problem.into())
 }

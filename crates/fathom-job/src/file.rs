@@ -4,12 +4,14 @@ use std::io::ErrorKind;
 
 use crate::build::Builder;
 use crate::diagnostics::{Diagnostic, Severity};
+use crate::findings::FindingClass;
 use crate::layer::{OptionLayer, WrittenOption};
 use crate::lines::{self, Item};
 use crate::problem::Problem;
 use crate::source::Origin;
 use crate::source::Spot;
 use crate::substitute::substitute;
+use crate::suggest::closest;
 
 /// Reads a job file (`-`: standard input) and adds its jobs.
 pub(crate) fn read(builder: &mut Builder<'_>, path: &str, argument: &Spot) {
@@ -106,6 +108,7 @@ impl<'b, 'a> Reader<'b, 'a> {
                 problem,
             } = item
             {
+                self.warn_of_misspelt_global();
                 self.finish_section();
                 if let Some(problem) = problem {
                     let place = spot.part(problem.at.clone());
@@ -297,6 +300,29 @@ impl<'b, 'a> Reader<'b, 'a> {
         }
     }
 
+    /// Warns of a section before others whose name is nearly `global`, and which looks like no job:
+    /// the jobs after it would silently run without its options.
+    fn warn_of_misspelt_global(&mut self) {
+        let Some(section) = &self.section else {
+            return;
+        };
+        let name = section.name.as_str();
+        let names_work = |option: &WrittenOption| WORK_OPTIONS.contains(&option.name.text());
+        let is_near = name.eq_ignore_ascii_case("global")
+            || (closest(name, ["global"]).is_some() && !section.options.iter().any(names_work));
+        if name.starts_with("global") || !is_near {
+            return;
+        }
+        let why = format!("`[{name}]` is a job: the jobs after it do not get its options");
+        let at = 0..section.header.range.len();
+        let problem = Problem::new("misspelt-global", at, why);
+        let problem = problem.fix("did you mean `[global]`? if not, choose another name");
+        let header = section.header.clone();
+        self.builder
+            .reporter
+            .finding(&header, problem, FindingClass::Warning);
+    }
+
     fn finish_section(&mut self) {
         let Some(section) = self.section.take() else {
             return;
@@ -325,6 +351,16 @@ pub const JOB_FILE_BYTES_MAX: u64 = 64 << 20;
 /// Limit of options per section. There are a few hundred options, and only `filename` adds when
 /// repeated. A power of two: one more would double the memory of the section.
 const OPTIONS_MAX: usize = 1 << 17;
+
+/// Options that hardly any job goes without: what it does, and to what.
+const WORK_OPTIONS: [&str; 6] = [
+    "rw",
+    "readwrite",
+    "filename",
+    "directory",
+    "filename_format",
+    "read_iolog",
+];
 
 /// Limit of nested includes.
 const DEPTH_MAX: usize = 16;

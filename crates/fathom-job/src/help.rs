@@ -151,7 +151,9 @@ pub(crate) fn engine(
     let Some(engine) = vocabulary.engine(name.text) else {
         let why = format!("unknown engine `{}`", name.text);
         let problem = Problem::new("unknown-engine", name.range(), why);
-        return Err(problem.fix("`--enghelp` lists all engines"));
+        let near = suggest::closest(name.text, vocabulary.engines().map(|info| info.name));
+        let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+        return Err(problem.fix(format!("{near}`--enghelp` lists all engines")));
     };
     // Two engines may declare an option of the same name with different meanings.
     let of_engine = |row: Row| vocabulary.find(row.name, engine);

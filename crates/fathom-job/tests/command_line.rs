@@ -282,6 +282,12 @@ fn help_is_drawn_from_the_table() {
     assert!(print("--enghelp=libaio").contains("userspace_reap"));
     assert!(print("--enghelp=io_uring,hipri").contains("example: hipri"));
     refuse("--enghelp=nox", &["0:1 unknown-engine"]);
+    let unknown = World::default().parse("--enghelp=iouring").unwrap_err();
+    let text = unknown.render("fathom", false);
+    assert!(
+        text.contains("hint: did you mean `io_uring`? `--enghelp`"),
+        "{text}"
+    );
     assert!(print("--help").contains("--parse-only"));
 }
 

@@ -400,6 +400,27 @@ fn files_of_a_global_filename_are_kept_and_said() {
 }
 
 #[test]
+fn a_misspelt_global_section_is_said() {
+    for text in [
+        "[globl]\nbs=8k\n[x]\nrw=read\n",
+        "[Global]\nrw=read\n[x]\nfilename=a\n",
+    ] {
+        let world = file(text);
+        assert_eq!(world.notes("j.fio"), ["1:1 misspelt-global"], "{text}");
+        assert_eq!(world.plan("j.fio").jobs.len(), 2, "still a job, as in fio");
+        assert_eq!(world.notes("--section=x j.fio"), ["1:1 misspelt-global"]);
+    }
+    for text in [
+        "[global]\nbs=8k\n[x]\nrw=read\n",
+        "[local]\nrw=read\n[x]\nrw=write\n",
+        "[x]\nrw=read\n[globl]\nbs=8k\n",
+        "[writer]\nbs=8k\n[x]\nrw=read\n",
+    ] {
+        assert!(file(text).notes("j.fio").is_empty(), "{text}");
+    }
+}
+
+#[test]
 fn a_refusal_shows_file_line_column_text_why_and_fix() {
     let errors = file("[a]\nioengine=libao\n").parse("j.fio").unwrap_err();
     let text = errors.render("fio", false);

@@ -72,6 +72,9 @@ fn cached_reads(view: &JobView<'_>) -> Option<RuleMatch> {
     if !view.is_buffered() || !view.reads() || bytes >= memory.bytes || view.options.pre_read {
         return None; // with `pre_read`, reading from memory is intended
     }
+    if bytes == 0 {
+        return None; // a job without a size is refused, and has nothing that could be cached
+    }
     let (bytes_mib, memory_mib, whose) = (bytes >> 20, memory.bytes >> 20, memory.owner());
     let when = if !view.options.invalidate {
         "cached and repeated blocks come"

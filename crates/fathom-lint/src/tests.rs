@@ -210,6 +210,13 @@ fn what_a_run_would_begin_with_saying_is_found_too() {
     assert_eq!(found[0].diagnostic.offending, "6");
 }
 
+#[test]
+fn a_job_without_a_size_is_told_that_alone() {
+    let found = lint(&plan("--name=t --rw=randread"), &Settings::default());
+    let codes: Vec<_> = found.iter().map(|found| found.diagnostic.code).collect();
+    assert_eq!(codes, ["no_size"]);
+}
+
 /// Returns the failure of a rule's case, if there is one.
 fn failure_of(case: &Case) -> Option<String> {
     let Case { rule, found, .. } = case;
