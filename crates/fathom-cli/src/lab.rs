@@ -341,5 +341,5 @@ Examples:
   fathom lab my.toml DEV=/dev/nvme0n1
   fathom lab my.toml --rehearse examples/machines/noisy.toml --a-a 200
 
-Exit codes: 0 done; 1 done, and a judged metric is worse or a cell failed; 2 not done, or not
-completely.";
+Exit codes: 0 done; 1 done, and a judged metric is worse or a cell failed; 2 not \
+done, or not completely.";

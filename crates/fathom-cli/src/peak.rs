@@ -7,7 +7,9 @@ use anyhow::{Context, Result};
 use fathom_core::Nanos;
 use fathom_host::block_tree::BlockTree;
 use fathom_host::{machine, storage};
-use fathom_peak::{Interval, PeakConfig, PeakOutcome, Repeats, compare, contention_warning, peak};
+use fathom_peak::{
+    Interval, PeakConfig, PeakOutcome, Repeats, compare, contention_warning, peak, storage_warning,
+};
 use fathom_record::{PEAK_VERSION, PeakRecord, Warning};
 use fathom_report::{peak_line, peak_matrix, peak_summary, peak_table};
 use fathom_sys::clock::{self, Clock};
@@ -123,7 +125,10 @@ impl<'a> Side<'a> {
                 storages,
                 self.features,
             )),
-            warnings: contention_warning(&points).into_iter().collect(),
+            warnings: storage_warning(&config.targets, config.buffered)
+                .into_iter()
+                .chain(contention_warning(&points))
+                .collect(),
             points,
             comparison: None,
         }

@@ -318,10 +318,11 @@ Examples:
   fathom peak --passthrough /dev/ng0n1
   fathom peak --nop --seconds 2
 
-A comparison shows no change that is within the spread of the repeats. Settings of this command are
-best compared in turn, with --against 'OPTIONS': drift of the machine then affects both alike.
-Latency is measured from just before an op is prepared until it is reaped; one clock read serves a
-whole batch.";
+A comparison shows no change that is within the spread of the repeats. Settings \
+of this command are best compared in turn, with --against 'OPTIONS': drift of the \
+machine then affects both alike.
+Latency is measured from just before an op is prepared until it is reaped; one \
+clock read serves a whole batch.";
 
 #[cfg(test)]
 mod tests {

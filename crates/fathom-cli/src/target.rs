@@ -396,8 +396,8 @@ Examples:
   fathom target --memory 1G --listen 0.0.0.0:4420 --host nqn.2014-08.…
   fathom target stats --watch
 
-Prints a line per subsystem and address when it serves: `nqn … traddr … trsvcid … ns …`. The first
-SIGINT or SIGTERM stops it in order, a second one at once.
+Prints a line per subsystem and address when it serves: `nqn … traddr … trsvcid \
+… ns …`. The first SIGINT or SIGTERM stops it in order, a second one at once.
 Exit codes: 0 stopped as asked; 2 not started, or ended by a failure.";
 /// Longest time from a signal to the stop.
 const SIGNAL_CHECK: Nanos = Nanos::from_millis(50);

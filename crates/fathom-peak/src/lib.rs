@@ -15,6 +15,7 @@ mod compare;
 mod contention;
 mod error;
 mod limits;
+mod medium;
 mod point;
 mod spin;
 mod targets;
@@ -144,5 +145,6 @@ pub fn peak(
 pub use compare::compare;
 pub use contention::contention_warning;
 pub use error::PeakError;
+pub use medium::storage_warning;
 pub use point::{Repeats, SWEEP_DEPTHS};
 pub use targets::block_of;

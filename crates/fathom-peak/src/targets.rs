@@ -128,7 +128,12 @@ fn check_one(
     let block = u64::from(config.block_bytes);
     if bytes < block {
         let why = format!("{bytes} B, smaller than a block of {block} B");
-        return unsuitable(&why, "choose a larger file, or lower --block");
+        let hint = match bytes {
+            0 if metadata.is_file() => "write the file first, or choose another",
+            0 => "give the device a size first, as in `zramctl --size 1G /dev/zram0`",
+            _ => "choose a larger file, or lower --block",
+        };
+        return unsuitable(&why, hint);
     }
     let logical = storage_under(path, tree).logical_block_bytes.max(1);
     if !config.buffered && block % logical != 0 {
