@@ -121,6 +121,15 @@ impl Checked {
             0 => "none".to_owned(),
             worse => worse.to_string(),
         };
+        if self.tested == 0 && self.findings.is_empty() {
+            // "None changed" would say more than is known.
+            text.push_str(&format!(
+                "{} metric{s} of runs, none with {LEAST} runs since its last change: too few to \
+                 find a change\n",
+                self.series
+            ));
+            return text;
+        }
         text.push_str(&format!(
             "{} metric{s} of runs checked: {worse} changed for the worse among the newest \
              {RECENT} runs\n",

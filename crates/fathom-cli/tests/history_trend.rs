@@ -10,8 +10,13 @@ use serde_json::{Value, json};
 /// Returns a folder whose history has 40 runs of one plan: from `at` on with fewer IOPS, and with
 /// another kernel.
 fn with_change_at(at: u64) -> Folder {
+    with_runs(40, at)
+}
+
+/// As [`with_change_at`], with this many runs.
+fn with_runs(count: u64, at: u64) -> Folder {
     let folder = Folder::new();
-    let runs = (0..40_u64).map(|number| {
+    let runs = (0..count).map(|number| {
         let (iops, kernel) = match number < at {
             true => (100_000, "6.12.1"),
             // One run after the change with the earlier kernel does not hide it.
@@ -135,6 +140,16 @@ fn a_check_of_several_metrics_finds_the_one_that_changed() {
                 expected by chance alone: at most 0.08 of 8 (p ≤ 0.01 each)\n";
     assert!(run.out.starts_with("write.bw_mib_s: plan 1"), "{run:?}");
     assert!(run.out.ends_with(told), "{run:?}");
+}
+
+#[test]
+fn a_check_of_too_few_runs_does_not_say_that_none_changed() {
+    let run = with_runs(5, 5)
+        .fathom("history check --metric read.iops")
+        .expect(0);
+    let want = "1 metric of runs, none with 10 runs since its last change: too few to find a \
+                change\n";
+    assert_eq!(run.out, want);
 }
 
 #[test]

@@ -81,6 +81,7 @@ fn failed_conversions_are_reported_and_leave_no_file() {
         ("nothing", "x.csv", "nothing: No such file or directory"),
         ("bad.log", "x.csv", "bad.log: line 2: `x` is not a number"),
         ("hist.log", "x.csv", "1859 columns: histograms have no rows"),
+        ("hist.log", "y.csv", "`fathom report` draws them"),
         ("both_lat.1.log", "x.log.fz", "has no column for"),
     ] {
         let said = convert(&folder, from, to, 2);

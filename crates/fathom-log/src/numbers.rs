@@ -147,7 +147,10 @@ impl fmt::Display for LineError {
             Self::TooFewColumns => f.write_str("it has too few columns"),
             // Nine and more: those of a histogram are counts.
             Self::TooManyColumns(count) if *count > WORDS => {
-                write!(f, "it has {count} columns: histograms have no rows")
+                write!(
+                    f,
+                    "it has {count} columns: histograms have no rows; `fathom report` draws them"
+                )
             }
             Self::OtherCount(count) => {
                 write!(f, "it has {count} columns, the first line another number")
@@ -259,7 +262,7 @@ mod tests {
         check(
             nine,
             false,
-            Err("it has 9 columns: histograms have no rows"),
+            Err("it has 9 columns: histograms have no rows; `fathom report` draws them"),
         );
         assert_eq!(numbers(b"1, \xff\n"), Err(LineError::NotText));
     }

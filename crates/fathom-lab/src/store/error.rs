@@ -73,8 +73,11 @@ impl HistoryError {
 
     /// Returns a remedy, in the imperative, if one is known.
     #[must_use]
-    pub const fn hint(&self) -> Option<&'static str> {
-        Some(match self.problem {
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match &self.problem {
+            HistoryProblem::Query(why) if why.starts_with("no such ") => {
+                "`fathom history sql 'SELECT sql FROM sqlite_schema'` lists tables and columns"
+            }
             HistoryProblem::NoPlace | HistoryProblem::NotAFile => {
                 "set FATHOM_HISTORY to the path of a file"
             }

@@ -80,6 +80,13 @@ fn queries_read_and_nothing_else() {
     );
     refuse(&history, "SELECT 1; DELETE FROM run", "one statement");
     refuse(&history, "SELEKT", "syntax error");
+    let unknown = history.sql("SELECT * FROM runs").unwrap_err();
+    assert!(
+        unknown
+            .hint()
+            .is_some_and(|hint| hint.contains("sqlite_schema"))
+    );
+    assert!(history.sql("SELECT sql FROM sqlite_schema").is_ok());
     refuse(&history, "", "only queries that read");
     let other = folder.file("other.db");
     refuse(
