@@ -286,7 +286,9 @@ fn test(root: &Path, long: bool) -> Result<()> {
         bail!("README.md has no `cargo test` line in a shell block");
     }
     for line in tests {
-        let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+        let mut words: Vec<&str> = line.split_whitespace().skip(1).collect();
+        // One failure does not hide the next: a run takes long.
+        words.push("--no-fail-fast");
         cargo(root, &words, cases)?;
     }
     // Chosen from the whole workspace: by their packages alone, their dependencies would have other
