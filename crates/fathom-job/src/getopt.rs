@@ -60,11 +60,7 @@ impl<'a> CommandLine<'a> {
             ranges.push(text.len()..text.len() + argument.len());
             text.push_str(argument);
         }
-        let line = Line {
-            file: Arc::from("command line"),
-            number: 0,
-            text,
-        };
+        let line = Line::new(Arc::from("command line"), 0, text);
         Self {
             line: Arc::new(line),
             arguments: ranges,

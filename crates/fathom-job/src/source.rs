@@ -1,7 +1,7 @@
 //! Places in job files and on the command line, for error messages.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::{secrets, url_passwords};
 
@@ -29,11 +29,11 @@ impl Origin {
         let number = text[..start].matches('\n').count() + 1;
         let spot = Spot {
             range: from - start..boundary(text, range.end.clamp(from, end)) - start,
-            line: Arc::new(Line {
-                file: Arc::from(file),
-                number: u32::try_from(number).unwrap_or(u32::MAX),
-                text: text[start..end].to_owned(),
-            }),
+            line: Arc::new(Line::new(
+                Arc::from(file),
+                u32::try_from(number).unwrap_or(u32::MAX),
+                text[start..end].to_owned(),
+            )),
             argument: None,
         };
         spot.origin()
@@ -53,21 +53,42 @@ impl Origin {
 }
 
 /// A line of a job file, or the whole command line.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) file: Arc<str>,
     /// Line number, from 1; 0 for the command line.
     pub(crate) number: u32,
     pub(crate) text: String,
+    /// Text to show, once a message has asked for it: a long command line may have many messages.
+    masked: OnceLock<String>,
 }
 
 impl Line {
+    pub(crate) const fn new(file: Arc<str>, number: u32, text: String) -> Self {
+        Self {
+            file,
+            number,
+            text,
+            masked: OnceLock::new(),
+        }
+    }
+
     /// Returns the text with as many stars as the bytes of secrets in it.
-    fn masked(&self) -> String {
-        let options = secrets::masked(&self.text, self.number == 0);
-        url_passwords::masked(&options)
+    fn masked(&self) -> &str {
+        self.masked.get_or_init(|| {
+            let options = secrets::masked(&self.text, self.number == 0);
+            url_passwords::masked(&options)
+        })
     }
 }
+
+impl PartialEq for Line {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.file, self.number, &self.text) == (&other.file, other.number, &other.text)
+    }
+}
+
+impl Eq for Line {}
 
 /// Range of bytes of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,7 +141,7 @@ impl Spot {
     /// Returns the part of the line around the spot that a message shows.
     pub(crate) fn window(&self) -> Window {
         // Before it is cut: secrets are found by what stands before them.
-        let text = &self.line.masked();
+        let text = self.line.masked();
         let near = |index: usize| index.saturating_sub(WINDOW);
         let from = boundary(text, near(self.range.start));
         let to = boundary(text, (self.range.start + WINDOW).min(text.len()));
