@@ -198,7 +198,7 @@ fn no_output_shows_a_secret() {
     for line in ["http_pass HUSH", "http_pas=HUSH", "http_s3_token=HUSH"] {
         folder.write(
             "wrong.fio",
-            &format!("[x]\nioengine=http\nfilename=/b/x\n{line}\n"),
+            format!("[x]\nioengine=http\nfilename=/b/x\n{line}\n"),
         );
         for command in [
             "run wrong.fio",
