@@ -45,7 +45,7 @@ fn options(line: &str, is_command: bool) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Words that are in the names of options with secrets, and in those of no others.
-const WORDS: [&str; 4] = ["key", "pass", "token", "secret"];
+const WORDS: [&str; 4] = ["key", "pas", "token", "secret"];
 
 #[cfg(test)]
 mod tests {
