@@ -4,11 +4,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Reads a regular file of moderate size.
+/// Reads a small regular file.
 ///
 /// # Errors
-/// It cannot be read, is longer than 16 MiB, or is no regular file: opening a pipe may wait for
-/// ever, and a device may have no end.
+/// The file cannot be read, is longer than 16 MiB, or is not a regular file: opening a pipe may
+/// block for ever, and a device may have no end.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let found = fs::metadata(path)?;
     if !found.is_file() {
@@ -20,5 +20,5 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// 60 times the CA certificates of a distribution.
+/// Some 60 times the size of a distribution's CA bundle.
 const BYTES_MAX: u64 = 16 << 20;

@@ -50,20 +50,6 @@ fn tls(tls: Tls) -> Result<TlsConfig, EngineError> {
 /// Returns the certificates of SSL_CERT_FILE, or of the system.
 fn roots() -> Result<RootCerts, EngineError> {
     let named = std::env::var("SSL_CERT_FILE").ok();
-    let places = match &named {
-        Some(named) => &[named.as_str()][..],
-        None => BUNDLES,
-    };
-    let mut why = None;
-    let found = places
-        .iter()
-        .find_map(|place| match small_file::read(Path::new(place)) {
-            Ok(text) => Some((place, text)),
-            Err(error) => {
-                why = Some(error);
-                None
-            }
-        });
     let refused = |target: String| EngineError {
         step: EngineStep::Option("https"),
         target,
@@ -72,11 +58,18 @@ fn roots() -> Result<RootCerts, EngineError> {
                SSL_CERT_FILE"
             .into(),
     };
-    let Some((place, text)) = found else {
-        return Err(refused(match (named, why) {
-            (Some(named), Some(error)) => format!("cannot read {named}: {error}"),
-            _ => "this host has no CA certificates".into(),
-        }));
+    let read = |place: &str| small_file::read(Path::new(place));
+    let (place, text) = match &named {
+        Some(named) => {
+            let text = read(named);
+            let text = text.map_err(|error| refused(format!("cannot read {named}: {error}")))?;
+            (named.as_str(), text)
+        }
+        None => {
+            let mut bundles = BUNDLES.iter().copied();
+            let found = bundles.find_map(|place| Some((place, read(place).ok()?)));
+            found.ok_or_else(|| refused("this host has no CA certificates".into()))?
+        }
     };
     let certificates = parse_pem(&text).filter_map(|item| match item {
         Ok(PemItem::Certificate(certificate)) => Some(certificate),

@@ -23,6 +23,7 @@ use self::abi::{CANCELLED, Context, Functions, LIBRARY, MOVES_IN, MOVES_NOTHING,
 use self::callbacks::executed;
 use self::session::Session;
 pub use self::session::{IscsiPortal, IscsiSecret};
+use crate::in_flight::Ready;
 use crate::library::calls::Calls;
 use crate::library::{Library, LibraryError, Sockets};
 use crate::memory::{Buffers, MemoryPlacement};
@@ -45,7 +46,7 @@ pub struct Iscsi {
     /// Files of `sockets`.
     served: Vec<u32>,
     /// Completions to be reaped.
-    done: Vec<Completion>,
+    done: Ready,
 }
 
 /// Connection of a file.
@@ -96,7 +97,7 @@ impl Iscsi {
             in_flight: 0,
             sockets: Sockets::default(),
             served: Vec::with_capacity(files),
-            done: Vec::with_capacity(depth as usize),
+            done: Ready::new(depth),
         })
     }
 
@@ -187,7 +188,7 @@ impl Iscsi {
 
     /// Completes an op without a command.
     pub fn finish(&mut self, slot: Slot, result: i32) {
-        self.done.push(Completion { slot, result });
+        self.done.push(slot, result);
     }
 
     /// Returns the outcome of a slot's latest command.
@@ -204,17 +205,13 @@ impl Iscsi {
 
     /// Returns the number of ops to be reaped.
     #[must_use]
-    pub const fn ready(&self) -> usize {
-        self.done.len()
+    pub fn ready(&self) -> usize {
+        self.done.count()
     }
 
     /// Takes ops that have completed.
     pub fn reap(&mut self, out: &mut [Completion]) -> usize {
-        let count = out.len().min(self.done.len());
-        for (place, completion) in out.iter_mut().zip(self.done.drain(..count)) {
-            *place = completion;
-        }
-        count
+        self.done.take(out)
     }
 
     /// Sends and receives on all connections, waiting for at most so long; returns whether anything
@@ -322,10 +319,7 @@ impl Iscsi {
         };
         self.free_task(number);
         self.in_flight -= 1;
-        self.done.push(Completion {
-            slot: Slot::new(number),
-            result,
-        });
+        self.done.push(Slot::new(number), result);
     }
 
     /// Frees the command of a call, which the library does not have any more.

@@ -14,6 +14,7 @@ use fathom_core::{Completion, Errno, Nanos, Slot};
 
 use self::abi::{Context, File, Functions, LIBRARY, STAT_SIZE, STAT_WORDS};
 use self::callbacks::{looked_up, opened, read, returned};
+use crate::in_flight::Ready;
 use crate::library::calls::Calls;
 use crate::library::{self, Library, LibraryError, Sockets, c_text};
 use crate::memory::{Buffers, MemoryPlacement};
@@ -30,7 +31,7 @@ pub struct Nfs {
     in_flight: u32,
     sockets: Sockets,
     /// Completions to be reaped.
-    done: Vec<Completion>,
+    done: Ready,
     is_mounted: bool,
     /// The connection is lost; ops fail with this errno.
     lost: Option<Errno>,
@@ -110,7 +111,7 @@ impl Nfs {
             files: vec![None; files].into_boxed_slice(),
             in_flight: 0,
             sockets: Sockets::default(),
-            done: Vec::with_capacity(depth as usize),
+            done: Ready::new(depth),
             is_mounted: false,
             lost: None,
             read_max: 0,
@@ -256,7 +257,7 @@ impl Nfs {
 
     /// Completes an op without a request.
     pub fn finish(&mut self, slot: Slot, result: i32) {
-        self.done.push(Completion { slot, result });
+        self.done.push(slot, result);
     }
 
     /// Returns the number of ops that have a request.
@@ -267,17 +268,13 @@ impl Nfs {
 
     /// Returns the number of ops to be reaped.
     #[must_use]
-    pub const fn ready(&self) -> usize {
-        self.done.len()
+    pub fn ready(&self) -> usize {
+        self.done.count()
     }
 
     /// Takes ops that have completed.
     pub fn reap(&mut self, out: &mut [Completion]) -> usize {
-        let count = out.len().min(self.done.len());
-        for (place, completion) in out.iter_mut().zip(self.done.drain(..count)) {
-            *place = completion;
-        }
-        count
+        self.done.take(out)
     }
 
     /// Sends and receives, waiting for the socket for at most so long; returns whether anything
@@ -394,10 +391,8 @@ impl Nfs {
         let moved = self.calls.call(number).extra.borrow().moved;
         let moved = moved.min(Completion::BYTES_MAX).cast_signed();
         self.in_flight -= 1;
-        self.done.push(Completion {
-            slot: Slot::new(number),
-            result: if result < 0 { result } else { moved },
-        });
+        let result = if result < 0 { result } else { moved };
+        self.done.push(Slot::new(number), result);
     }
 
     /// Starts a call and waits until it has ended; returns its result.
