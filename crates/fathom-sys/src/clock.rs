@@ -176,15 +176,25 @@ impl Clock {
 
     /// Measures the cost of a read: the best of several rounds, which excludes interrupts.
     fn with_read_cost(mut self) -> Self {
-        let round = || {
-            let start = self.now();
-            for _ in 0..COST_READS {
-                std::hint::black_box(self.now());
-            }
-            (self.now() - start).get() / COST_READS
-        };
-        self.read_cost_ns = (0..COST_ROUNDS).map(|_| round()).min().unwrap_or(0);
+        self.read_cost_ns = (0..COST_ROUNDS)
+            .map(|_| self.mean_read_ns())
+            .min()
+            .unwrap_or(0);
         self
+    }
+
+    /// Returns the mean cost of a read in one round.
+    ///
+    /// Not inlined: rounds that the compiler unrolls are code that runs once, so the best of them
+    /// still fetches its instructions from memory (and is translated first in an emulator, which
+    /// made it a hundred times too long under valgrind).
+    #[inline(never)]
+    fn mean_read_ns(&self) -> u64 {
+        let start = self.now();
+        for _ in 0..COST_READS {
+            std::hint::black_box(self.now());
+        }
+        (self.now() - start).get() / COST_READS
     }
 }
 

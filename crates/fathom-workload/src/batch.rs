@@ -43,7 +43,10 @@ impl Worker {
         let (lookahead, sequence) = (&self.source.lookahead, self.source.sequence);
         let (dues, queue) = (lookahead.dues(), &mut self.queue);
         let mut count = lookahead.count().min(limit);
-        if let Some(early) = dues.iter().take(count).position(|&due| due > now) {
+        // Tested first: the search of no due times took an instruction per op in batches of 8.
+        if !dues.is_empty()
+            && let Some(early) = dues.iter().take(count).position(|&due| due > now)
+        {
             status = IssueStatus::NotDue(dues[early]);
             count = early;
         }
