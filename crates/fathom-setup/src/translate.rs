@@ -6,6 +6,8 @@
 pub mod content;
 pub(crate) mod files;
 mod generations;
+mod limits;
+mod notes;
 mod pace;
 pub mod pattern;
 mod precondition;
@@ -20,17 +22,18 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use fathom_core::{Direction, Errno, FileIndex, Nanos, PerDirection, RemoteFile};
+use fathom_core::{Direction, Errno, FileIndex, PerDirection, RemoteFile};
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_job::{Job, Options, Plan, ZoneMode};
 use fathom_workload::{FileRange, PatternConfig, Tolerate, WorkerConfig};
 
+use self::notes::Warnings;
 pub use self::seeds::entropy;
 use self::shared_state::SharedState;
 use crate::error::RunProblem;
 use crate::groups::{JobPlace, places};
 use crate::outcome::JobFailure;
-use crate::plan_warning::{PlanWarning, PlanWarningKind};
+use crate::plan_warning::PlanWarning;
 use crate::problem_kind::ProblemKind;
 use crate::replay::ReplayPlan;
 use crate::timelines;
@@ -304,17 +307,17 @@ fn setup(
     let mut warnings = Warnings::of(job);
     let (job, replay) = &replayed::replayed(job, place, planned, &mut warnings)?;
     let options = &job.options;
-    let depth = depth(options);
+    let depth = limits::depth(options);
     let found = match replay {
         Some(replay) => replayed::files(job, replay, planned),
         None => files::files(job, place, seed, planned),
     };
     let ((mut files, mut sizes), problem) = or_early_end(found)?;
     zones::limit_to_whole_zones(job, planned, &mut files, &mut sizes, &mut warnings)?;
-    note_cut(&sizes, &mut warnings);
-    note_existing(options, &files, &mut warnings);
+    notes::note_cut(&sizes, &mut warnings);
+    notes::note_existing(options, &files, &mut warnings);
     shared_state::note_windows(options, &mut warnings);
-    note_ranges(options, &files, &mut warnings);
+    notes::note_ranges(options, &files, &mut warnings);
     let mut pattern =
         pattern_over(&files, options, seed).map_err(|problem| problem.at(job, "bs"))?;
     pattern.zones = pattern.zones.or(zones::order(job, &files, planned)?);
@@ -325,13 +328,13 @@ fn setup(
         pattern,
         depth,
         batching: pace::batching(options, depth),
-        bytes_per_pass: bytes_per_pass(options, bytes),
+        bytes_per_pass: limits::bytes_per_pass(options, bytes),
         loops: sizes.loops,
         bytes_in_all: sizes.bytes_in_all,
         runtime: options.runtime.filter(|runtime| !runtime.is_zero()),
-        time_based: is_endless(options),
-        ramp: ramp(options),
-        start_delay: start_delay(options, seed),
+        time_based: limits::is_endless(options),
+        ramp: limits::ramp(options),
+        start_delay: limits::start_delay(options, seed),
         rate: pace::rates(options).map_err(|problem| problem.at(job, "rate_iops"))?,
         rate_min: pace::rate_minimums(options)
             .map_err(|problem| problem.at(job, "rate_iops_min"))?,
@@ -350,11 +353,11 @@ fn setup(
         timeline: None,
         priorities: priority::of_ops(options),
         invalidate: options.invalidate && !options.pre_read,
-        block_lives: block_lives(options)?,
+        block_lives: limits::block_lives(options)?,
         zoned: zones::access(job, place.number, &files, planned)?,
         limits: planned
             .shared_state
-            .limits(job, place, ops_limit(options))?,
+            .limits(job, place, limits::ops_limit(options))?,
         replay: replayed::config(options),
         records: options.replay.record.is_some() && replay.is_none(),
     };
@@ -365,23 +368,12 @@ fn setup(
         worker,
         early_end: early_end(problem.as_ref(), files.is_empty()),
         files,
-        buffer_bytes: buffer_bytes(options).map_err(|problem| problem.at(job, "bs"))?,
+        buffer_bytes: limits::buffer_bytes(options).map_err(|problem| problem.at(job, "bs"))?,
         tells_errors: options.lifecycle.error_dump,
         start_clock: options.process.job_start_clock_id,
         replay: replay.clone(),
     };
     Ok((setup, warnings.list, problem))
-}
-
-/// Warns about a size beyond the end of a device.
-fn note_cut(sizes: &sizes::ResolvedSizes, warnings: &mut Warnings<'_>) {
-    if sizes.files.iter().any(|file| file.cut) {
-        warnings.add(
-            PlanWarningKind::SizeBeyondDevice,
-            "`size` exceeds the device; the job uses the part that exists",
-            "remove `size` to use the whole device",
-        );
-    }
 }
 
 /// Keeps a problem that ends only the job, with nothing in place of what it prevents.
@@ -409,63 +401,12 @@ fn pattern_over(
     })
 }
 
-/// Warns about ranges of files that the ops of a pattern do not fit into.
-fn note_ranges(options: &Options, files: &[FileSetup], warnings: &mut Warnings<'_>) {
-    if options.replay.found.is_none() {
-        pattern::note_shares(options, files, warnings);
-        note_small_files(options, files, warnings);
-    }
-}
-
-/// Warns about files without room for an op, if others have room: as in fio, they are skipped.
-fn note_small_files(options: &Options, files: &[FileSetup], warnings: &mut Warnings<'_>) {
-    let mut small = files
-        .iter()
-        .filter(|file| !file.has_room_for_an_op(options));
-    let (Some(first), others) = (small.next(), small.count()) else {
-        return;
-    };
-    if others + 1 < files.len() {
-        warnings.add(
-            PlanWarningKind::FilesTooSmall,
-            format!(
-                "{} of {} files have no room for a block and get no ops (the first: {})",
-                others + 1,
-                files.len(),
-                first.path
-            ),
-            "reduce `bs`, or use larger files",
-        );
-    }
-}
-
 /// Returns the reason why a job ends before its first op, if there is one.
 fn early_end(problem: Option<&RunProblem>, no_files: bool) -> Option<EarlyEnd> {
     let failure = |problem: &RunProblem| JobFailure::new(Errno::EINVAL, problem.message.as_str());
     match problem {
         Some(problem) => Some(EarlyEnd::Failure(failure(problem))),
         None => no_files.then_some(EarlyEnd::NoFiles),
-    }
-}
-
-/// Warns of files that exist where ops are to create them.
-fn note_existing(options: &Options, files: &[FileSetup], warnings: &mut Warnings<'_>) {
-    let creates = options
-        .engine
-        .name_work()
-        .is_some_and(|names| !names.laid_out);
-    let existing = files
-        .iter()
-        .filter(|file| file.found != TargetKind::Missing);
-    let count = existing.count();
-    if creates && count > 0 {
-        let message = format!(
-            "{count} of {} files exist when the job starts: its ops create none of these",
-            files.len()
-        );
-        let hint =
-            "remove them first, and keep other jobs from laying them out (`create_on_open=1`)";
-        warnings.add(PlanWarningKind::FilesExist, message, hint);
     }
 }
 
@@ -503,31 +444,6 @@ fn file_systems(options: &Options, files: &[FileSetup]) -> Vec<FileIndex> {
     new.map(|(number, _)| FileIndex::new(number)).collect()
 }
 
-/// Returns the ramp time; practically infinite for `ramp_size`, which ends the ramp by bytes.
-fn ramp(options: &Options) -> Nanos {
-    match options.ramp_size {
-        0 => options.ramp_time,
-        _ => Nanos::new(u64::MAX / 2),
-    }
-}
-
-/// Returns the queue depth: 1 for synchronous engines, whatever `iodepth` says (the parser warns).
-fn depth(options: &Options) -> u32 {
-    let asked = options.iodepth.max(1);
-    if options.is_synchronous(asked) {
-        1
-    } else {
-        asked
-    }
-}
-
-/// Returns the size of a block whose life is followed: that of a trim, as in fio.
-fn block_lives(options: &Options) -> Result<Option<u32>, RunProblem> {
-    let bytes = pattern::bounds(options, Direction::Trim).0;
-    let bytes = options.device.block_errors.then(|| op_bytes(bytes));
-    bytes.transpose()
-}
-
 /// Returns the errors that the job tolerates.
 fn tolerate(options: &Options) -> Tolerate {
     Tolerate {
@@ -537,105 +453,6 @@ fn tolerate(options: &Options) -> Tolerate {
         listed: options.lifecycle.ignore_error.clone(),
     }
 }
-
-/// Returns true if `time_based` is effective: it needs a `runtime`, and the parser warns if there
-/// is none.
-fn time_based(options: &Options) -> bool {
-    let bounded = options.runtime.is_some_and(|runtime| !runtime.is_zero());
-    options.time_based && bounded
-}
-
-/// Returns true if no number of bytes ends the job.
-fn is_endless(options: &Options) -> bool {
-    let is_other_work = !options.engine.performs_io() && options.number_ios.is_none();
-    time_based(options) || is_other_work
-}
-
-/// Returns the limit of `number_ios` over all passes; as in fio, `time_based` overrides it. A
-/// single pass of ops of one size ends by its bytes instead, which costs no check per op.
-fn ops_limit(options: &Options) -> Option<u64> {
-    let ops = options.number_ios.filter(|_| !time_based(options))?;
-    let by_bytes = options.loops <= 1 && only_size(options).is_some();
-    (!by_bytes).then(|| ops.saturating_mul(options.loops.max(1).into()))
-}
-
-/// Returns the bytes of a pass, reduced to those of `number_ios` ops if that ends it.
-fn bytes_per_pass(options: &Options, bytes: u64) -> u64 {
-    let ops = options.number_ios.filter(|_| !time_based(options));
-    match (ops, only_size(options), ops_limit(options)) {
-        (Some(ops), Some(size), None) => bytes.min(ops.saturating_mul(size)),
-        _ => bytes,
-    }
-}
-
-/// Returns the op size, if all ops have the same.
-fn only_size(options: &Options) -> Option<u64> {
-    let mut sizes: Vec<_> = pattern::sized(options)
-        .flat_map(|direction| <[u64; 2]>::from(pattern::bounds(options, direction)))
-        .collect();
-    sizes.dedup();
-    match sizes[..] {
-        [size] => Some(size),
-        _ => None,
-    }
-}
-
-fn start_delay(options: &Options, seed: u64) -> Nanos {
-    let (low, high) = options.startdelay;
-    Nanos::new(seeds::within(
-        seed,
-        START_DELAY,
-        low.get(),
-        high.get().max(low.get()),
-    ))
-}
-
-/// Returns the buffer size per slot: that of the largest op that transfers data.
-fn buffer_bytes(options: &Options) -> Result<u32, RunProblem> {
-    let moved = [Direction::Read, Direction::Write];
-    let moves = moved.iter().any(|&d| pattern::uses(options, d));
-    let largest = pattern::sized(options)
-        .filter(|&direction| moves && direction != Direction::Trim)
-        .map(|direction| pattern::bounds(options, direction).1)
-        .max();
-    op_bytes(largest.unwrap_or(0))
-}
-
-fn op_bytes(bytes: u64) -> Result<u32, RunProblem> {
-    u32::try_from(bytes).map_err(|_| {
-        RunProblem::new(
-            ProblemKind::BlockSizeTooLarge,
-            "block size must be below 4 GiB",
-        )
-    })
-}
-
-/// Warnings about one job.
-struct Warnings<'a> {
-    job: &'a str,
-    list: Vec<PlanWarning>,
-}
-
-impl<'a> Warnings<'a> {
-    const fn of(job: &'a Job) -> Self {
-        Self {
-            job: job.name.as_str(),
-            list: Vec::new(),
-        }
-    }
-
-    fn add(&mut self, kind: PlanWarningKind, message: impl Into<String>, hint: &str) {
-        self.list.push(PlanWarning {
-            kind,
-            job: self.job.into(),
-            message: message.into(),
-            hint: hint.into(),
-        });
-    }
-}
-
-/// Purpose of a random number, so that no two uses share one.
-const START_DELAY: u64 = 1;
 
 #[cfg(test)]
 mod tests;

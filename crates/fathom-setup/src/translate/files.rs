@@ -5,7 +5,7 @@ use fathom_host::target_kind::TargetKind;
 use fathom_job::{Job, Options, RandomGenerator, ReadWrite, Size, Verify, ZoneMode};
 
 use super::sizes::{self, Existing, FileSize, PassEnd, ResolvedSizes, SizeFault, SizeRequest};
-use super::{FileSetup, Planned, pattern, seeds, zones};
+use super::{FileSetup, Planned, limits, pattern, seeds, zones};
 use crate::error::RunProblem;
 use crate::groups::JobPlace;
 use crate::problem_kind::ProblemKind;
@@ -52,7 +52,7 @@ pub(super) fn files(
         size: size(options).map(in_bytes),
         io_size: options.io_size.map(in_bytes),
         loops: options.loops,
-        time_based: super::is_endless(options),
+        time_based: limits::is_endless(options),
         pass_end: pass_end(options),
         reads_back: reads_back(options),
         filesize: options.filesize,
@@ -146,7 +146,7 @@ fn pass_end(options: &Options) -> PassEnd {
 fn reads_back(options: &Options) -> bool {
     let verifies = options.verify != Verify::None && options.do_verify;
     let seekable = options.engine.storage != Storage::Peer;
-    verifies && seekable && options.rw == ReadWrite::Write && !super::time_based(options)
+    verifies && seekable && options.rw == ReadWrite::Write && !limits::time_based(options)
 }
 
 fn existing(found: TargetKind) -> Existing {

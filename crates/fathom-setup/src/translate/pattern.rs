@@ -7,7 +7,8 @@ use fathom_workload::{
     PatternConfig, Preconditioning, RandomGenerator, Sequencer, SizeChoice, Zones,
 };
 
-use super::{FileSetup, Warnings};
+use super::FileSetup;
+use super::notes::Warnings;
 use crate::error::RunProblem;
 use crate::plan_warning::PlanWarningKind;
 use crate::problem_kind::ProblemKind;

@@ -11,8 +11,9 @@ use fathom_job::{
 };
 use fathom_workload::{FileRange, Mix, PatternConfig, ReplayConfig, SizeChoice, WorkerConfig};
 
+use super::notes::Warnings;
 use super::sizes::ResolvedSizes;
-use super::{FileSetup, Planned, Warnings};
+use super::{FileSetup, Planned};
 use crate::error::RunProblem;
 use crate::groups::JobPlace;
 use crate::merge::MergePlan;

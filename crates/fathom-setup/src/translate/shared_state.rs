@@ -11,7 +11,7 @@ use fathom_workload::{
     Figure, Flow, FlowShare, LatencyTarget, LimitConfig, SteadyGroup, SteadyRule,
 };
 
-use super::Warnings;
+use super::notes::Warnings;
 use crate::error::RunProblem;
 use crate::groups::JobPlace;
 use crate::plan_warning::PlanWarningKind;

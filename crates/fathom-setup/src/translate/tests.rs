@@ -5,6 +5,7 @@ use fathom_workload::{BufferFill, Checksum, MapMode, Mix, Pace, Sequencer, Verif
 
 use super::*;
 use crate::fixture::FakeFiles;
+use crate::plan_warning::PlanWarningKind;
 use crate::testing::plan;
 
 fn come_to(words: &str, files: &[(&'static str, TargetKind)]) -> Translation {

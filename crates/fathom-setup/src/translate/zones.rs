@@ -9,8 +9,9 @@ use fathom_host::target_kind::TargetKind;
 use fathom_job::{Job, Options, ReadWrite, Size, Verify, ZoneMode};
 use fathom_workload::{ResetRule, ZoneAccess, ZoneSet, Zones};
 
+use super::notes::Warnings;
 use super::sizes::ResolvedSizes;
-use super::{FileSetup, JobSetup, Planned, Warnings, pattern};
+use super::{FileSetup, JobSetup, Planned, pattern};
 use crate::error::RunProblem;
 use crate::plan_warning::PlanWarningKind;
 use crate::problem_kind::ProblemKind;
