@@ -87,6 +87,15 @@ if fathom run --name=vm --ioengine=psync --filename=/dev/sg0 --rw=read --size=1m
 fi
 grep -q 'ioengine=sg' /tmp/log || fail 'psync names no engine'
 
+step 'a write-protected disk'
+blockdev --setro /dev/sda
+for node in /dev/sg0 /dev/sda "$named"; do
+    refused 'is write-protected' "$node" --rw=write --iodepth=1
+    refused 'is write-protected' "$node" --rw=trim --iodepth=1
+    works "$node" --rw=read --iodepth=1
+done
+blockdev --setrw /dev/sda
+
 step 'a mounted file system'
 mke2fs /dev/sda >/dev/null 2>&1
 mkdir -p /tmp/mounted

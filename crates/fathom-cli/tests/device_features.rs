@@ -85,3 +85,21 @@ fn a_device_without_write_streams_is_named() {
         "{run:?}"
     );
 }
+
+/// Root may open it for writing, and each write would fail.
+#[test]
+fn a_write_protected_device_is_refused_before_the_run() {
+    let script = "truncate --size=4m image && device=$(losetup --read-only --find --show image) && \
+                  exec 3<$device && losetup --detach $device";
+    for (words, code) in [("--rw=write", 2), ("--rw=trim", 2), ("--rw=read", 0)] {
+        let folder = Folder::new();
+        let words = format!("--filename=$device --bs=4k --ioengine=psync {words}");
+        let Some(run) = after(&folder, script, &words) else {
+            return;
+        };
+        let run = run.expect(code);
+        let is_named =
+            run.err.contains("is write-protected") && run.err.contains("--setrw /dev/loop");
+        assert_eq!(is_named, code == 2, "{run:?}");
+    }
+}

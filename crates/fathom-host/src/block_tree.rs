@@ -92,6 +92,18 @@ impl BlockTree {
         self.named(&format!("nvme{name}"))
     }
 
+    /// Looks up the block device at a path, or the one behind a passthrough character device.
+    #[must_use]
+    pub fn device_at(&self, path: &Path) -> Option<HostDevice> {
+        let metadata = fs::metadata(path).ok()?;
+        let number = DeviceNumber::of_node(&metadata);
+        match FileKind::of(&metadata) {
+            FileKind::Block => self.device(number),
+            FileKind::Character => self.behind_character_device(number),
+            FileKind::Regular | FileKind::Directory | FileKind::Other => None,
+        }
+    }
+
     /// Returns the sysfs folder of a character device.
     pub fn character_device(&self, number: DeviceNumber) -> Option<PathBuf> {
         let link = self.sys.join("dev/char").join(number.to_string());

@@ -14,6 +14,7 @@ mod streams;
 mod trims;
 mod verify_map;
 mod verify_shared;
+mod write_protected;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -211,6 +212,9 @@ impl Checker {
         if let Err(refusal) = self.guard.check_passthrough(path, writes, allowed) {
             return self.add(job, "filename", refusal.into());
         }
+        if writes && let Some(problem) = write_protected::check(path, &self.tree) {
+            return self.add(job, "filename", problem);
+        }
         let TargetKind::Block { logical_block, .. } = file.found else {
             return;
         };
@@ -253,6 +257,11 @@ impl Checker {
         if let Some(problem) = problem {
             self.add(job, "filename", problem);
             return;
+        }
+        if changes(job, file)
+            && let Some(problem) = write_protected::check(path, &self.tree)
+        {
+            self.add(job, "filename", problem);
         }
         if let Some((option, problem)) = trims::check(&job.options, file, &self.tree) {
             self.add(job, option, problem);

@@ -93,6 +93,8 @@ problem_kinds! {
     NoExec = "no_exec",
     /// A file is missing and `allow_file_create=0` forbids creating it.
     FileCreateForbidden = "file_create_forbidden",
+    /// A block device that the kernel does not write.
+    WriteProtected = "write_protected",
     /// No such name under /dev.
     NoSuchDevice = "no_such_device",
     /// A regular file under /dev.
