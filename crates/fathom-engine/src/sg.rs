@@ -153,8 +153,8 @@ impl Sg {
         if [Errno::EINVAL, Errno::ENOMEM].contains(&errno) {
             // An op that was no command has its own reason, and has given it already.
             self.explained(errno, || {
-                "the kernel does not take so long a command: see max_hw_sectors_kb in \
-                 /sys/block/…/queue, and lower bs"
+                "the kernel does not take so long a command: see max_hw_sectors_kb and \
+                 max_segments in /sys/block/…/queue, and lower bs"
                     .into()
             });
         }

@@ -16,6 +16,7 @@ mod replayed;
 mod seeds;
 mod shared_state;
 mod sizes;
+mod zone_sets;
 mod zones;
 
 use std::collections::{HashMap, HashSet};
@@ -183,7 +184,7 @@ pub fn translate(
         files: HashMap::new(),
         shared_state: SharedState::default(),
         surveys: replayed::Surveys::default(),
-        zones: zones::ZoneSets::default(),
+        zones: zone_sets::ZoneSets::default(),
     };
     for place in places(&plan.jobs) {
         let job = jobs
@@ -221,7 +222,7 @@ struct Planned<'a> {
     files: HashMap<String, TargetKind>,
     shared_state: SharedState,
     surveys: replayed::Surveys,
-    zones: zones::ZoneSets,
+    zones: zone_sets::ZoneSets,
 }
 
 impl Planned<'_> {

@@ -177,6 +177,14 @@ fn unsupported_and_contradictory_options_are_refused() {
     let words = "--rw=write --verify=md5 --trim_percentage=10";
     refuses("", words, "which can only be reset whole");
     refuses("capacity_mib = 1", "--rw=write --bs=2m", "fit into no zone");
+    // The longer zones before the range are no way out.
+    let words = "--rw=write --bs=2m --offset=2z";
+    let keys = "capacity_mib = 1\nconventional = 2";
+    refuses(keys, words, "from 8388608 to 67108864");
+    let words = "--rw=write --ioengine=mmap";
+    refuses("", words, "page cache, which engine `mmap` writes through");
+    let words = "--rw=write --ioengine=null";
+    refuses("", words, "needs a zoned block device: `null` opens none");
     refuses("", "--rw=write --direct=0", "page cache");
     refuses(
         "",
@@ -215,6 +223,41 @@ fn devices_without_zones_get_emulated_ones() {
     let refused = try_on(&machine, &words_of("--rw=write"), &mut |_| {}, &|| 0);
     let said = refused.expect_err("no zonesize").to_string();
     assert!(said.contains("no `zonesize` to emulate them"), "{said}");
+}
+
+#[test]
+fn emulated_zones_of_odd_sizes_are_refused() {
+    let plain = "[[device]]\nnames = [\"/dev/zoned\"]\nmodel = \"constant\"\n\
+                 capacity_gib = 1024\n[device.constant]\nlatency_us = 20\n";
+    let machine = MachineModel::parse("machine", plain).expect("a machine");
+    for (words, want) in [
+        ("--zonesize=1", "`zonesize` is no multiple of the 512 B"),
+        (
+            "--zonesize=1m --zonecapacity=1",
+            "`zonecapacity` is no multiple of the 512 B",
+        ),
+        ("--zonesize=1m --zonecapacity=2m", "`zonecapacity` exceeds"),
+        // Memory for the state of each would be gigabytes.
+        (
+            "--zonesize=64k",
+            "would have 16777216 zones, more than 1048576",
+        ),
+    ] {
+        let words = words_of(&format!("--rw=write {words}"));
+        let refused = try_on(&machine, &words, &mut |_| {}, &|| 0).expect_err("refused");
+        let said = refused.to_string();
+        assert!(said.contains(want), "{words}: {said}");
+    }
+}
+
+#[test]
+fn a_write_beyond_the_device_limit_says_so() {
+    let record = run(
+        "max_open = 2",
+        "--rw=randwrite --ignore_zone_limits=1 --max_open_zones=8",
+    );
+    let said = record.jobs[0].error_text.as_deref().unwrap_or_default();
+    assert!(said.contains("lower `max_open_zones`"), "{said}");
 }
 
 /// Returns reads, writes and trims of each job.

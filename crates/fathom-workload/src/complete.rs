@@ -69,8 +69,8 @@ impl Worker {
                 }
                 self.queue.slots.put_anew(completion.slot);
             }
-            (_, Outcome::Failed(_)) => {
-                let detail = self.zone_fault(engine, completion.slot);
+            (_, Outcome::Failed(errno)) => {
+                let detail = self.zone_fault(engine, completion.slot, errno);
                 self.on_error(completion, detail);
             }
         }

@@ -1,10 +1,8 @@
 //! Zones of a job with `zonemode=zbd`: the device's own, or emulated on a device without any.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use fathom_core::{Direction, ZoneReport};
+use fathom_core::Direction;
 use fathom_host::target_kind::TargetKind;
 use fathom_job::{Job, Options, ReadWrite, Size, Verify, ZoneMode};
 use fathom_workload::{ResetRule, ZoneAccess, ZoneSet, Zones};
@@ -15,90 +13,6 @@ use super::{FileSetup, JobSetup, Planned, pattern};
 use crate::error::RunProblem;
 use crate::plan_warning::PlanWarningKind;
 use crate::problem_kind::ProblemKind;
-
-/// Zones of the devices of a run, each looked up once.
-#[derive(Debug, Default)]
-pub(super) struct ZoneSets {
-    by_path: RefCell<HashMap<String, Arc<ZoneSet>>>,
-    /// Sets of devices by their identity: a device may have several names.
-    by_device: RefCell<HashMap<u64, Arc<ZoneSet>>>,
-}
-
-impl ZoneSets {
-    /// Returns the zones of the device at `path`.
-    pub(super) fn of(
-        &self,
-        job: &Job,
-        planned: &Planned<'_>,
-        path: &str,
-        found: TargetKind,
-    ) -> Result<Arc<ZoneSet>, RunProblem> {
-        let zones = job.options.zones;
-        let TargetKind::Block { bytes, .. } = found else {
-            let message = format!("`zonemode=zbd` needs a zoned block device: {path} is not one");
-            return Err(problem(message)
-                .hint("use `zonemode=strided`, or remove it")
-                .at(job, "zonemode"));
-        };
-        let known = self.by_path.borrow().get(path).cloned();
-        let set = match known {
-            Some(set) => set,
-            None => {
-                let report = planned.probe.zones(path).map_err(|error| {
-                    let message = format!("cannot read the zones of {path}: {error}");
-                    RunProblem::new(ProblemKind::FileUnreadable, message).at(job, "filename")
-                })?;
-                let set = match report {
-                    Some(report) => self.of_device(&report),
-                    None => emulated(&job.options, path, bytes)
-                        .map_err(|problem| problem.at(job, "zonesize"))?,
-                };
-                (self.by_path.borrow_mut()).insert(path.to_owned(), Arc::clone(&set));
-                set
-            }
-        };
-        if zones.size > 0 && zones.size != set.zone_bytes() {
-            let message = format!(
-                "`zonesize` is {} bytes, but the zones of {path} have {}",
-                zones.size,
-                set.zone_bytes()
-            );
-            return Err(problem(message).hint("remove it").at(job, "zonesize"));
-        }
-        Ok(set)
-    }
-
-    fn of_device(&self, report: &ZoneReport) -> Arc<ZoneSet> {
-        let new = || Arc::new(ZoneSet::new(report));
-        if report.device == 0 {
-            return new();
-        }
-        let mut known = self.by_device.borrow_mut();
-        Arc::clone(known.entry(report.device).or_insert_with(new))
-    }
-}
-
-/// Returns emulated zones for a device without any.
-fn emulated(options: &Options, path: &str, bytes: u64) -> Result<Arc<ZoneSet>, RunProblem> {
-    let zones = options.zones;
-    if zones.size == 0 {
-        let message = format!("{path} has no zones, and no `zonesize` to emulate them");
-        return Err(problem(message).hint("add one, as in `zonesize=64m`"));
-    }
-    if bytes < zones.size {
-        let message = format!("{path} has {bytes} bytes: less than one zone");
-        return Err(problem(message).hint("lower `zonesize`"));
-    }
-    if zones.capacity > zones.size {
-        let message = "`zonecapacity` exceeds `zonesize`";
-        return Err(problem(message.to_owned()).hint("lower it"));
-    }
-    let capacity = match zones.capacity {
-        0 => zones.size,
-        capacity => capacity,
-    };
-    Ok(Arc::new(ZoneSet::emulated(bytes, zones.size, capacity)))
-}
 
 /// Returns the bytes of a zone, in which sizes may be given; `None` for a job without zones.
 pub(super) fn unit(
@@ -243,7 +157,19 @@ fn refuse(job: &Job) -> Result<(), RunProblem> {
         let message = "`zone_reset_frequency` discards data that `verify` reads back";
         return refuse("zone_reset_frequency", message, "remove one of them");
     }
-    if pattern::uses(options, Direction::Write) && !options.direct {
+    let writes = pattern::uses(options, Direction::Write);
+    if writes && !options.engine.bypasses_cache {
+        let message = format!(
+            "writes to zones must bypass the page cache, which engine `{}` writes through",
+            options.engine.name
+        );
+        return refuse(
+            "ioengine",
+            &message,
+            "use `ioengine=psync` or `ioengine=io_uring`",
+        );
+    }
+    if writes && !options.direct {
         let message = "writes to zones must bypass the page cache, which keeps no order";
         return refuse("direct", message, "add `direct=1`");
     }
@@ -272,17 +198,19 @@ fn check_trims(job: &Job, set: &ZoneSet, file: &FileSetup) -> Result<(), RunProb
 /// Rejects writes that fit into no zone.
 fn check_capacity(job: &Job, set: &ZoneSet, file: &FileSetup) -> Result<(), RunProblem> {
     let options = &job.options;
+    let end = file.offset.saturating_add(file.length);
     let (smallest, capacity) = (
         pattern::bounds(options, Direction::Write).0,
-        set.capacity_max(),
+        set.capacity_max(file.offset, end),
     );
     let fits = smallest <= capacity || options.zones.writes_remainder;
     if fits || options.replay.found.is_some() || !pattern::uses(options, Direction::Write) {
         return Ok(());
     }
     let message = format!(
-        "writes of {smallest} bytes fit into no zone of {}, whose capacity is {capacity} bytes",
-        file.path
+        "writes of {smallest} bytes fit into no zone of {} from {} to {end}: the largest has a \
+         capacity of {capacity} bytes",
+        file.path, file.offset
     );
     Err(problem(message).hint("lower it").at(job, "bs"))
 }
@@ -398,6 +326,6 @@ fn ranges_meet(one: &JobSetup, other: &JobSetup) -> bool {
     })
 }
 
-fn problem(message: String) -> RunProblem {
+pub(super) fn problem(message: String) -> RunProblem {
     RunProblem::new(ProblemKind::NoZones, message)
 }

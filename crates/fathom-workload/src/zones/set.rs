@@ -95,10 +95,10 @@ impl ZoneSet {
         self.lock().zone(0).length
     }
 
-    /// Returns the capacity of the longest zone.
+    /// Returns the largest capacity of the zones that lie whole between two offsets.
     #[must_use]
-    pub fn capacity_max(&self) -> u64 {
-        self.lock().capacity_max()
+    pub fn capacity_max(&self, from: u64, to: u64) -> u64 {
+        self.lock().capacity_max(from, to)
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, ZoneTable> {

@@ -127,8 +127,9 @@ impl ZoneTable {
             ZoneAnswer::Skip => {
                 user.skipped += 1;
                 user.skipped_bytes += u64::from(target.length);
-                if user.skipped.is_multiple_of(SKIPS_MAX) || user.skipped_bytes > self.bytes(rules)
-                {
+                // No room for another target: a pass that was skipped whole must not end unnoticed.
+                let is_last = user.skipped_bytes + u64::from(target.length) > self.bytes(rules);
+                if user.skipped.is_multiple_of(SKIPS_MAX) || is_last {
                     return self.after_many_skips(rules, user, target);
                 }
             }
@@ -244,8 +245,10 @@ impl ZoneTable {
         self.open.len()
     }
 
-    pub(crate) fn capacity_max(&self) -> u64 {
-        let capacities = self.zones.iter().map(|state| state.zone.capacity);
+    /// Returns the largest capacity of the zones that lie whole between two offsets.
+    pub(crate) fn capacity_max(&self, from: u64, to: u64) -> u64 {
+        let zones = &self.zones[self.inside(from, to)];
+        let capacities = zones.iter().map(|state| state.zone.capacity);
         capacities.max().unwrap_or(0)
     }
 

@@ -527,6 +527,31 @@ fn an_op_that_is_not_issued_gives_its_zone_back() {
     }
 }
 
+/// A pass that is skipped whole is no success.
+#[test]
+fn a_sequential_pass_over_lost_zones_ends_with_the_reason() {
+    for block in [16384, 12288] {
+        let lost = [ZoneCondition::Offline, ZoneCondition::ReadOnly];
+        let device = Device::new(2, ZONE, &lost);
+        let mut table = ZoneTable::new(&device.report());
+        let rules = ZoneRules {
+            random: false,
+            ..rules(&table)
+        };
+        let mut user = table.register(&rules);
+        let pass = 2 * ZONE / block;
+        for number in 0..pass {
+            let write = target(Direction::Write, number * block, block);
+            let answer = table.admit(&rules, &mut user, &write, Tick::ZERO);
+            let want = match number + 1 == pass {
+                true => ZoneAnswer::Exhausted { kept: false },
+                false => ZoneAnswer::Skip,
+            };
+            assert_eq!(answer, want, "{block}: target {number} of {pass}");
+        }
+    }
+}
+
 #[test]
 fn recorded_ops_must_fit_their_zones() {
     let odd = [ZoneCondition::Closed, ZoneCondition::NotWritePointer];

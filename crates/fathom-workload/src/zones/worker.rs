@@ -1,6 +1,8 @@
 //! A worker on zones: asks for each target, carries out what must come first, and releases zones.
 
-use fathom_core::{Direction, Engine, EngineError, Errno, FileIndex, Nanos, Slot, Tick, Zone};
+use fathom_core::{
+    Direction, Engine, EngineError, Errno, FileIndex, Nanos, Slot, Tick, Zone, ZoneCondition,
+};
 
 use crate::config::{Mix, WorkerConfig};
 use crate::issue::IssueStatus;
@@ -21,6 +23,8 @@ pub(crate) struct Zoned {
     holds: Box<[Option<(FileIndex, ZoneHold)>]>,
     /// Zone held by the op that is issued next.
     next: Option<(FileIndex, ZoneHold)>,
+    /// Times in a row that the job has asked in vain for a zone of another one.
+    waits: u32,
 }
 
 impl Zoned {
@@ -52,6 +56,7 @@ impl Zoned {
             files: files.collect(),
             holds: vec![None; depth as usize].into_boxed_slice(),
             next: None,
+            waits: 0,
             access: access.clone(),
         }))
     }
@@ -97,6 +102,7 @@ impl Zoned {
         let answer = self.access.sets[file].lock().admit_recorded(rules, target);
         if let RecordedAnswer::Issue(hold) = answer {
             self.next = Some((target.file, hold));
+            self.waits = 0;
         }
         answer
     }
@@ -109,8 +115,16 @@ impl Zoned {
             .admit(rules, user, target, now);
         if let ZoneAnswer::Issue(_, hold) = answer {
             self.next = Some((target.file, hold));
+            self.waits = 0;
         }
         answer
+    }
+
+    /// Returns the time after which the job asks again for a zone that another one holds.
+    fn recheck(&mut self) -> Nanos {
+        let doublings = self.waits.min(RECHECK_DOUBLINGS);
+        self.waits = doublings + 1;
+        Nanos::from_micros(RECHECK_US << doublings)
     }
 
     /// Carries out a step, without the lock: other jobs use other zones meanwhile.
@@ -132,16 +146,22 @@ impl Zoned {
         done.map(|_zone| ())
     }
 
-    /// Describes the zone of an op that has failed, from the device.
-    fn fault<E: Engine>(&self, engine: &mut E, slot: Slot) -> Option<String> {
+    /// Describes the zone of an op that has failed with `errno`, from the device.
+    fn fault<E: Engine>(&self, engine: &mut E, slot: Slot, errno: u32) -> Option<String> {
         let (file, hold) = self.holds[slot.index()]?;
         let set = &self.access.sets[file.index()];
+        if set.is_emulated() {
+            return None;
+        }
         let known = *set.lock().zone(hold.zone as usize);
-        let found = match set.is_emulated() {
-            true => return None,
-            false => engine.report_zone(file, known.start).ok()?,
-        };
-        Some(fault(hold, &known, &found))
+        Some(match engine.report_zone(file, known.start) {
+            Ok(found) => fault(hold, errno, &known, &found),
+            // A device that has gone fails writes with one of several codes, ENOSPC among them.
+            Err(error) => format!(
+                "zone {} at {}: the device does not report its state either: {error}",
+                hold.zone, known.start
+            ),
+        })
     }
 }
 
@@ -201,7 +221,7 @@ impl Worker {
             match zoned.admit_recorded(target) {
                 RecordedAnswer::Issue(_) => return Ok(()),
                 RecordedAnswer::Wait if self.queue.is_drained() => {
-                    return Err(IssueStatus::NotDue(now + RECHECK));
+                    return Err(IssueStatus::NotDue(now + zoned.recheck()));
                 }
                 RecordedAnswer::Wait => return Err(IssueStatus::NeedsDrain),
                 RecordedAnswer::Do(step) => {
@@ -241,8 +261,13 @@ impl Worker {
 
     /// Describes the zone of a failed op; `None` for a job without zones.
     #[cold]
-    pub(crate) fn zone_fault<E: Engine>(&self, engine: &mut E, slot: Slot) -> Option<String> {
-        self.zoned.as_ref()?.fault(engine, slot)
+    pub(crate) fn zone_fault<E: Engine>(
+        &self,
+        engine: &mut E,
+        slot: Slot,
+        errno: u32,
+    ) -> Option<String> {
+        self.zoned.as_ref()?.fault(engine, slot, errno)
     }
 
     /// Keeps a target until another op has released a zone: one of this job, or of another.
@@ -250,7 +275,13 @@ impl Worker {
         self.source.held = Some(target);
         match self.queue.is_drained() {
             false => IssueStatus::NeedsDrain,
-            true => IssueStatus::NotDue(now + RECHECK),
+            true => {
+                let pause = self
+                    .zoned
+                    .as_mut()
+                    .map_or(Nanos::ZERO, |zoned| zoned.recheck());
+                IssueStatus::NotDue(now + pause)
+            }
         }
     }
 
@@ -301,7 +332,7 @@ fn step_error(file: FileIndex, step: &ZoneStep, error: &EngineError) -> JobError
 }
 
 /// Describes the failure of an op on a zone from its state as known to the job, and as found.
-fn fault(hold: ZoneHold, known: &Zone, found: &Zone) -> String {
+fn fault(hold: ZoneHold, errno: u32, known: &Zone, found: &Zone) -> String {
     let (number, start) = (hold.zone, known.start);
     let is_write = hold.direction == Direction::Write;
     if is_write && found.has_pointer() && found.write_pointer != known.write_pointer {
@@ -311,11 +342,31 @@ fn fault(hold: ZoneHold, known: &Zone, found: &Zone) -> String {
             known.write_pointer, found.write_pointer, found.condition
         );
     }
+    if is_write && found.condition == ZoneCondition::Full && known.write_pointer < known.write_end()
+    {
+        return format!(
+            "zone {number} at {start}: written at {}, but it is full: something other than this \
+             run has written or finished it",
+            known.write_pointer
+        );
+    }
+    // The kernel's codes for too many open and too many active zones.
+    let too_many = [Errno::ETOOMANYREFS, Errno::EOVERFLOW].map(Errno::unsigned);
+    if is_write && too_many.contains(&errno) {
+        return format!(
+            "zone {number} at {start} is {}: the device has no room for another open or active \
+             zone: lower `max_open_zones`, or remove `ignore_zone_limits`",
+            found.condition
+        );
+    }
     format!("zone {number} at {start} is {}", found.condition)
 }
 
-/// Time after which a job asks again for a zone that another one holds: about a write on flash.
-const RECHECK: Nanos = Nanos::from_micros(10);
+/// First time after which a job asks again for a zone that another one holds: about a write on
+/// flash. It doubles with each question in vain, up to 1.28 ms: hundreds of jobs that wait for one
+/// zone would otherwise take the processors from the one that writes.
+const RECHECK_US: u64 = 10;
+const RECHECK_DOUBLINGS: u32 = 7;
 
 /// Time after which a job that does not write asks again for data.
 const NO_DATA_PAUSE: Nanos = Nanos::from_millis(1);
