@@ -3,7 +3,8 @@
 #
 # test: NVMe passthrough: conformance, metadata and protection information, refusals
 # vm: --limit 400 --nvme --nvme ms=8,pi=1 --nvme ms=8,pi=1,mset=1 --nvme ms=16,pi=1,pif=2 --nvme ms=64,mset=1
-# vm: --nvme logical_block_size=4096,physical_block_size=4096 --nvme-module poll_queues=2 --module crc32c_generic --module ext4 --test passthrough
+# vm: --nvme logical_block_size=4096,physical_block_size=4096 --nvme zoned,zoned.zone_size=4M
+# vm: --nvme-module poll_queues=2 --module crc32c_generic --module ext4 --test passthrough
 . /guest.sh
 
 # Runs a job on a namespace: `job NSID OPTIONS...`.
@@ -74,6 +75,14 @@ refused 'flexible data placement' 1 --rw=write --dataplacement=fdp
 refused 'GUARD, APPTAG or REFTAG' 1 --rw=read --pi_chk=all
 refused '524288 B per command' 1 --rw=read --bs=1m
 refused 'LBA out of range\|beyond\|exceeds' 1 --rw=read --offset=1g
+
+step 'a namespace with zones, and one that is write-protected'
+refused "write is not at the zone's write pointer (status 1h/bch)" 7 --rw=write --offset=1m
+refused '`io_uring_cmd` opens none' 7 --rw=write --zonemode=zbd --direct=1
+blockdev --setro /dev/nvme0n1
+refused 'ng0n1 is write-protected' 1 --rw=write
+works 1 --rw=read
+blockdev --setrw /dev/nvme0n1
 
 step 'a mounted file system'
 mke2fs /dev/nvme0n1 >/dev/null 2>&1

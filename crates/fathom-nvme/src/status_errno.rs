@@ -19,6 +19,9 @@ impl Status {
             (0, 0x81) => Errno::ENOSPC,
             // Write-protected; Linux reports a medium error, which says less.
             (0, 0x20) => Errno::EROFS,
+            // Too many active zones, too many open zones.
+            (1, 0xbd) => Errno::EOVERFLOW,
+            (1, 0xbe) => Errno::ETOOMANYREFS,
             // Errors of the medium, as far as they are not of protection information.
             (2, 0x80 | 0x81 | 0x85 | 0x86 | 0x87) => Errno::ENODATA,
             (2, 0x82..=0x84) => Errno::EILSEQ,
@@ -42,6 +45,8 @@ mod tests {
             (Status::INVALID_OPCODE.do_not_retry(), Errno::EOPNOTSUPP),
             (Status::NAMESPACE_WRITE_PROTECTED, Errno::EROFS),
             (Status::INTERNAL_ERROR, Errno::EIO),
+            (Status::from_bits(0x1bc), Errno::EIO),
+            (Status::from_bits(0x1be), Errno::ETOOMANYREFS),
             (Status::INVALID_FIELD, Errno::EIO),
         ] {
             assert_eq!(status.errno(), want, "{status}");

@@ -65,6 +65,14 @@ const STATUSES: &[(u8, u8, &str)] = &[
     (1, 0x83, "restart discovery"),
     (1, 0x84, "host not allowed"),
     (1, 0x91, "authentication required"),
+    (1, 0xb8, "beyond the boundary of a zone"),
+    (1, 0xb9, "zone is full"),
+    (1, 0xba, "zone is read-only"),
+    (1, 0xbb, "zone is offline"),
+    (1, 0xbc, "write is not at the zone's write pointer"),
+    (1, 0xbd, "too many active zones"),
+    (1, 0xbe, "too many open zones"),
+    (1, 0xbf, "invalid transition of a zone"),
     (2, 0x80, "write fault"),
     (2, 0x81, "unrecovered read error"),
     (2, 0x82, "guard check error"),
@@ -77,6 +85,9 @@ const STATUSES: &[(u8, u8, &str)] = &[
     (3, 0x01, "asymmetric access persistent loss"),
     (3, 0x02, "asymmetric access inaccessible"),
     (3, 0x03, "asymmetric access transition"),
+    (3, 0x60, "controller path error"),
+    (3, 0x70, "host path error"),
+    (3, 0x71, "aborted by the host"),
 ];
 
 #[cfg(test)]
@@ -87,6 +98,10 @@ mod tests {
     fn texts_name_the_status() {
         let status = Status::CONNECT_INVALID_HOST.do_not_retry();
         assert_eq!(status.to_string(), "host not allowed (status 1h/84h)");
+        let text = "write is not at the zone's write pointer (status 1h/bch)";
+        assert_eq!(Status::from_bits(0x1bc).to_string(), text);
+        let text = "host path error (status 3h/70h)";
+        assert_eq!(Status::from_bits(0x370).to_string(), text);
         let fault = TermReq {
             status: FatalStatus::INVALID_HEADER,
             information: 8,
