@@ -3,7 +3,7 @@
 # test: zonemode=zbd: trims, gaps, replays, lost zones
 # vm: --null-blk zoned,zone_size=4,size=64 --null-blk zoned,zone_size=4,zone_nr_conv=2,zone_capacity=3,size=64
 # vm: --nvme zoned,zoned.zone_size=4M,zoned.max_open=4,zoned.max_active=4,size=64M
-# vm: --scsi-debug zbc=managed,zone_size_mb=4,zone_nr_conv=2,dev_size_mb=64 --limit 175
+# vm: --scsi-debug zbc=managed,zone_size_mb=4,zone_nr_conv=2,dev_size_mb=64 --limit 240
 . /guest.sh
 
 # Runs a job: `run DEVICE OPTIONS...`; what it says is in /tmp/said.

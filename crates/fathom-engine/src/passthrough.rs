@@ -270,7 +270,12 @@ impl Passthrough {
             (0, None) => op.length,
             (0, Some(file)) => self.check_read(slot, &op, file),
             (1.., _) => self.failed(result),
-            (..0, _) => result,
+            (..0, _) => {
+                if let Some((errno, why)) = cancelled(result) {
+                    self.failure = Some((errno, why.into()));
+                }
+                result
+            }
         }
     }
 
@@ -519,6 +524,13 @@ const LOOK_INTERVAL: Nanos = Nanos::from_secs(1);
 /// Arbitrary, but fixed: the same writes are placed alike in every run.
 const PLACEMENT_SEED: u64 = 0x706c_6163_656d;
 
+/// Returns the errno and the reason of a command that the driver has given up.
+#[cold]
+fn cancelled(result: i32) -> Option<(Errno, &'static str)> {
+    let why = "the driver gave the command up: the controller was reset, or has gone";
+    (result == Errno::EINTR.result()).then_some((Errno::EINTR, why))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -531,6 +543,13 @@ mod tests {
             ..EngineConfig::new(built_in("io_uring_cmd"), Clock::monotonic())
         };
         Placement::of(&config).unwrap()
+    }
+
+    #[test]
+    fn a_command_that_was_given_up_has_a_reason() {
+        let why = cancelled(Errno::EINTR.result()).map(|(_, why)| why);
+        assert!(why.is_some_and(|why| why.contains("reset")), "{why:?}");
+        assert_eq!(cancelled(Errno::EINVAL.result()), None);
     }
 
     #[test]
