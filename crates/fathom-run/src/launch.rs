@@ -432,7 +432,10 @@ impl<'a> Watcher<'a, '_> {
             let waited =
                 all.filter(|((_, started), outcome)| started.is_some() && outcome.is_none());
             let names: Vec<&str> = waited.map(|((name, _), _)| name.as_str()).collect();
-            (session.tell)(RunEvent::StillStopping(&names));
+            // The last job may have ended just now.
+            if !names.is_empty() {
+                (session.tell)(RunEvent::StillStopping(&names));
+            }
         }
     }
 
