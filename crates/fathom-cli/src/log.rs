@@ -7,10 +7,12 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use fathom_host::output_file::Stop;
 use fathom_job::Dialect;
+use fathom_report::LogKind;
 use fathom_sys::signals::Interrupts;
 
 use crate::exit::ProgramEnd;
 use crate::output::{self, StandardStream};
+use crate::report_logs;
 
 /// Arguments of `fathom log`.
 #[derive(Args, Clone, Debug)]
@@ -32,19 +34,26 @@ enum LogCommand {
         from: PathBuf,
         /// File to write
         to: PathBuf,
+        /// Quantity in the log, which names the value column [default: that of the name of the file
+        /// or of the column]
+        #[arg(long, value_parser = report_logs::kind)]
+        kind: Option<LogKind>,
     },
 }
 
 /// Runs the subcommand.
 pub(crate) fn run(arguments: &LogArguments) -> ProgramEnd {
-    let LogCommand::Convert { from, to } = &arguments.command;
+    let LogCommand::Convert { from, to, kind } = &arguments.command;
     let stop = match Interrupts::install() {
         Ok(interrupts) => Stop::when(move || interrupts.count() > 0),
         Err(_) => Stop::never(), // then signals end the process
     };
-    match fathom_log::convert_log(from, to, &stop) {
-        Ok(lines) => {
-            let text = format!("{}: {lines} lines\n", to.display());
+    match fathom_log::convert_log(from, to, kind.map(LogKind::word), &stop) {
+        Ok(converted) => {
+            let mut text = format!("{}: {} lines\n", to.display(), converted.lines);
+            if converted.is_nameless {
+                text += NAMELESS;
+            }
             output::print(StandardStream::Error, &text);
             ProgramEnd::Printed
         }
@@ -75,7 +84,14 @@ pub(crate) fn inflate(path: &str, dialect: Dialect) -> ProgramEnd {
     }
 }
 
+/// Said of tables whose value column has no telling name.
+const NAMELESS: &str = "\
+note: no name tells what the log has measured, so its values are in a column `value`, without a unit
+hint: name it, as with `--kind=clat`, or keep the name that the log was written under
+";
+
 const EXAMPLES: &str = "\
 Examples:
   fathom log convert run1_clat.1.log run1_clat.csv
+  fathom log convert --kind bw server7.log server7.csv
   fathom log convert run1_clat.1.log.fz run1_clat.parquet";

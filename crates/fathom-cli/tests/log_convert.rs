@@ -20,6 +20,7 @@ fn convert(folder: &Folder, from: &str, to: &str, code: i32) -> String {
     let run = folder
         .fathom(&format!("log convert {from} {to}"))
         .expect(code);
+    let to = to.rsplit(' ').next().unwrap();
     assert_eq!(folder.path().join(to).exists(), code == 0, "{run:?}");
     run.err
 }
@@ -30,6 +31,37 @@ fn text(folder: &Folder, name: &str) -> String {
 
 /// Returns whether the program was built with Parquet.
 const TABLES: bool = cfg!(feature = "parquet");
+
+#[test]
+fn the_value_column_is_named_after_what_was_measured() {
+    let folder = Folder::new();
+    logged(&folder, "");
+    fs::copy(
+        folder.path().join("w_clat.1.log"),
+        folder.path().join("plain.log"),
+    )
+    .unwrap();
+    let head = |name: &str| text(&folder, name).lines().next().unwrap().to_owned();
+    let said = convert(&folder, "plain.log", "a.csv", 0);
+    assert!(head("a.csv").starts_with("time_ms,value,"));
+    assert!(
+        said.contains("hint: name it, as with `--kind=clat`"),
+        "{said}"
+    );
+    let said = convert(&folder, "plain.log", "--kind=clat b.csv", 0);
+    assert!(head("b.csv").starts_with("time_ms,clat_ns,"));
+    assert!(!said.contains("hint"), "{said}");
+    // A table under another name has told its column.
+    let said = convert(&folder, "b.csv", "c.csv", 0);
+    assert!(head("c.csv").starts_with("time_ms,clat_ns,"), "{said}");
+    convert(&folder, "b.csv", "--kind=slat d.csv", 0);
+    assert!(head("d.csv").starts_with("time_ms,slat_ns,"));
+    if TABLES {
+        convert(&folder, "b.csv", "e.parquet", 0);
+        convert(&folder, "e.parquet", "f.csv", 0);
+        assert!(head("f.csv").starts_with("time_ms,clat_ns,"));
+    }
+}
 
 #[test]
 fn every_round_trip_keeps_every_line() {

@@ -10,17 +10,32 @@ use fathom_host::output_file::{OutputFile, Stop, is_same_file};
 
 use super::convert_error::ConvertError;
 use super::output::{FileFormat, LogFormat, Output, Sink};
-use super::plan::value_of;
+use super::plan::{NAMELESS, value_of};
 use super::record_format::RecordFormat;
 use super::row::{LogRow, Shape};
 use super::source::LogSource;
 
-/// Converts a log and returns the number of its lines.
+/// Outcome of a conversion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Converted {
+    /// Lines of the log.
+    pub lines: u64,
+    /// No name tells the quantity, so that the value column of a table is `value`, without a unit.
+    pub is_nameless: bool,
+}
+
+/// Converts a log. `kind` is its quantity, such as `clat`; left out, the file's name tells it, else
+/// the name of its value column.
 ///
 /// # Errors
 /// The path that cannot be read or written, and why. An existing destination is then unchanged, and
 /// no partial file remains.
-pub fn convert_log(from: &Path, to: &Path, stop: &Stop) -> Result<u64, ConvertError> {
+pub fn convert_log(
+    from: &Path,
+    to: &Path,
+    kind: Option<&str>,
+    stop: &Stop,
+) -> Result<Converted, ConvertError> {
     let read = |source| ConvertError::Read {
         path: from.to_owned(),
         source,
@@ -49,10 +64,12 @@ pub fn convert_log(from: &Path, to: &Path, stop: &Stop) -> Result<u64, ConvertEr
             column,
         });
     }
+    let value = value(kind, from, source.value_name());
+    let is_nameless = value == NAMELESS && (records.is_some() || extension == "csv");
     let file = OutputFile::create(to, stop).map_err(|error| write(error.into()))?;
     let mut writer = match records {
-        Some(format) => Writer::of_records(format, file, shape, value(from)),
-        None => Writer::of_text(file, extension == "csv", shape, &value(from)),
+        Some(format) => Writer::of_records(format, file, shape, value),
+        None => Writer::of_text(file, extension == "csv", shape, &value),
     };
     let mut ended = Ok(());
     let mut rows = 0;
@@ -70,17 +87,28 @@ pub fn convert_log(from: &Path, to: &Path, stop: &Stop) -> Result<u64, ConvertEr
     ended?;
     rows_read.map_err(read)?;
     writer.finish().map_err(write)?;
-    Ok(rows)
+    Ok(Converted {
+        lines: rows,
+        is_nameless,
+    })
 }
 
-/// Returns the quantity of a log from its name: `randread_clat.1.log` holds clat.
-fn value(path: &Path) -> String {
+/// Returns the name of the value column: of the quantity `kind`, else of the one in the file's name
+/// (`randread_clat.1.log` holds clat), else that of the column in the source.
+fn value(kind: Option<&str>, path: &Path, column: Option<&str>) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = name.split('.').next().unwrap_or_default();
-    match stem.rsplit('_').next() {
-        // The name does not tell whether the unit is KiB/s or kB/s.
-        Some("bw") => "bw".to_owned(),
-        source => value_of(source.unwrap_or_default(), false).to_owned(),
+    let kind = kind.or_else(|| stem.rsplit('_').next());
+    // A table tells its unit, too.
+    let told = column.filter(|column| column.split('_').next() == kind);
+    match (kind, told) {
+        (_, Some(column)) => column.to_owned(),
+        // Neither name nor quantity tell whether the unit is KiB/s or kB/s.
+        (Some("bw"), None) => "bw".to_owned(),
+        (kind, None) => match value_of(kind.unwrap_or_default(), false) {
+            NAMELESS => column.unwrap_or(NAMELESS).to_owned(),
+            name => name.to_owned(),
+        },
     }
 }
 

@@ -57,7 +57,7 @@ use fathom_sys::clock::{Clock, sleep_until};
 use fathom_workload::{JobLog, LogChannel, WhenFull};
 
 pub use self::compressed::inflate_log;
-pub use self::convert::convert_log;
+pub use self::convert::{Converted, convert_log};
 pub use self::convert_error::ConvertError;
 pub use self::histogram_source::{HistogramRow, HistogramSource};
 use self::notes::{finish_notes, note_paths, remove_stale_notes};

@@ -183,9 +183,12 @@ pub(super) fn value_of(kind: &str, averaged: bool) -> &'static str {
         "bw" if averaged => "bw_kib_s",
         "bw" => "bw_kb_s",
         "iops" => "iops",
-        _ => "value",
+        _ => NAMELESS,
     }
 }
+
+/// Value column of a log whose quantity no name tells.
+pub(super) const NAMELESS: &str = "value";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LogKind {

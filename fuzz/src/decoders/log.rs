@@ -24,12 +24,12 @@ pub(crate) fn decode_lines(input: &[u8]) -> Result<Verdict, String> {
     let [log, first, second] =
         ["t_lat.log", "first_lat.csv", "second_lat.csv"].map(|name| folder.0.join(name));
     fs::write(&log, input).map_err(|error| format!("{}: {error}", log.display()))?;
-    let lines = match convert_log(&log, &first, &Stop::never()) {
+    let lines = match convert_log(&log, &first, None, &Stop::never()) {
         Ok(lines) => lines,
         // The message begins with the path, which may be anything.
         Err(error) => return Ok(Verdict::Refused(error.to_string())),
     };
-    let again = convert_log(&first, &second, &Stop::never())
+    let again = convert_log(&first, &second, None, &Stop::never())
         .map_err(|error| format!("a converted log is refused: {error}"))?;
     match again == lines && read(&first)? == read(&second)? {
         true => Ok(Verdict::Accepted),
