@@ -12,7 +12,12 @@ fn rows_are_measured_beside_the_published_ones() {
     let asked = "table io-pacing --devices memory --depth 85 --slow 16 --pacing none,buffers \
                  --buffers 48 --initiators 2 --repeat 1 --seconds 1 --json";
     let folder = Folder::new();
-    let table = folder.fathom(asked).expect(0).json();
+    let run = folder.fathom(asked).expect(0);
+    let said = ["2 runs of 1 s, at least ", "1 of 2: memory, none, depth 85"];
+    for (line, said) in run.err.lines().zip(said) {
+        assert!(line.starts_with(&format!("io-pacing: {said}")), "{line}");
+    }
+    let table = run.json();
     let rows = table["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2, "{table:#}");
     for (row, pacing) in rows.iter().zip(["none", "buffers 48"]) {

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use fathom_job::Environment;
 
+use crate::announced::announced;
 use crate::error::LabError;
 use crate::lab::{Real, run_lab};
 use crate::lab_plan::{LabPlan, Repeats, Setting, Stop, Subject, Target};
@@ -94,9 +95,16 @@ impl EmbeddedLab {
     pub(crate) fn run(self, context: &mut TableContext<'_>) -> Result<Measured, LabError> {
         let mut executor =
             Real::new(&self.plan, context.fathom.clone(), context.stops).map_err(LabError::Lab)?;
+        let runs = self.runs();
+        (context.tell)(&announced(runs, self.seconds(), 0));
+        let mut begun = 0;
         let mut kept = KeptRuns {
             runs: Vec::new(),
-            tell: &mut |slot| (context.tell)(&self.name_of(slot)),
+            tell: &mut |slot| {
+                // A repeat that is done again is not one more.
+                begun = (begun + 1).min(runs);
+                (context.tell)(&format!("{begun} of {runs}: {}", self.name_of(slot)));
+            },
         };
         let outcome = run_lab(&self.plan, &mut executor, &mut kept, &mut |_| {});
         let outcome = outcome.map_err(|error| LabError::Lab(error.to_string()))?;
@@ -113,6 +121,22 @@ impl EmbeddedLab {
             Some(why) if measured.runs.is_empty() => Err(LabError::Lab(why.clone())),
             _ => Ok(measured),
         }
+    }
+
+    /// Returns the number of runs.
+    fn runs(&self) -> u64 {
+        let slots = self.plan.cells.len() * self.plan.variants.len();
+        slots as u64 * u64::from(self.plan.judge.repeats.max)
+    }
+
+    /// Returns the length of a run, in seconds, as `set`.
+    fn seconds(&self) -> u64 {
+        let (key, settings) = match &self.plan.subject {
+            Subject::Job(job) => ("runtime", &job.settings),
+            Subject::Peak(settings) => ("seconds", settings),
+        };
+        let set = settings.iter().find(|setting| setting.key == key);
+        set.map_or(0, |set| set.value.parse().unwrap_or(0))
     }
 
     /// Returns the name of a run for people.

@@ -10,6 +10,7 @@ mod target;
 
 use std::path::PathBuf;
 
+use crate::announced::announced;
 use crate::counted::counted;
 use crate::error::{CommandError, LabError};
 use crate::table::{Cell, Experiment, Table};
@@ -75,14 +76,19 @@ pub fn io_pacing(
 ) -> Result<Table, LabError> {
     let folder = WorkFolder::new(FOLDER)?;
     let mut notes = notes(config);
+    let runs = config.rows.len() as u64 * u64::from(config.repeats);
+    tell(&announced(runs, u64::from(config.seconds), OVERHEAD_S));
     let line_us = line_us(config, &folder, stops)?;
     let mut measured: Vec<Vec<Outcome>> = vec![Vec::new(); config.rows.len()];
+    let mut begun = 0;
     for repeat in 1..=config.repeats {
         for (condition, outcomes) in config.rows.iter().zip(&mut measured) {
             if stops() > 0 {
                 break;
             }
-            tell(&format!("{condition} ({repeat} of {})", config.repeats));
+            begun += 1;
+            let of = format!("{repeat} of {}", config.repeats);
+            tell(&format!("{begun} of {runs}: {condition} ({of})"));
             match run(config, condition, line_us, &folder, stops) {
                 Ok(outcome) => outcomes.push(outcome),
                 Err(CommandError::Interrupted) => {}
@@ -276,6 +282,9 @@ fn published_cells(condition: &Condition) -> Vec<Cell> {
 /// Depth at which the line rate is measured: enough to keep the link busy.
 const LINE_DEPTH: u32 = 32;
 /// Prefix of the folder's name, followed by a number.
+/// Seconds by which a run outlasts its measurement at least: a target starts, and so do initiators.
+const OVERHEAD_S: u64 = 1;
+
 const FOLDER: &str = "fathom-io-pacing-";
 /// Devices of a row without slow ones, as published.
 const DEVICES: u32 = 16;

@@ -41,6 +41,7 @@ use fathom_job::Environment;
 use fathom_toml::{Fields, FileKind, Source, TomlProblem};
 
 use crate::lab_plan::LabPlan;
+pub use metrics::nearest_metric;
 use reader::Reader;
 pub(crate) use written::written_names;
 

@@ -29,6 +29,7 @@ pub use judging::{
 };
 pub use loads::{Curve, Limit, Precondition, PreconditionFile, Rounds, Search, SearchCondition};
 pub use open_loop::{CurveLoad, Load, OpenLoop};
+pub(crate) use overview::duration;
 pub use peak_arguments::PeakArguments;
 pub(crate) use peak_arguments::{peak_argument, peak_names, peak_value_wanted};
 pub use run_settings::RunSettings;

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod aio_submit;
+mod announced;
 mod closed_loop;
 mod command;
 mod compare;
@@ -73,6 +74,7 @@ pub use lab::{
 };
 #[cfg(feature = "history")]
 pub use lab::{KeptLab, KeptLabError, StoredLab, StoredLabError};
+pub use lab_file::nearest_metric;
 pub use lab_page::{LabAbout, lab_page};
 pub use lab_plan::{
     Curve, CurveLoad, JobText, Judge, JudgedMetric, LabAxis, LabCell, LabPlan, LabVariant, Limit,

@@ -52,7 +52,9 @@ fn options_of_a_table_change_the_lab() {
     ] {
         assert_eq!(run.value(key), Some(value), "{key}");
     }
+    assert_eq!((lab.runs(), lab.seconds()), (7, 9));
     lab.repeat(3);
+    assert_eq!(lab.runs(), 21);
     let slot = order(&lab.plan, 0)[0];
     assert!(
         lab.name_of(&slot).ends_with(" (1 of 3)"),

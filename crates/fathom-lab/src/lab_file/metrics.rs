@@ -14,7 +14,7 @@ pub(super) fn read(reader: &Reader<'_>, name: &str, span: &Range<usize>) -> Opti
     match MetricName::parse(name) {
         Ok(metric) => Some(metric),
         Err(error) => {
-            let hint = match near(name, &error.candidates) {
+            let hint = match nearest_metric(name, &error.candidates) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None if error.candidates.is_empty() => "see docs/LAB.md".to_owned(),
                 None => format!("one of: {}", error.candidates.join(", ")),
@@ -25,8 +25,10 @@ pub(super) fn read(reader: &Reader<'_>, name: &str, span: &Range<usize>) -> Opti
     }
 }
 
-/// Returns the name that was meant, of the part that is unknown.
-fn near(name: &str, candidates: &[&'static str]) -> Option<String> {
+/// Returns the name of a metric that was probably meant: the unknown part becomes the most similar of
+/// the possible ones, and a missing direction `read`.
+#[must_use]
+pub fn nearest_metric(name: &str, candidates: &[&'static str]) -> Option<String> {
     let rest = name.rsplit_once('/').map_or(name, |(_, rest)| rest);
     let Some((direction, metric)) = rest.split_once('.') else {
         let with_direction = format!("read.{rest}");
@@ -152,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_unknown_part_is_mended() {
-        let mended = |name| near(name, &MetricName::parse(name).unwrap_err().candidates);
+        let mended = |name| nearest_metric(name, &MetricName::parse(name).unwrap_err().candidates);
         assert_eq!(mended("write.bww").as_deref(), Some("write.bw"));
         assert_eq!(mended("wrote.bw").as_deref(), Some("write.bw"));
         assert_eq!(mended("iops").as_deref(), Some("read.iops"));

@@ -239,6 +239,24 @@ fn an_overview_says_what_a_lab_does() {
 }
 
 #[test]
+fn an_overview_names_the_figures_that_are_shown() {
+    let plan = |judge: &str| {
+        let text = format!(
+            "[lab]\nname = \"s\"\n[job]\nfilename = \"f\"\nsize = \"1m\"\nrw = \"read\"\n\
+             [axes]\niodepth = [1, 2]\n{judge}"
+        );
+        LabPlan::parse("f/lab.toml", &text, &[], &Files::new(&[])).expect("a lab")
+    };
+    let shown = |judge: &str| plan(judge).overview(&Files::new(&[]), &[]);
+    let text = shown("");
+    let want = "shown     all.iops, all.bw, all.clat_p99; the file names no metric";
+    assert!(text.lines().any(|line| line == want), "{text}");
+    let text = shown("[judge]\nshow = [\"read.bw\", \"read.clat_p50\"]\n");
+    let want = "shown     read.bw, read.clat_p50";
+    assert!(text.lines().any(|line| line == want), "{text}");
+}
+
+#[test]
 fn an_overview_bounds_what_is_written() {
     let text = r#"[lab]
 name = "w"

@@ -11,7 +11,8 @@ use fathom_stats::{repeats_to_prove, smallest_effect};
 
 use super::cost::{RunCost, Written};
 use super::{LabPlan, Stop, Subject, job_plan};
-use crate::lab::EarlierRun;
+use crate::counted::counted;
+use crate::lab::{EarlierRun, observed};
 use crate::order::Part;
 
 impl LabPlan {
@@ -50,6 +51,7 @@ impl LabPlan {
             );
             line(text, "judged", &what);
         }
+        self.write_shown(text);
         if let Some(rounds) = &self.rounds {
             let label = match self.cells[rounds.cell].label.as_str() {
                 "" => String::new(),
@@ -80,6 +82,22 @@ impl LabPlan {
         }
     }
 
+    /// Writes the metrics that the table shows without a verdict, also those of a file without any.
+    fn write_shown(&self, text: &mut String) {
+        // Names that no run has were refused when the file was read.
+        let observed = observed(self).unwrap_or_default();
+        let shown = observed.iter().filter(|one| one.rule.is_none());
+        let names: Vec<_> = shown.map(|one| one.name.stored_name()).collect();
+        if names.is_empty() {
+            return;
+        }
+        let why = match self.judge.metrics.is_empty() && self.judge.show.is_empty() {
+            true => "; the file names no metric",
+            false => "",
+        };
+        line(text, "shown", &format!("{}{why}", names.join(", ")));
+    }
+
     /// Returns the numbers of repeats and runs, for people.
     fn counts(&self) -> String {
         let range = |[least, most]: [u64; 2]| match least == most {
@@ -94,7 +112,7 @@ impl LabPlan {
         let repeats = self.judge.repeats;
         let runs = range([repeats.min, repeats.max].map(|repeats| self.runs(repeats)));
         match repeats.min == repeats.max {
-            true => format!("{}: {runs}", counted(repeats.min.into(), "repeat")),
+            true => format!("{}: {runs}", counted(repeats.min, "repeat")),
             false => format!("{} to {} repeats: {runs}", repeats.min, repeats.max),
         }
     }
@@ -232,7 +250,7 @@ impl LabPlan {
             );
         }
         if let Some(precondition) = &self.precondition {
-            let times = counted(precondition.times_capacity.into(), "time");
+            let times = counted(precondition.times_capacity, "time");
             for file in &precondition.files {
                 let whole = file.bytes.map_or_else(|| "whole".into(), size);
                 let what = format!("{}: {whole}, {times}, before the first run", file.name);
@@ -321,15 +339,8 @@ fn printable(text: &str) -> String {
     text.chars().map(plain).collect()
 }
 
-fn counted(count: u64, noun: &str) -> String {
-    match count {
-        1 => format!("1 {noun}"),
-        _ => format!("{count} {noun}s"),
-    }
-}
-
 /// Returns a duration in the two largest units that fit.
-fn duration(ns: u64) -> String {
+pub(crate) fn duration(ns: u64) -> String {
     let seconds = ns.div_ceil(1_000_000_000);
     match seconds {
         0..60 => format!("{seconds} s"),
