@@ -159,5 +159,42 @@ fn logged_writes_of_an_interrupted_run_are_there_or_reported() {
     }
 }
 
+/// The state of a run that was killed lies in the page cache: another boot has only those of its
+/// pages that had been written out, which are older than the data.
+#[test]
+fn a_state_that_was_cut_off_with_its_host_is_refused() {
+    let folder = written();
+    end_at(&folder, "KILL", 1, 1);
+    let read = format!("run {JOB} --rw=read --verify_state_load=1");
+    folder.fathom(&read).expect(0);
+    let path = folder.path().join("local-t-0-verify.state.unfinished");
+    let mut state = std::fs::read(&path).unwrap();
+    of_another_boot(&mut state);
+    std::fs::write(&path, state).unwrap();
+    let run = folder.fathom(&read).expect(2);
+    assert!(
+        run.err.contains("the run was cut off with its host"),
+        "{}",
+        run.err
+    );
+    assert!(
+        run.err.contains("hint: verify without `verify_state_load`"),
+        "{}",
+        run.err
+    );
+}
+
+/// Replaces the boot in the description of a state, whose checksum covers it.
+fn of_another_boot(state: &mut [u8]) {
+    let number = |at: usize| u64::from_le_bytes(state[at..at + 8].try_into().unwrap());
+    let (summed, described) = (32, usize::try_from(number(32)).unwrap());
+    let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap();
+    assert_eq!(state[44..80], boot[..36]);
+    state[44..80].copy_from_slice(b"00000000-0000-4000-8000-000000000000");
+    let head = summed..summed + 8 + described.next_multiple_of(4);
+    let sum = fathom_checksum::crc32c(&state[head]);
+    state[summed - 4..summed].copy_from_slice(&sum.to_le_bytes());
+}
+
 const JOB: &str = "--name=t --filename=data --bs=4k --size=1m --verify=crc32c";
 const LOG: &str = "t_lat.1.log";

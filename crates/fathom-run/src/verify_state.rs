@@ -77,6 +77,7 @@ fn state_of(setup: &JobSetup) -> VerifyState {
     });
     VerifyState {
         is_complete: true,
+        boot: String::new(),
         jobs: vec![setup.name.clone()],
         files: files.collect(),
     }
@@ -174,6 +175,13 @@ fn load_one(setup: &JobSetup, folder: &Path) -> Result<Vec<FileState>, RunProble
     };
     let bytes = read.map_err(|error| refused(error.to_string(), again))?;
     let state = VerifyState::decode(&bytes).map_err(|error| refused(error.to_string(), again))?;
+    if !state.is_complete && state.boot != boot() {
+        let why = "the run was cut off with its host: entries that had not reached the disk are \
+                   missing, so blocks that are intact would be reported";
+        let hint = "verify without `verify_state_load`; for a check of each acknowledged write, run \
+                    the job on a host that keeps its power (docs/VERIFY.md, After a power cut)";
+        return Err(refused(why.into(), hint));
+    }
     if !state.jobs.contains(&setup.name) {
         return Err(refused(
             format!("it is of job `{}`", state.jobs.join("`, `")),
@@ -187,6 +195,12 @@ fn load_one(setup: &JobSetup, folder: &Path) -> Result<Vec<FileState>, RunProble
         return Err(refused(format!("it has no file `{}`", file.path), again));
     }
     Ok(files)
+}
+
+/// Returns the identity of this boot; empty where the kernel tells none.
+fn boot() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    boot.trim().to_owned()
 }
 
 /// Returns the path of a job's state, with fio's name.

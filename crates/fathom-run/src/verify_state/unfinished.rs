@@ -8,7 +8,8 @@
 //! The page cache keeps what a killed process has stored, so the file then has the entries as they
 //! were: those of acknowledged writes, and those of writes in flight, which are unknown when the
 //! file is loaded. It costs a run nothing but the memory of its page cache, and the kernel's
-//! writing it out. A crash of the host may lose its last entries as it may lose the data.
+//! writing it out. A crash of the host leaves some of its pages as they were earlier, beside later
+//! data, so that a state of another boot is refused.
 //!
 //! All jobs that save a state have one file, because they share maps.
 
@@ -25,7 +26,7 @@ use fathom_sys::files::{Allocation, allocate};
 use fathom_sys::shared_words::SharedWords;
 use fathom_workload::{FileState, GenerationMap, MapLayout, VerifyState};
 
-use super::{path_of, saves, unfinished_of};
+use super::{boot, path_of, saves, unfinished_of};
 
 /// Names of the file, which are removed when it is dropped.
 #[derive(Debug, Default)]
@@ -143,6 +144,7 @@ impl KeptMaps {
         };
         VerifyState {
             is_complete: false,
+            boot: boot(),
             jobs: self.jobs.clone(),
             files: self.files.iter().map(file).collect(),
         }

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! "fathom verify state\n"   version, 4   is complete, 4   crc32c, 4   bytes of the description, 8
-//! description: number of jobs, 4, and their names   number of files, 4, and of each:
+//! description: boot   number of jobs, 4, and their names   number of files, 4, and of each:
 //!              path   start, 8   end, 8   bytes per entry, 4
 //! zeros up to a multiple of 4
 //! entries of each file, 4 each
@@ -30,6 +30,9 @@ use super::{GenerationMap, MapLayout};
 pub struct VerifyState {
     /// The run had ended; otherwise it still runs, or was killed.
     pub is_complete: bool,
+    /// Boot of the host during which an incomplete state was kept. Its entries lie in the page cache,
+    /// which does not outlive the boot: entries from before another one are a mixture of times.
+    pub boot: String,
     /// Names of the jobs.
     pub jobs: Vec<String>,
     /// Their files.
@@ -67,6 +70,7 @@ impl VerifyState {
     #[must_use]
     pub fn encode_head(&self) -> Vec<u8> {
         let mut described = Vec::new();
+        put_text(&mut described, &self.boot);
         put_count(&mut described, self.jobs.len());
         self.jobs
             .iter()
@@ -119,6 +123,7 @@ impl VerifyState {
         if crc32c(covered) != sum || padding.iter().any(|&byte| byte != 0) {
             return Err(StateError::Damaged);
         }
+        let boot = description.text()?;
         let jobs = (0..description.u32()?).map(|_| description.text());
         let jobs = jobs.collect::<Result<Vec<_>, _>>()?;
         let files = (0..description.u32()?).map(|_| description.file(&mut head));
@@ -126,6 +131,7 @@ impl VerifyState {
         match (description.0, head.0) {
             ([], []) => Ok(Self {
                 is_complete,
+                boot,
                 jobs,
                 files,
             }),
@@ -252,7 +258,7 @@ fn put_count(bytes: &mut Vec<u8>, count: usize) {
 }
 
 const MAGIC: &[u8] = b"fathom verify state\n";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Offset of what the checksum covers: behind it, version, and state.
 const SUMMED: usize = MAGIC.len() + 12;
 
@@ -268,6 +274,7 @@ mod tests {
         };
         VerifyState {
             is_complete: true,
+            boot: "b0".into(),
             jobs: vec!["t".into()],
             files: vec![FileState {
                 path: "data".into(),
