@@ -309,16 +309,19 @@ fn add_failure(record: &mut JobRecord, failure: &JobFailure) {
 fn error_text(error: &JobError, setup: &JobSetup) -> String {
     let system = std::io::Error::from(error.errno);
     let mut text = error.activity.name().to_owned();
+    let file = setup.files.get(error.file.index());
+    let path = file.map_or("", |file| file.path.as_str());
+    let is_mismatch = error.activity == JobActivity::Verify && error.errno == Errno::EILSEQ;
+    if let (true, Some(detail)) = (is_mismatch, &error.detail) {
+        // The detail has the place. A mismatch is no failure of the system: that EILSEQ is about
+        // characters would only confuse.
+        let detail = detail.strip_prefix("verify: ").unwrap_or(detail);
+        return format!("{text}: {path}: {detail}");
+    }
     if error.length > 0 {
-        let file = setup.files.get(error.file.index());
-        let path = file.map_or("", |file| file.path.as_str());
         text += &format!(": {path}: offset {}, length {}", error.offset, error.length);
     }
-    // A mismatch is no failure of the system: that EILSEQ is about characters would only confuse.
-    let is_mismatch = error.activity == JobActivity::Verify && error.errno == Errno::EILSEQ;
-    if error.detail.is_none() || !is_mismatch {
-        text += &format!(": {system}");
-    }
+    text += &format!(": {system}");
     if let Some(detail) = &error.detail {
         text += &format!(": {detail}");
     }

@@ -106,9 +106,13 @@ impl fmt::Display for VerifyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} at offset {}, length {} (requested block: offset={}, length={})",
-            self.mismatch, self.offset, self.length, self.request_offset, self.request_length
+            "{} at offset {}, length {}",
+            self.mismatch, self.offset, self.length
         )?;
+        if (self.offset, self.length) != (self.request_offset, self.request_length) {
+            let (offset, length) = (self.request_offset, self.request_length);
+            write!(f, " (requested block: offset={offset}, length={length})")?;
+        }
         let Some(found) = self.found else {
             return Ok(());
         };

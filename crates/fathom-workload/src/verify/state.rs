@@ -30,8 +30,8 @@ use super::{GenerationMap, MapLayout};
 pub struct VerifyState {
     /// The run had ended; otherwise it still runs, or was killed.
     pub is_complete: bool,
-    /// Boot of the host during which an incomplete state was kept. Its entries lie in the page cache,
-    /// which does not outlive the boot: entries from before another one are a mixture of times.
+    /// Boot of the host during which an incomplete state was kept. Its entries lie in the page
+    /// cache, which does not outlive the boot: those found after it are of several moments.
     pub boot: String,
     /// Names of the jobs.
     pub jobs: Vec<String>,

@@ -364,9 +364,19 @@ fn an_intact_header_tells_of_its_write() {
     let found = error.found.expect("a header");
     assert_eq!((found.sequence, found.thread, found.offset), (7, 1, 12_288));
     let text = error.to_string();
+    let place = "at offset 12288, length 4096 (requested block: offset=12288, length=8192); its";
+    assert!(text.contains(place), "{text}");
     assert!(
         text.ends_with("write 7 of job 1 at offset 12288, 5.000000009 s on its clock"),
         "{text}"
+    );
+    let error = verifier
+        .check(&mut buffer[..4096], 12_288, |_, _| Expected::Valid)
+        .unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("at offset 12288, length 4096; its"),
+        "told twice: {text}"
     );
     buffer[20] ^= 1;
     let error = verifier
