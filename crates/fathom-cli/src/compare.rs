@@ -7,6 +7,7 @@ use fathom_record::{Improves, MetricName};
 
 use crate::compare_sides;
 use crate::exit::ProgramEnd;
+use crate::metric_name;
 use crate::output::{self, Data, StandardStream};
 
 /// Arguments of `fathom compare`.
@@ -131,10 +132,7 @@ fn metric(text: &str) -> Result<(MetricName, Option<f64>), String> {
         Some((name, tolerance)) => (name, Some(percent(tolerance)?)),
         None => (text, None),
     };
-    let mut name = MetricName::parse(name).map_err(|error| match error.candidates.is_empty() {
-        true => error.message,
-        false => format!("{}; known: {}", error.message, error.candidates.join(", ")),
-    })?;
+    let mut name = metric_name::parse(name)?;
     match better {
         Some(better) if name.is_of_service() => name.row.improves = better,
         Some(better) if better != name.row.improves => {

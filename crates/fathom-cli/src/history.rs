@@ -6,6 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use fathom_record::MetricName;
 
 use crate::exit::ProgramEnd;
+use crate::metric_name;
 
 #[cfg(feature = "history")]
 #[path = "history_check.rs"]
@@ -143,7 +144,7 @@ pub(crate) struct ListArguments {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TrendArguments {
     /// Metric, such as read.iops or write.clat_p99
-    #[arg(value_parser = metric)]
+    #[arg(value_parser = metric_name::parse)]
     pub(crate) metric: MetricName,
     #[command(flatten)]
     pub(crate) series: SeriesArguments,
@@ -157,7 +158,7 @@ pub(crate) struct TrendArguments {
 pub(crate) struct CheckArguments {
     /// Metric to check; may be repeated [default: bandwidth and the 99th percentile of clat of each
     /// direction]
-    #[arg(long = "metric", value_name = "METRIC", value_parser = metric)]
+    #[arg(long = "metric", value_name = "METRIC", value_parser = metric_name::parse)]
     pub(crate) metrics: Vec<MetricName>,
     #[command(flatten)]
     pub(crate) series: SeriesArguments,
@@ -211,14 +212,6 @@ pub(crate) fn run(_arguments: &HistoryArguments) -> ProgramEnd {
                 hint: build it with the feature `history`, which needs a C compiler\n";
     crate::output::print(crate::output::StandardStream::Error, text);
     ProgramEnd::Refused
-}
-
-/// Reads a metric's name.
-fn metric(text: &str) -> Result<MetricName, String> {
-    MetricName::parse(text).map_err(|error| match error.candidates.is_empty() {
-        true => error.message,
-        false => format!("{}; known: {}", error.message, error.candidates.join(", ")),
-    })
 }
 
 /// Reads a label.

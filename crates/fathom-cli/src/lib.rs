@@ -37,6 +37,7 @@ mod log;
 mod manual;
 mod manual_jobs;
 mod merge;
+mod metric_name;
 mod metrics_file;
 mod micro;
 mod mpi_launcher;

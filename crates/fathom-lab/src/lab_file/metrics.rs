@@ -25,8 +25,8 @@ pub(super) fn read(reader: &Reader<'_>, name: &str, span: &Range<usize>) -> Opti
     }
 }
 
-/// Returns the name of a metric that was probably meant: the unknown part becomes the most similar of
-/// the possible ones, and a missing direction `read`.
+/// Returns the name of a metric that was probably meant: the unknown part becomes the most similar
+/// of the possible ones, and a missing direction `read`.
 #[must_use]
 pub fn nearest_metric(name: &str, candidates: &[&'static str]) -> Option<String> {
     let rest = name.rsplit_once('/').map_or(name, |(_, rest)| rest);
