@@ -81,6 +81,7 @@ use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
 use fathom_job::Dialect;
+use fathom_sys::kept_mappings::KeptMappings;
 
 use crate::exit::ProgramEnd;
 
@@ -107,5 +108,23 @@ fn program(run: impl FnOnce(&[OsString], Dialect) -> ProgramEnd) -> ExitCode {
     let ended = std::panic::catch_unwind(AssertUnwindSafe(|| run(&words, dialect)));
     // The hook has reported the panic to the user.
     let end = ended.unwrap_or(ProgramEnd::Bug);
+    tell_kept_mappings();
     ExitCode::from(exit::code(dialect, end))
+}
+
+/// Says on standard error which memory was not given back before the end. The kernel takes it now.
+fn tell_kept_mappings() {
+    let Some(kept) = KeptMappings::so_far() else {
+        return;
+    };
+    let (mappings, were) = match kept.count {
+        1 => ("1 mapping".to_owned(), "was"),
+        count => (format!("{count} mappings"), "were"),
+    };
+    let error = std::io::Error::from_raw_os_error(kept.errno);
+    let text = format!(
+        "fathom: warning: {mappings} of memory {were} not released before the end: munmap: \
+         {error}; the results hold\n"
+    );
+    output::print(output::StandardStream::Error, &text);
 }

@@ -1,13 +1,6 @@
-//! Errors that only a misuse by this crate can cause.
+//! Errors of system calls.
 
 use std::io;
-
-/// Asserts in debug builds that a call which releases something (`munmap(2)`) was not misused:
-/// `EINVAL` is a bug of ours; any other error is the kernel's, and leaves nothing to be done.
-pub(crate) fn assert_not_misused(failed: i32, call: &str) {
-    let misused = || io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL);
-    debug_assert!(failed == 0 || !misused(), "{call}: invalid argument");
-}
 
 /// Returns the error of a call that just failed, if it did.
 pub(crate) fn check(failed: i32) -> io::Result<()> {

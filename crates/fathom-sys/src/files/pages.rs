@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 use super::{check, signed, size};
+use crate::kept_mappings;
 
 /// Advice on the use of a file's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,7 +193,8 @@ fn mincore_window(file: &File, offset: u64, span: u64, page: u64) -> io::Result<
     let rc = unsafe { libc::mincore(address, bytes, states.as_mut_ptr()) };
     let result = check(rc);
     // SAFETY: the same range, mapped above, with no reference into it.
-    unsafe { libc::munmap(address, bytes) };
+    let failed = unsafe { libc::munmap(address, bytes) };
+    kept_mappings::count(failed);
     result?;
     Ok(states.iter().map(|state| u64::from(state & 1)).sum())
 }
