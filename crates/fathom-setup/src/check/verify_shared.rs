@@ -79,7 +79,18 @@ fn message(setup: &JobSetup, other: &JobSetup, file: &FileSetup) -> String {
                 .to_owned()
         }
     };
-    format!("{pair} the same bytes of {path} at the same time: {effect}")
+    let is_mixed = [setup, other]
+        .iter()
+        .any(|one| one.job.options.engine.name == "mmap");
+    let mixed = match is_mixed {
+        // Other engines write through the kernel, which locks the file or its pages.
+        true => {
+            "; `ioengine=mmap` copies without a lock, so a block that two jobs write at once may \
+             mix both, which is reported as a mismatch though the storage is intact"
+        }
+        false => "",
+    };
+    format!("{pair} the same bytes of {path} at the same time: {effect}{mixed}")
 }
 
 /// Files compared per job: jobs that share files usually share one of the first.
@@ -113,6 +124,10 @@ mod tests {
             Some("its clones write the same bytes of f"),
         );
         check(&format!("{one} --numjobs=2 --offset_increment=1m"), None);
+        check(
+            &format!("{one} --numjobs=2 --ioengine=mmap"),
+            Some("`ioengine=mmap` copies without a lock"),
+        );
         check(
             &other("--rw=write --verify=crc32c"),
             Some(
