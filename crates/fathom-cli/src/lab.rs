@@ -199,7 +199,8 @@ impl Lab {
         let threads = usize::try_from(usable_cpus()).unwrap_or(1);
         let is_watched = io::stderr().is_terminal() && !plan.a_a;
         let mut tell = |event: LabEvent<'_>| {
-            if let Some(line) = line(plan, &event, is_watched) {
+            let without_notes = !self.format.has_notes();
+            if let Some(line) = line(plan, &event, is_watched, without_notes) {
                 output::print(StandardStream::Error, &format!("{}: {line}\n", plan.name));
             }
         };
@@ -258,7 +259,12 @@ fn refuse_commands(plan: &LabPlan) -> Result<()> {
 }
 
 /// Returns the line about an event; of those without a failure only if somebody watches.
-fn line(plan: &LabPlan, event: &LabEvent<'_>, is_watched: bool) -> Option<String> {
+fn line(
+    plan: &LabPlan,
+    event: &LabEvent<'_>,
+    is_watched: bool,
+    without_notes: bool,
+) -> Option<String> {
     let name = |slot: &fathom_lab::Slot| {
         let (cell, variant) = (
             &plan.cells[slot.cell].label,
@@ -280,10 +286,11 @@ fn line(plan: &LabPlan, event: &LabEvent<'_>, is_watched: bool) -> Option<String
         }
         LabEvent::AllFailed { why } => format!("{why}; each run fails so: the lab is given up"),
         LabEvent::Failed { slot, why } => format!("{}: {why}; the cell is given up", name(slot)),
+        // Notes of the table have them all; CSV has no notes.
         LabEvent::Ended {
             slot,
             disturbance: Some(what),
-        } => format!("{}: disturbed: {what}", name(slot)),
+        } if without_notes => format!("{}: disturbed: {what}", name(slot)),
         LabEvent::GoesOn { runs: 1 } => "continues after 1 run".into(),
         LabEvent::GoesOn { runs } => format!("continues after {runs} runs"),
         LabEvent::Precondition { name, pass, bytes } => {
@@ -343,3 +350,27 @@ Examples:
 
 Exit codes: 0 done; 1 done, and a judged metric is worse or a cell failed; 2 not \
 done, or not completely.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disturbed_run_is_told_where_the_table_has_no_notes() {
+        let text = "[lab]\nname = \"s\"\n[job]\nfilename = \"f\"\nsize = \"1m\"\nrw = \"read\"\n\
+                    [axes]\niodepth = [1, 2]\n";
+        let plan = LabPlan::parse("s.toml", text, &[], &Process::new()).expect("a lab");
+        let slot = fathom_lab::order(&plan, 0)[0];
+        let event = LabEvent::Ended {
+            slot: &slot,
+            disturbance: Some("a fan stopped"),
+        };
+        let told = |without_notes| line(&plan, &event, true, without_notes);
+        assert_eq!(told(false), None, "the notes tell it");
+        let told = told(true).expect("a line");
+        assert!(
+            told.ends_with("repeat 1: disturbed: a fan stopped"),
+            "{told}"
+        );
+    }
+}

@@ -20,6 +20,11 @@ pub(crate) struct TableFormat {
 }
 
 impl TableFormat {
+    /// Returns whether the format has the notes of a table.
+    pub(crate) const fn has_notes(self) -> bool {
+        !self.csv
+    }
+
     /// Formats a table; text fits the terminal.
     pub(crate) fn render(self, table: &Table) -> String {
         if self.json {
