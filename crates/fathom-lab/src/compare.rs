@@ -13,6 +13,7 @@ mod text;
 use fathom_record::{MetricName, Record};
 use fathom_stats::{RatioInterval, SIGNIFICANT, Verdict, holm, median, rank_sum};
 
+use crate::counted::counted;
 use crate::import::ImportedRun;
 
 pub use sides::CompareSide;
@@ -300,10 +301,15 @@ fn provable(rows: &[ComparedMetric], are_paired: bool) -> Option<String> {
         false => runs_to_prove(tested),
     };
     (fewest < needed).then(|| {
-        format!(
-            "{fewest} runs a side prove nothing in {tested} comparisons at once: take {needed} or \
-             judge fewer metrics"
-        )
+        let runs = counted(fewest as u64, "run");
+        let prove = if fewest == 1 { "proves" } else { "prove" };
+        match tested {
+            1 => format!("{runs} a side {prove} nothing: take {needed}"),
+            _ => format!(
+                "{runs} a side {prove} nothing in {tested} comparisons at once: take {needed} or \
+                 judge fewer metrics"
+            ),
+        }
     })
 }
 

@@ -228,6 +228,21 @@ fn differences_and_few_runs_are_told() {
 }
 
 #[test]
+fn one_comparison_is_not_called_several() {
+    let mut rules = rules();
+    rules.metrics = vec![(MetricName::parse("write.bw").unwrap(), 0.02)];
+    let before = side("before", "[a]\n", 0, &SLOW[..3]);
+    let after = side("after", "[a]\n", 0, &SLOW[..3]);
+    let found = compare(before, after, &rules).unwrap();
+    let want = "3 runs a side prove nothing: take 4";
+    assert!(
+        found.notes.iter().any(|note| note == want),
+        "{:?}",
+        found.notes
+    );
+}
+
+#[test]
 fn named_metrics_are_judged_alone() {
     let mut rules = rules();
     rules.metrics = vec![

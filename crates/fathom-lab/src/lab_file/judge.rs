@@ -9,6 +9,7 @@ use fathom_toml::{Fields, Value};
 
 use super::metrics;
 use super::reader::Reader;
+use crate::counted::counted;
 use crate::lab_plan::{Judge, JudgedMetric, LabPlan, LabVariant, Repeats, Service, Stop};
 
 /// Reads the table; without it nothing is judged, and each cell runs once.
@@ -195,11 +196,11 @@ pub(super) fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &LabPlan) {
     if comparisons == 0 || min >= needed {
         return;
     }
+    let compared = counted(comparisons as u64, "comparison");
     if let (Some(rounds), Some(fields)) = (&plan.rounds, top.value("rounds")) {
         let why = format!(
-            "a window of {} rounds proves nothing: with {comparisons} comparisons no difference \
-             could reach p = 0.05",
-            rounds.window
+            "a window of {} proves nothing: with {compared} no difference could reach p = 0.05",
+            counted(rounds.window, "round")
         );
         let hint = format!("set `window = {needed}`, or compare less");
         return reader.refuse(&fields.span(), why, hint);
@@ -209,9 +210,10 @@ pub(super) fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &LabPlan) {
         .as_ref()
         .and_then(|judge| judge.fields("judge")?.value("repeats"));
     let span = repeats.or(judge).map_or(0..0, |value| value.span());
+    let prove = if min == 1 { "proves" } else { "prove" };
     let why = format!(
-        "{min} repeats prove nothing: with {comparisons} comparisons no difference could reach \
-         p = 0.05"
+        "{} {prove} nothing: with {compared} no difference could reach p = 0.05",
+        counted(min, "repeat")
     );
     let hint = format!("set `repeats = {{ min = {needed} }}`, or compare less");
     reader.refuse(&span, why, hint);

@@ -105,10 +105,9 @@ fn judged(report: &Report<'_>) -> Option<String> {
             repeats.min, repeats.max
         ),
     };
-    let comparisons = plan.comparisons();
-    let s = if comparisons == 1 { "" } else { "s" };
+    let comparisons = counted(plan.comparisons() as u64, "comparison");
     Some(format!(
-        "judged: {metrics}, {repeats}; verdicts allow for {comparisons} comparison{s}"
+        "judged: {metrics}, {repeats}; verdicts allow for {comparisons}"
     ))
 }
 
