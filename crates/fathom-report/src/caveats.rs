@@ -45,6 +45,7 @@ fn of_hosts(record: &Record) -> String {
         let on = match hosts.as_slice() {
             [host] => (*host).to_owned(),
             hosts if hosts.len() == record.hosts.len() => "all hosts".to_owned(),
+            [host, other] => format!("{host} and {other}"),
             [host, others @ ..] => format!("{host} and {} more hosts", others.len()),
             [] => String::new(),
         };
@@ -77,7 +78,7 @@ fn caveat(job: &str, sentence: &str, hint: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fathom_record::{Validity, Warning};
+    use fathom_record::{HostRecord, Validity, Warning};
 
     #[test]
     fn only_failed_checks_and_warnings_are_printed() {
@@ -103,5 +104,28 @@ mod tests {
             "\nWhat to know about these numbers:\n  a: It is not.\n  the whole run\n    \
              hint: do less\n"
         );
+    }
+
+    #[test]
+    fn hosts_with_the_same_warning_are_named_or_counted() {
+        let told = |warned: usize| {
+            let host = |(number, name): (usize, &&str)| HostRecord {
+                name: (*name).to_owned(),
+                warnings: Vec::from_iter((number < warned).then(|| Warning {
+                    message: "it is late".to_owned(),
+                    ..Warning::default()
+                })),
+                ..HostRecord::default()
+            };
+            let hosts = ["a", "b", "c", "d"].iter().enumerate().map(host).collect();
+            of_hosts(&Record {
+                hosts,
+                ..Record::default()
+            })
+        };
+        assert_eq!(told(1), "  a: it is late\n");
+        assert_eq!(told(2), "  a and b: it is late\n");
+        assert_eq!(told(3), "  a and 2 more hosts: it is late\n");
+        assert_eq!(told(4), "  all hosts: it is late\n");
     }
 }
