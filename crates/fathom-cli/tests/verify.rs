@@ -44,6 +44,8 @@ fn a_mismatch_names_file_place_and_write() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    // That of the block, and that in its header.
+    assert_eq!(text.matches("offset 8192").count(), 2, "{text}");
     // The text of EILSEQ is about characters.
     assert!(!text.contains("os error"), "{text}");
     assert_eq!(job["error"], 84);

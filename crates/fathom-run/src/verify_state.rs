@@ -178,8 +178,8 @@ fn load_one(setup: &JobSetup, folder: &Path) -> Result<Vec<FileState>, RunProble
     if !state.is_complete && state.boot != boot() {
         let why = "the run was cut off with its host: entries that had not reached the disk are \
                    missing, so blocks that are intact would be reported";
-        let hint = "verify without `verify_state_load`; for a check of each acknowledged write, run \
-                    the job on a host that keeps its power (docs/VERIFY.md, After a power cut)";
+        let hint = "verify without `verify_state_load`; for a check of each acknowledged write, \
+                    run the job on a host that keeps its power (docs/VERIFY.md, After a power cut)";
         return Err(refused(why.into(), hint));
     }
     if !state.jobs.contains(&setup.name) {
