@@ -83,6 +83,28 @@ fn an_unreadable_medium_has_the_error_that_linux_reports() {
     assert_eq!(run.json()["jobs"][0]["error"], 61, "{run:#?}");
 }
 
+#[test]
+fn synchronous_writes_complete_when_they_are_durable() {
+    let folder = Folder::new();
+    let file = "listen = '127.0.0.1:0'\n[[device]]\nname = 'd'\nkind = 'memory'\nsize = '1M'\n\
+                [[device.layer]]\nkind = 'delay'\nwrite_us = 50_000\n\
+                [[subsystem]]\nnqn = 'nqn.2026-01.org.example:a'\n[[subsystem.namespace]]\n\
+                device = 'd'\n";
+    // A sync takes as long as a write, and a durable write is one after the other.
+    let path = folder.write("slow-sync.toml", file);
+    let target = Target::start(&path.to_string_lossy());
+    for words in ["--sync=1", "--sync=dsync"] {
+        let run = target.run(
+            &folder,
+            1,
+            &format!("--rw=write --bs=4k --size=16k {words}"),
+        );
+        let report = check(run, "write", 16 << 10);
+        let clat = report["jobs"][0]["write"]["clat_ns"]["min"].as_f64();
+        assert!(clat.unwrap() >= 100e6, "{words}: {clat:?} ns");
+    }
+}
+
 #[track_caller]
 fn check(run: Run, side: &str, bytes: u64) -> Value {
     let report = run.expect(0).json();

@@ -263,7 +263,7 @@ const FUSED: u8 = 0x3;
 const POINTER_KIND: u8 = 0xc0;
 const POINTER_SGL: u8 = 0x40;
 /// FUA, in dword 12.
-const FORCE_UNIT_ACCESS: u32 = 1 << 30;
+pub const FORCE_UNIT_ACCESS: u32 = 1 << 30;
 /// AD, in dword 11 of Dataset Management.
 const DEALLOCATE: u32 = 1 << 2;
 const RANGE_BYTES: u32 = 16;

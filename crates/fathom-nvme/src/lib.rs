@@ -48,7 +48,7 @@ pub use identify::{
     IDENTIFY_BYTES, NamespaceIdentity, OptionalCommands, Page, active_namespaces,
     namespace_descriptors,
 };
-pub use io_command::{IoAction, IoCommand, IoData, IoNamespace, Range, ranges};
+pub use io_command::{FORCE_UNIT_ACCESS, IoAction, IoCommand, IoData, IoNamespace, Range, ranges};
 pub use log_pages::{
     DiscoveryEntry, GetLogPage, Health, LogPage, discovery_page, effects_page, firmware_page,
 };

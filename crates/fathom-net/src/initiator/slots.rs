@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use fathom_core::{Completion as Reaped, Direction, Errno, Nanos, Op, OpKind, Slot, Tick};
-use fathom_nvme::{Command, CommandData, Completion, Opcode};
+use fathom_nvme::{Command, CommandData, Completion, FORCE_UNIT_ACCESS, Opcode};
 use fathom_sys::memory::Buffers;
 
 use crate::initiator::link::{Link, Owner};
@@ -15,6 +15,8 @@ pub(crate) struct Slots {
     buffers: Buffers,
     /// Range of each slot's trim, as Dataset Management has it.
     ranges: Box<[[u8; RANGE_BYTES]]>,
+    /// Bits of dword 12 of writes: `FORCE_UNIT_ACCESS`, if they are to be durable.
+    write_flags: u32,
     done: VecDeque<Reaped>,
 }
 
@@ -50,8 +52,8 @@ struct SlotOp {
 }
 
 impl Slots {
-    /// Creates free slots.
-    pub(crate) fn new(depth: u32, buffers: Buffers) -> Self {
+    /// Creates free slots; with `is_sync`, a write completes when it is durable.
+    pub(crate) fn new(depth: u32, buffers: Buffers, is_sync: bool) -> Self {
         let free = SlotOp {
             op: None,
             extent: Extent {
@@ -70,6 +72,7 @@ impl Slots {
             ops: vec![free; depth as usize].into_boxed_slice(),
             buffers,
             ranges: vec![[0; RANGE_BYTES]; depth as usize].into_boxed_slice(),
+            write_flags: u32::from(is_sync) * FORCE_UNIT_ACCESS,
             done: VecDeque::with_capacity(depth as usize),
         }
     }
@@ -138,12 +141,16 @@ impl Slots {
                 return is_taken;
             }
         };
+        let flags = match opcode {
+            Opcode::WRITE => self.write_flags,
+            _ => 0,
+        };
         while place.begun < place.length {
             let length = (place.length - place.begun).min(extent.part_bytes);
             let block = (op.offset + u64::from(place.begun)) >> extent.block_shift;
             let command = command(opcode)
                 .with_qword(10, block)
-                .with_dword(12, (length >> extent.block_shift) - 1);
+                .with_dword(12, ((length >> extent.block_shift) - 1) | flags);
             let offset = op.buffer_offset + place.begun;
             let data = match opcode {
                 Opcode::WRITE => CommandData::Write(self.buffers.peek(slot, offset, length)),
