@@ -99,7 +99,7 @@ struct CommandOp {
 
 impl Passthrough {
     pub(crate) fn start(config: &EngineConfig) -> Result<Self, EngineError> {
-        let options = Options::resolve(&config.options)?;
+        let options = Options::of(config)?;
         let ring_use = RingUse {
             engine: INFO.name,
             fixed_buffers: options.fixed_buffers,
@@ -505,7 +505,7 @@ impl Placement {
 
 /// Looks up a namespace before a run.
 fn remote_file(config: &EngineConfig) -> Result<RemoteFile, EngineError> {
-    let options = Options::resolve(&config.options)?;
+    let options = Options::of(config)?;
     let file = config.files.first().map_or("", |file| &file.path);
     look_up(file, &options)
 }

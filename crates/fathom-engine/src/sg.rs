@@ -75,7 +75,7 @@ struct CommandOp {
 
 impl Sg {
     fn start(config: &EngineConfig) -> Result<Self, EngineError> {
-        let options = Options::resolve(&config.options)?;
+        let options = Options::of(config)?;
         for file in &config.files {
             check_depth(&file.path, &check_node(&file.path)?, config.depth)?;
         }

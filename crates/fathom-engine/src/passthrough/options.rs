@@ -3,6 +3,7 @@
 use fathom_core::{EngineError, EngineOption, EngineStep, EngineValues, OptionWord};
 use fathom_nvme::{Opcode, ProtectionTags};
 
+use crate::config::EngineConfig;
 use crate::options::{
     FIXEDBUFS, FORCE_ASYNC, HIPRI, NONVECTORED, READFUA, REGISTERFILES, SQTHREAD_POLL,
     SQTHREAD_POLL_CPU, U32, WRITEFUA,
@@ -163,7 +164,16 @@ impl WriteMode {
 }
 
 impl Options {
-    /// Resolves the values of a job.
+    /// Returns the options of a job. `sync` needs the bit, too: no open flag reaches commands.
+    pub(super) fn of(config: &EngineConfig) -> Result<Self, EngineError> {
+        let options = Self::resolve(&config.options)?;
+        Ok(Self {
+            write_fua: options.write_fua || config.sync_flag != 0,
+            ..options
+        })
+    }
+
+    /// Resolves the values of a job's own options.
     pub(super) fn resolve(values: &EngineValues) -> Result<Self, EngineError> {
         let number = |option| values.number(option).and_then(|n| u32::try_from(n).ok());
         let tag = |option: &EngineOption, fallback: u16| match values.number(option) {
@@ -271,12 +281,24 @@ fn refused(option: &'static str, value: String, hint: &str) -> EngineError {
 mod tests {
     use fathom_core::OptionValue;
 
+    use fathom_sys::clock::Clock;
+
     use super::*;
 
     fn with(option: &EngineOption, text: &str) -> Result<Options, EngineError> {
         let mut values = EngineValues::default();
         values.set(option.name, OptionValue::Text(text.into()));
         Options::resolve(&values)
+    }
+
+    #[test]
+    fn writes_of_jobs_with_sync_have_the_bit() {
+        let mut config = EngineConfig::new(crate::passthrough::REGISTRATION, Clock::stopped());
+        assert!(!Options::of(&config).unwrap().write_fua);
+        for flag in [1, 2] {
+            config.sync_flag = flag;
+            assert!(Options::of(&config).unwrap().write_fua);
+        }
     }
 
     #[test]

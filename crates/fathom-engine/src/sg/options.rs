@@ -2,6 +2,7 @@
 
 use fathom_core::{EngineError, EngineOption, EngineStep, EngineValues, OptionWord};
 
+use crate::config::EngineConfig;
 use crate::options::{READFUA, U32, WRITEFUA};
 
 /// Options of the engine, in the order of help texts.
@@ -85,7 +86,16 @@ pub(super) enum WriteMode {
 }
 
 impl Options {
-    /// Resolves the values of a job.
+    /// Returns the options of a job. `sync` needs the bit, too: no open flag reaches commands.
+    pub(super) fn of(config: &EngineConfig) -> Result<Self, EngineError> {
+        let options = Self::resolve(&config.options)?;
+        Ok(Self {
+            write_fua: options.write_fua || config.sync_flag != 0,
+            ..options
+        })
+    }
+
+    /// Resolves the values of a job's own options.
     pub(super) fn resolve(values: &EngineValues) -> Result<Self, EngineError> {
         let stream = values.number(&STREAM_ID).unwrap_or(0);
         Ok(Self {
@@ -115,7 +125,19 @@ impl Options {
 mod tests {
     use fathom_core::{OptionKind, OptionValue};
 
+    use fathom_sys::clock::Clock;
+
     use super::*;
+
+    #[test]
+    fn writes_of_jobs_with_sync_have_the_bit() {
+        let mut config = EngineConfig::new(crate::sg::REGISTRATION, Clock::stopped());
+        assert!(!Options::of(&config).unwrap().write_fua);
+        for flag in [1, 2] {
+            config.sync_flag = flag;
+            assert!(Options::of(&config).unwrap().write_fua);
+        }
+    }
 
     #[test]
     fn modes_are_words() {
