@@ -1,6 +1,7 @@
 # Jobs with `zonemode=zbd` that trim, leave gaps and replay, and zones that change under a job.
 #
 # test: zonemode=zbd: trims, gaps, replays, lost zones
+# long: three kinds of devices, for one to two minutes
 # vm: --null-blk zoned,zone_size=4,size=64 --null-blk zoned,zone_size=4,zone_nr_conv=2,zone_capacity=3,size=64
 # vm: --nvme zoned,zoned.zone_size=4M,zoned.max_open=4,zoned.max_active=4,size=64M
 # vm: --scsi-debug zbc=managed,zone_size_mb=4,zone_nr_conv=2,dev_size_mb=64 --limit 240
