@@ -112,19 +112,16 @@ fn program(run: impl FnOnce(&[OsString], Dialect) -> ProgramEnd) -> ExitCode {
     ExitCode::from(exit::code(dialect, end))
 }
 
-/// Says on standard error which memory was not given back before the end. The kernel takes it now.
+/// Warns of mappings that the kernel did not release during the run.
 fn tell_kept_mappings() {
     let Some(kept) = KeptMappings::so_far() else {
         return;
     };
-    let (mappings, were) = match kept.count {
-        1 => ("1 mapping".to_owned(), "was"),
-        count => (format!("{count} mappings"), "were"),
-    };
     let error = std::io::Error::from_raw_os_error(kept.errno);
     let text = format!(
-        "fathom: warning: {mappings} of memory {were} not released before the end: munmap: \
-         {error}; the results hold\n"
+        "fathom: warning: failures of munmap: {}, the last: {error}; the memory is released now, \
+         and no result is affected\n",
+        kept.count
     );
     output::print(output::StandardStream::Error, &text);
 }

@@ -34,8 +34,8 @@ enum LogCommand {
         from: PathBuf,
         /// File to write
         to: PathBuf,
-        /// Quantity in the log, which names the value column [default: that of the name of the file
-        /// or of the column]
+        /// Quantity that was logged, for the name of the value column [default: from the file name,
+        /// else from the value column]
         #[arg(long, value_parser = report_logs::kind)]
         kind: Option<LogKind>,
     },
@@ -86,8 +86,8 @@ pub(crate) fn inflate(path: &str, dialect: Dialect) -> ProgramEnd {
 
 /// Said of tables whose value column has no telling name.
 const NAMELESS: &str = "\
-note: no name tells what the log has measured, so its values are in a column `value`, without a unit
-hint: name it, as with `--kind=clat`, or keep the name that the log was written under
+note: neither the file name nor a column tells what it holds: its column is `value`, without a unit
+hint: add `--kind`, as in `--kind=clat`, or keep the name under which the log was written
 ";
 
 const EXAMPLES: &str = "\

@@ -45,7 +45,7 @@ fn the_value_column_is_named_after_what_was_measured() {
     let said = convert(&folder, "plain.log", "a.csv", 0);
     assert!(head("a.csv").starts_with("time_ms,value,"));
     assert!(
-        said.contains("hint: name it, as with `--kind=clat`"),
+        said.contains("hint: add `--kind`, as in `--kind=clat`"),
         "{said}"
     );
     let said = convert(&folder, "plain.log", "--kind=clat b.csv", 0);

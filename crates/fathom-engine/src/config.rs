@@ -90,6 +90,13 @@ pub struct JobFacts {
 }
 
 impl EngineConfig {
+    /// Returns true if each write is durable when it completes, in whichever of both ways: commands
+    /// and protocols have one bit for that, and no file that is opened with a flag.
+    #[must_use]
+    pub const fn syncs_writes(&self) -> bool {
+        self.sync_flag != 0
+    }
+
     /// Creates a configuration with one slot, a buffer of 4 KiB, no files and no options.
     #[must_use]
     pub fn new(engine: Registration, clock: Clock) -> Self {

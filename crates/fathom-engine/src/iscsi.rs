@@ -92,7 +92,7 @@ impl IscsiEngine {
             files: config.files.clone().into_boxed_slice(),
             units: vec![None; files].into_boxed_slice(),
             in_flight: vec![CommandOp::default(); depth as usize].into_boxed_slice(),
-            sync: config.sync_flag != 0,
+            sync: config.syncs_writes(),
             failures: Vec::new(),
             has_looked: false,
         })

@@ -70,7 +70,7 @@ impl Mmap {
             bytes: config.files.iter().map(bytes).collect(),
             maps: config.files.iter().map(|_| None).collect(),
             direct: config.direct,
-            sync_writes: config.sync_flag != 0,
+            sync_writes: config.syncs_writes(),
             huge_pages: config.options.flag(&THP),
         };
         Ok(Serial::start(config, mmap))

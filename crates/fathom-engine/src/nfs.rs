@@ -60,7 +60,7 @@ impl NfsEngine {
             waits: Waits::new(config.clock, Limits::resolve(&config.options)),
             url,
             files: config.files.clone().into_boxed_slice(),
-            sync: config.sync_flag != 0,
+            sync: config.syncs_writes(),
             has_looked: false,
         })
     }

@@ -524,10 +524,10 @@ const LOOK_INTERVAL: Nanos = Nanos::from_secs(1);
 /// Arbitrary, but fixed: the same writes are placed alike in every run.
 const PLACEMENT_SEED: u64 = 0x706c_6163_656d;
 
-/// Returns the errno and the reason of a command that the driver has given up.
+/// Returns the errno and the reason of a command that the driver has given up on.
 #[cold]
 fn cancelled(result: i32) -> Option<(Errno, &'static str)> {
-    let why = "the driver gave the command up: the controller was reset, or has gone";
+    let why = "the driver gave up on the command: the controller was reset, or is gone";
     (result == Errno::EINTR.result()).then_some((Errno::EINTR, why))
 }
 

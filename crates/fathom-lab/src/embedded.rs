@@ -125,8 +125,7 @@ impl EmbeddedLab {
 
     /// Returns the number of runs.
     fn runs(&self) -> u64 {
-        let slots = self.plan.cells.len() * self.plan.variants.len();
-        slots as u64 * u64::from(self.plan.judge.repeats.max)
+        self.plan.runs(self.plan.judge.repeats.max)
     }
 
     /// Returns the length of a run, in seconds, as `set`.

@@ -281,10 +281,9 @@ fn published_cells(condition: &Condition) -> Vec<Cell> {
 
 /// Depth at which the line rate is measured: enough to keep the link busy.
 const LINE_DEPTH: u32 = 32;
-/// Prefix of the folder's name, followed by a number.
 /// Seconds by which a run outlasts its measurement at least: a target starts, and so do initiators.
 const OVERHEAD_S: u64 = 1;
-
+/// Prefix of the folder's name, followed by a number.
 const FOLDER: &str = "fathom-io-pacing-";
 /// Devices of a row without slow ones, as published.
 const DEVICES: u32 = 16;

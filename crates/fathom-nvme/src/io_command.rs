@@ -262,7 +262,8 @@ const FUSED: u8 = 0x3;
 /// PSDT.
 const POINTER_KIND: u8 = 0xc0;
 const POINTER_SGL: u8 = 0x40;
-/// FUA, in dword 12.
+/// FUA, in dword 12 of reads and writes: the command completes when its data are on the medium, not
+/// in a volatile cache.
 pub const FORCE_UNIT_ACCESS: u32 = 1 << 30;
 /// AD, in dword 11 of Dataset Management.
 const DEALLOCATE: u32 = 1 << 2;

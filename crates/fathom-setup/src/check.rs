@@ -258,7 +258,8 @@ impl Checker {
             self.add(job, "filename", problem);
             return;
         }
-        if changes(job, file)
+        if matches!(file.found, TargetKind::Block { .. })
+            && changes(job, file)
             && let Some(problem) = write_protected::check(path, &self.tree)
         {
             self.add(job, "filename", problem);

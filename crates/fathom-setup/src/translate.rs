@@ -315,10 +315,10 @@ fn setup(
     };
     let ((mut files, mut sizes), problem) = or_early_end(found)?;
     zones::limit_to_whole_zones(job, planned, &mut files, &mut sizes, &mut warnings)?;
-    notes::note_cut(&sizes, &mut warnings);
-    notes::note_existing(options, &files, &mut warnings);
+    notes::cut_sizes(&sizes, &mut warnings);
+    notes::existing_files(options, &files, &mut warnings);
     shared_state::note_windows(options, &mut warnings);
-    notes::note_ranges(options, &files, &mut warnings);
+    notes::ranges(options, &files, &mut warnings);
     let mut pattern =
         pattern_over(&files, options, seed).map_err(|problem| problem.at(job, "bs"))?;
     pattern.zones = pattern.zones.or(zones::order(job, &files, planned)?);

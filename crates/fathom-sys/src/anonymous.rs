@@ -86,8 +86,7 @@ impl Anonymous {
 impl Drop for Anonymous {
     fn drop(&mut self) {
         // SAFETY: the mapping is this value's alone and not used afterwards.
-        let failed = unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
-        kept_mappings::count(failed);
+        unsafe { kept_mappings::unmap(self.base.as_ptr().cast(), self.length) };
     }
 }
 

@@ -1,5 +1,6 @@
 //! Mappings that could not be released.
 
+use std::ffi::c_void;
 use std::io;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
@@ -25,12 +26,16 @@ impl KeptMappings {
     }
 }
 
-/// Counts a mapping that `munmap(2)` has failed to release.
+/// Releases a mapping, or counts it if `munmap(2)` fails.
 ///
-/// It stays mapped until the process ends: that costs memory, and harms nothing else. A destructor
-/// cannot return an error, and a panic in it would end a run whose results hold.
-pub(crate) fn count(failed: i32) {
-    if failed == 0 {
+/// It then stays mapped until the process ends: that costs memory, and harms nothing else. A
+/// destructor cannot return an error, and a panic in it would end a run whose results hold.
+///
+/// # Safety
+/// Nothing may use the range afterwards.
+pub(crate) unsafe fn unmap(address: *mut c_void, bytes: usize) {
+    // SAFETY: as the caller warrants.
+    if unsafe { libc::munmap(address, bytes) } == 0 {
         return;
     }
     let errno = io::Error::last_os_error().raw_os_error();
@@ -48,10 +53,8 @@ mod tests {
 
     #[test]
     fn a_mapping_that_is_kept_is_counted() {
-        count(0);
         // SAFETY: no page can begin at this address, so nothing is unmapped.
-        let failed = unsafe { libc::munmap(std::ptr::without_provenance_mut(1), 4096) };
-        count(failed);
+        unsafe { unmap(std::ptr::without_provenance_mut(1), 4096) };
         let kept = KeptMappings::so_far().expect("one mapping");
         assert_eq!((kept.count, kept.errno), (1, libc::EINVAL));
     }

@@ -153,8 +153,7 @@ impl Map {
 impl Drop for Map {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and no reference into it is left.
-        let failed = unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
-        kept_mappings::count(failed);
+        unsafe { kept_mappings::unmap(self.base.as_ptr().cast(), self.length) };
     }
 }
 

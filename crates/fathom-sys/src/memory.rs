@@ -248,8 +248,7 @@ impl Drop for Mapping {
         // SAFETY: it was mapped with this address and length; nothing refers to it any more:
         // Rust's references ended with the borrow of the buffers, and whoever hands addresses to
         // the kernel either waits for it or calls `leak`.
-        let failed = unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
-        kept_mappings::count(failed);
+        unsafe { kept_mappings::unmap(self.start.as_ptr().cast(), self.length) };
     }
 }
 

@@ -40,8 +40,7 @@ impl Drop for Pinned {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by `new` with this address and length, and is not used
         // again. It takes its lock along.
-        let failed = unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.length) };
-        kept_mappings::count(failed);
+        unsafe { kept_mappings::unmap(self.mapping.as_ptr().cast(), self.length) };
     }
 }
 

@@ -65,8 +65,7 @@ impl Drop for SharedWords {
     fn drop(&mut self) {
         let length = self.count * size_of::<AtomicU32>();
         // SAFETY: the mapping is ours, and no reference into it is left.
-        let failed = unsafe { libc::munmap(self.base.as_ptr().cast(), length) };
-        kept_mappings::count(failed);
+        unsafe { kept_mappings::unmap(self.base.as_ptr().cast(), length) };
     }
 }
 

@@ -1,7 +1,7 @@
 //! Ops as NVMe commands.
 
 use fathom_core::{Direction, Op, OpKind};
-use fathom_nvme::{Opcode, ProtectionType};
+use fathom_nvme::{FORCE_UNIT_ACCESS, Opcode, ProtectionType};
 use fathom_sys::uring::{CommandData, NvmeCommand};
 
 use super::namespace::Namespace;
@@ -199,7 +199,6 @@ const fn low(number: u64) -> u32 {
 /// Bytes of a range of Dataset Management.
 pub(super) const RANGE_BYTES: u32 = 16;
 const ATTRIBUTE_DEALLOCATE: u32 = 1 << 2;
-const FORCE_UNIT_ACCESS: u32 = 1 << 30;
 /// DEAC of Write Zeroes.
 const DEALLOCATE: u32 = 1 << 25;
 /// Directive type 2, data placement.

@@ -164,11 +164,11 @@ impl WriteMode {
 }
 
 impl Options {
-    /// Returns the options of a job. `sync` needs the bit, too: no open flag reaches commands.
+    /// Returns the options of a job. Its `sync` asks for FUA, too: no open flag reaches commands.
     pub(super) fn of(config: &EngineConfig) -> Result<Self, EngineError> {
         let options = Self::resolve(&config.options)?;
         Ok(Self {
-            write_fua: options.write_fua || config.sync_flag != 0,
+            write_fua: options.write_fua || config.syncs_writes(),
             ..options
         })
     }
@@ -280,7 +280,6 @@ fn refused(option: &'static str, value: String, hint: &str) -> EngineError {
 #[cfg(test)]
 mod tests {
     use fathom_core::OptionValue;
-
     use fathom_sys::clock::Clock;
 
     use super::*;

@@ -86,11 +86,11 @@ pub(super) enum WriteMode {
 }
 
 impl Options {
-    /// Returns the options of a job. `sync` needs the bit, too: no open flag reaches commands.
+    /// Returns the options of a job. Its `sync` asks for FUA, too: no open flag reaches commands.
     pub(super) fn of(config: &EngineConfig) -> Result<Self, EngineError> {
         let options = Self::resolve(&config.options)?;
         Ok(Self {
-            write_fua: options.write_fua || config.sync_flag != 0,
+            write_fua: options.write_fua || config.syncs_writes(),
             ..options
         })
     }
@@ -124,7 +124,6 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use fathom_core::{OptionKind, OptionValue};
-
     use fathom_sys::clock::Clock;
 
     use super::*;

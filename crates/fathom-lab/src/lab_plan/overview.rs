@@ -118,7 +118,7 @@ impl LabPlan {
     }
 
     /// Returns the number of runs with so many repeats.
-    fn runs(&self, repeats: u32) -> u64 {
+    pub(crate) fn runs(&self, repeats: u32) -> u64 {
         (self.cells.len() * self.variants.len()) as u64 * u64::from(repeats)
     }
 

@@ -88,7 +88,7 @@ impl Initiator {
             has_looked: false,
             sessions,
             files,
-            slots: Slots::new(config.depth, buffers, config.sync_flag != 0),
+            slots: Slots::new(config.depth, buffers, config.syncs_writes()),
             epoll,
             events: Events::new(EVENTS),
             waker,

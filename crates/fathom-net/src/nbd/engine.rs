@@ -75,7 +75,7 @@ impl Nbd {
             clock: config.clock,
             options,
             link: link_config(config, &options),
-            is_fua: config.sync_flag != 0,
+            is_fua: config.syncs_writes(),
             has_slept: false,
             has_looked: false,
             files: files.collect::<Result<_, _>>()?,

@@ -31,7 +31,7 @@ impl<'a> Warnings<'a> {
 }
 
 /// Warns about a size beyond the end of a device.
-pub(super) fn note_cut(sizes: &sizes::ResolvedSizes, warnings: &mut Warnings<'_>) {
+pub(super) fn cut_sizes(sizes: &sizes::ResolvedSizes, warnings: &mut Warnings<'_>) {
     if sizes.files.iter().any(|file| file.cut) {
         warnings.add(
             PlanWarningKind::SizeBeyondDevice,
@@ -42,15 +42,15 @@ pub(super) fn note_cut(sizes: &sizes::ResolvedSizes, warnings: &mut Warnings<'_>
 }
 
 /// Warns about ranges of files that the ops of a pattern do not fit into.
-pub(super) fn note_ranges(options: &Options, files: &[FileSetup], warnings: &mut Warnings<'_>) {
+pub(super) fn ranges(options: &Options, files: &[FileSetup], warnings: &mut Warnings<'_>) {
     if options.replay.found.is_none() {
         pattern::note_shares(options, files, warnings);
-        note_small_files(options, files, warnings);
+        small_files(options, files, warnings);
     }
 }
 
 /// Warns about files without room for an op, if others have room: as in fio, they are skipped.
-fn note_small_files(options: &Options, files: &[FileSetup], warnings: &mut Warnings<'_>) {
+fn small_files(options: &Options, files: &[FileSetup], warnings: &mut Warnings<'_>) {
     let mut small = files
         .iter()
         .filter(|file| !file.has_room_for_an_op(options));
@@ -72,7 +72,7 @@ fn note_small_files(options: &Options, files: &[FileSetup], warnings: &mut Warni
 }
 
 /// Warns of files that exist where ops are to create them.
-pub(super) fn note_existing(options: &Options, files: &[FileSetup], warnings: &mut Warnings<'_>) {
+pub(super) fn existing_files(options: &Options, files: &[FileSetup], warnings: &mut Warnings<'_>) {
     let creates = options
         .engine
         .name_work()

@@ -10,7 +10,6 @@ use fathom_job::Job;
 use fathom_workload::ZoneSet;
 
 use super::Planned;
-use super::zones::problem;
 use crate::error::RunProblem;
 use crate::problem_kind::ProblemKind;
 
@@ -32,15 +31,14 @@ impl ZoneSets {
         found: TargetKind,
     ) -> Result<Arc<ZoneSet>, RunProblem> {
         let zones = job.options.zones;
-        let bytes_and_block = match found {
-            _ if job.options.engine.storage != Storage::LocalFiles => None,
-            TargetKind::Block {
-                bytes,
-                logical_block,
-            } => Some((bytes, logical_block)),
-            _ => None,
-        };
-        let Some((bytes, logical_block)) = bytes_and_block else {
+        if job.options.engine.storage != Storage::LocalFiles {
+            return Err(no_devices(job));
+        }
+        let TargetKind::Block {
+            bytes,
+            logical_block,
+        } = found
+        else {
             return Err(no_device(job, path, found));
         };
         let known = self.by_path.borrow().get(path).cloned();
@@ -80,15 +78,16 @@ impl ZoneSets {
     }
 }
 
-/// Returns the problem of a target without zones that is no block device.
+/// Returns the problem of an engine that opens no devices.
+fn no_devices(job: &Job) -> RunProblem {
+    let name = job.options.engine.name;
+    let message = format!("`zonemode=zbd` needs a zoned block device: `{name}` opens none");
+    let hint = "use `ioengine=psync`, `libaio` or `io_uring`, or remove `zonemode`";
+    problem(message).hint(hint).at(job, "zonemode")
+}
+
+/// Returns the problem of a target that is no block device.
 fn no_device(job: &Job, path: &str, found: TargetKind) -> RunProblem {
-    let engine = job.options.engine;
-    if engine.storage != Storage::LocalFiles {
-        let name = engine.name;
-        let message = format!("`zonemode=zbd` needs a zoned block device: `{name}` opens none");
-        let hint = "use `ioengine=psync`, `libaio` or `io_uring`, or remove `zonemode`";
-        return problem(message).hint(hint).at(job, "zonemode");
-    }
     let (what, hint) = match found {
         TargetKind::Missing => ("does not exist", "name a device, such as /dev/nvme0n1"),
         TargetKind::Stream => ("is not one", "name a device, such as /dev/nvme0n1"),
@@ -140,6 +139,10 @@ fn emulated(
         capacity => capacity,
     };
     Ok(Arc::new(ZoneSet::emulated(bytes, zones.size, capacity)))
+}
+
+pub(super) fn problem(message: String) -> RunProblem {
+    RunProblem::new(ProblemKind::NoZones, message)
 }
 
 /// Largest number of emulated zones. A zone takes some hundred bytes; a disk of 30 TB with zones of

@@ -9,10 +9,10 @@ use fathom_workload::{ResetRule, ZoneAccess, ZoneSet, Zones};
 
 use super::notes::Warnings;
 use super::sizes::ResolvedSizes;
+use super::zone_sets::problem;
 use super::{FileSetup, JobSetup, Planned, pattern};
 use crate::error::RunProblem;
 use crate::plan_warning::PlanWarningKind;
-use crate::problem_kind::ProblemKind;
 
 /// Returns the bytes of a zone, in which sizes may be given; `None` for a job without zones.
 pub(super) fn unit(
@@ -324,8 +324,4 @@ fn ranges_meet(one: &JobSetup, other: &JobSetup) -> bool {
         let mut others = b.sets.iter().zip(&theirs);
         others.any(|(other, (start, end))| Arc::ptr_eq(set, other) && from < end && start < to)
     })
-}
-
-pub(super) fn problem(message: String) -> RunProblem {
-    RunProblem::new(ProblemKind::NoZones, message)
 }

@@ -193,8 +193,7 @@ fn mincore_window(file: &File, offset: u64, span: u64, page: u64) -> io::Result<
     let rc = unsafe { libc::mincore(address, bytes, states.as_mut_ptr()) };
     let result = check(rc);
     // SAFETY: the same range, mapped above, with no reference into it.
-    let failed = unsafe { libc::munmap(address, bytes) };
-    kept_mappings::count(failed);
+    unsafe { kept_mappings::unmap(address, bytes) };
     result?;
     Ok(states.iter().map(|state| u64::from(state & 1)).sum())
 }

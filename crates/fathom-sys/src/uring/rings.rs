@@ -364,8 +364,7 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: made by `new` with this base and length; who refers to it goes with it.
-        let failed = unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
-        kept_mappings::count(failed);
+        unsafe { kept_mappings::unmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
 
