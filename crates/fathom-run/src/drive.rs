@@ -271,8 +271,11 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     // Before the barrier: allocating the random map of a large device takes a while.
     let mut worker = worker_of(work, capabilities, &clock)?;
     worker.join_flow();
-    let beside = Beside::open(handles, scheduled);
+    let mut beside = Beside::open(handles, scheduled);
     let mut watched = ThreadWatch::new(context.watches_processors, clock.now());
+    // Once for nothing: a first reading takes 20 to 50 µs, by which jobs that share the processor
+    // would start later.
+    let _warmed_up = watched.begin(clock.now());
     (handles.ready)();
     outcome.begun = Some(pass_barrier(handles));
     if context.hooks.has_prerun() {
@@ -292,7 +295,9 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     let begun = clock.now();
     // `startdelay` counts from the start of the first wave, as in fio.
     worker.start_at(handles.shared.origin.get().copied().unwrap_or(begun));
-    watched.begin(begun);
+    if let Some(times) = watched.begin(begun) {
+        beside.waits.add(begun, times.waited);
+    }
     let thread_id = outcome.thread_id;
     let told = context.offload.as_ref();
     let so_far = |worker: &Worker, now: Tick| {
@@ -492,7 +497,6 @@ fn drive<E: Engine>(
     let (control, clock) = (handles.control, &handles.shared.clock);
     let mut now = clock.now();
     let mut publish_at = now;
-    beside.waits.note(now);
     loop {
         match turn(worker, engine, control, now) {
             Step::Again => {}

@@ -29,6 +29,7 @@ use fathom_setup::status::{Meter, goals};
 use fathom_setup::translate::JobSetup;
 use fathom_setup::{Preflight, RunError, RunEvent, Session, Snapshot};
 use fathom_sys::clock::Clock;
+use fathom_sys::program_text;
 use fathom_sys::system;
 use fathom_sys::thread;
 
@@ -326,6 +327,10 @@ impl Execution<'_, '_> {
             disks,
             peers: self.peers,
         };
+        // Hosts start together: a page that one of them still has to map sets it back.
+        if self.agreed.is_some() || !self.peers.is_alone() {
+            program_text::populate();
+        }
         let (outcomes, broken) = run_all(launches, lifecycle, &shared, session, watched);
         Ok(Executed {
             logs,

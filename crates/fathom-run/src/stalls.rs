@@ -41,9 +41,14 @@ impl ProcessorWaits {
     /// Takes a reading.
     pub(crate) fn note(&mut self, now: Tick) {
         if let Some(waited) = self.read() {
-            self.readings[self.next % READINGS] = (now, waited);
-            self.next += 1;
+            self.add(now, waited);
         }
+    }
+
+    /// Adds a reading that has been taken.
+    pub(crate) fn add(&mut self, now: Tick, waited: Nanos) {
+        self.readings[self.next % READINGS] = (now, waited);
+        self.next += 1;
     }
 
     /// Returns the time for which the thread has waited since the last reading before `since`, or

@@ -30,8 +30,9 @@ impl ThreadWatch {
         }
     }
 
-    /// Begins the observation at `now`.
-    pub(crate) fn begin(&mut self, now: Tick) {
+    /// Begins the observation at `now`, and returns the thread's times until then, if the kernel
+    /// counts them.
+    pub(crate) fn begin(&mut self, now: Tick) -> Option<ScheduleTimes> {
         self.begun = now;
         self.usage = thread::usage();
         let before = self.schedule.as_ref().and_then(ThreadSchedule::read);
@@ -40,6 +41,7 @@ impl ThreadWatch {
             // A kernel that does not count now will not count later.
             None => self.schedule = None,
         }
+        before
     }
 
     /// Returns the CPU time of the thread so far.

@@ -31,6 +31,7 @@ pub mod numa;
 pub mod nvme;
 pub mod peak_allocation;
 pub mod pinned;
+pub mod program_text;
 pub mod scsi;
 pub mod shared_words;
 pub mod signals;
