@@ -4,6 +4,8 @@
 //! minutes, libFuzzer is one, and the guests of QEMU mostly wait. Tests and the comparison with fio
 //! stay alone, because they watch times.
 
+mod steps;
+
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
@@ -12,78 +14,93 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use steps::{Steps, beside, place};
+
 use crate::bench::programs;
 use crate::{
     bench, browser, compat, dist, exports, fuzz, hosts, process, python, readme, static_build,
     tidy, vm,
 };
 
-/// Runs `cargo xtask ci [--long]`.
+/// Runs `cargo xtask ci [--long] [--from STEP]`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let mut long = false;
-    for arg in args {
+    let (mut long, mut from) = (false, 0);
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
         match arg.as_str() {
             "--long" => long = true,
-            other => bail!("ci has no option `{other}`: only --long"),
+            "--from" => from = place(args.next().context("--from: which step?")?)?,
+            other => bail!("ci has no option `{other}`: only --long and --from"),
         }
     }
-    let root = process::root()?;
     let start = process::now();
-    step("tidy", || tidy::run(&[]))?;
-    step("fmt", || cargo(&root, &["fmt", "--all", "--check"], &[]))?;
-    step("clippy", || {
-        let args = [
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ];
-        cargo(&root, &args, &[])
-    })?;
-    step("test", || test(&root, long))?;
-    step("mpi", || mpi(&root))?;
-    step("http", || http(&root))?;
-    step("hosts", || {
+    run_steps(Steps { from }, long)?;
+    println!("ci: all passed in {} s", start.elapsed().as_secs());
+    Ok(())
+}
+
+/// Runs all steps from the first one on.
+fn run_steps(steps: Steps, long: bool) -> Result<()> {
+    let root = process::root()?;
+    steps.step("tidy", || tidy::run(&[]))?;
+    steps.step("fmt", || cargo(&root, &["fmt", "--all", "--check"], &[]))?;
+    steps.step("clippy", || clippy(&root))?;
+    steps.step("test", || test(&root, long))?;
+    steps.step("mpi", || mpi(&root))?;
+    steps.step("http", || http(&root))?;
+    steps.step("hosts", || {
         hosts::run(&words(if long { &["--faults"] } else { &[] }))
     })?;
     beside(
-        || step("release", || programs::build().map(drop)),
+        || steps.step("release", || programs::build().map(drop)),
         || {
-            step("doc", || doc(&root))?;
-            step("live view", || live_view(&root))?;
-            step("fuzz", || fuzz(long))
+            steps.step("doc", || doc(&root))?;
+            steps.step("live view", || live_view(&root))?;
+            steps.step("fuzz", || fuzz(long))
         },
     )?;
-    step("quick start", || quick_start(&root))?;
-    step("examples", || examples(&root, long))?;
-    step("compat", || compat::run(&[]))?;
+    steps.step("quick start", || quick_start(&root))?;
+    steps.step("examples", || examples(&root, long))?;
+    steps.step("compat", || compat::run(&[]))?;
     beside(
-        || step("qemu", || qemu(long)),
+        || steps.step("qemu", || qemu(long)),
         || {
-            step("browser", browser)?;
-            step("exports", exports)
+            steps.step("browser", browser)?;
+            steps.step("exports", exports)
         },
     )?;
-    if long {
-        step("mpich", || mpich(&root))?;
-        step("open mpi 5", || open_mpi_5(&root))?;
-        step("fewer features", || fewer_features(&root))?;
-        step("static", || static_build::run(&[]))?;
-        step("packages", || packages(&root))?;
-        step("dist", || dist::run(&words(&["--try"])))?;
-        step("bench", || {
-            bench::run(&words(&["--pairs", "5", "--growth"]))
-        })?;
-        step("bench lab", || bench::run(&words(&["lab"])))?;
-    } else {
-        step("instructions", || {
+    match long {
+        true => run_long(steps, &root),
+        false => steps.step("instructions", || {
             bench::run(&words(&["--only", "instructions", "--growth"]))
-        })?;
+        }),
     }
-    println!("ci: all passed in {} s", start.elapsed().as_secs());
-    Ok(())
+}
+
+/// Runs the steps that only the long form has, and all benchmarks.
+fn run_long(steps: Steps, root: &Path) -> Result<()> {
+    steps.step("mpich", || mpich(root))?;
+    steps.step("open mpi 5", || open_mpi_5(root))?;
+    steps.step("fewer features", || fewer_features(root))?;
+    steps.step("static", || static_build::run(&[]))?;
+    steps.step("packages", || packages(root))?;
+    steps.step("dist", || dist::run(&words(&["--try"])))?;
+    steps.step("bench", || {
+        bench::run(&words(&["--pairs", "5", "--growth"]))
+    })?;
+    steps.step("bench lab", || bench::run(&words(&["lab"])))
+}
+
+fn clippy(root: &Path) -> Result<()> {
+    let args = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    cargo(root, &args, &[])
 }
 
 /// Builds the crates that can be published from their packages.
@@ -226,34 +243,6 @@ fn fewer_features(root: &Path) -> Result<()> {
 
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
-}
-
-/// Runs one step between a line with its name and a line with its time.
-fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
-    println!("ci: {name}");
-    let start = process::now();
-    work().with_context(|| format!("ci: {name} failed"))?;
-    println!(
-        "ci: {name}: passed in {:.1} s",
-        start.elapsed().as_secs_f64()
-    );
-    Ok(())
-}
-
-/// Runs steps beside each other. Both end before a failure of one counts.
-fn beside(
-    one: impl FnOnce() -> Result<()>,
-    other: impl FnOnce() -> Result<()> + Send,
-) -> Result<()> {
-    std::thread::scope(|scope| {
-        let other = scope.spawn(other);
-        let first = one();
-        let second = match other.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        first.and(second)
-    })
 }
 
 fn cargo(root: &Path, args: &[&str], variables: &[(&str, &str)]) -> Result<()> {
@@ -446,22 +435,3 @@ const LONG_VERIFY_PLANS: &str = "10000";
 const LONG_KILLS: &str = "100";
 /// Random plans on real engines in a long run; otherwise 500.
 const LONG_PLANS: &str = "4000";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failure_of_either_step_counts_once_both_have_ended() {
-        for (one, other) in [(true, true), (true, false), (false, true), (false, false)] {
-            let ended = std::sync::atomic::AtomicUsize::new(0);
-            let step = |is_good: bool| {
-                ended.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                if is_good { Ok(()) } else { bail!("failed") }
-            };
-            let done = beside(|| step(one), || step(other));
-            assert_eq!(done.is_ok(), one && other);
-            assert_eq!(ended.into_inner(), 2);
-        }
-    }
-}

@@ -75,6 +75,7 @@ const HELP: &str = "\
 cargo xtask tidy     check the rules that rustc, rustfmt and clippy cannot check
 cargo xtask ci       run what continuous integration runs, cheapest step first
     --long           longer fuzzing, more random test cases, and all benchmarks
+    --from STEP      go on from this step: those before it have passed
 cargo xtask fuzz     fuzz the decoders, guided by coverage (needs a C++ compiler)
     TARGET...        only these targets, which are the folders of fuzz/corpus (default: all)
     --seconds S      time for all targets together (default 60)
