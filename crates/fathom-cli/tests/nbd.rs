@@ -165,6 +165,30 @@ fn a_uri_is_needed_and_checked() {
 }
 
 #[test]
+fn a_log_is_replayed_on_the_export_whatever_it_names() {
+    let Some(nbdkit) = Nbdkit::start("memory 1M") else {
+        return;
+    };
+    let lines = [
+        "fio version 3 iolog",
+        "0 /dev/sda add",
+        "0 /dev/sda open",
+        "0 /dev/sdb add",
+        "0 /dev/sdb open",
+        "1 /dev/sda write 4096 8192",
+        "2 /dev/sdb read 0 4096",
+        "3 /dev/sda close",
+        "3 /dev/sdb close",
+    ];
+    nbdkit.folder.write("log", lines.join("\n") + "\n");
+    let run = nbdkit.run("--read_iolog=log --output-format=json");
+    let report = run.expect(0).json();
+    let job = &report["jobs"][0];
+    assert_eq!(job["write"]["io_bytes"], 8192, "{report}");
+    assert_eq!(job["read"]["io_bytes"], 4096, "{report}");
+}
+
+#[test]
 fn an_error_of_the_server_is_that_of_the_job() {
     let words = "--filter=error memory 1M error-pread=ENOSPC error-pread-rate=100%";
     let Some(nbdkit) = Nbdkit::start(words) else {

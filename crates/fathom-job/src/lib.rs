@@ -78,7 +78,7 @@ pub use help::option_examples;
 pub use invocation::{Dialect, Invocation, RefusedInvocation, SelfTest};
 pub use lifecycle::{ExitWhat, LifecycleOptions, SteadyFigure, SteadyState, Unified};
 pub use logs::{LogFull, LogOptions, LogValue};
-pub use names::{engine_files, file_names};
+pub use names::{engine_files, file_names, only_file};
 pub use numbering::Numbering;
 pub use placement::{PlacementOptions, RankList, RankShift};
 pub use plan::{

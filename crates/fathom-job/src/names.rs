@@ -17,8 +17,7 @@ use crate::plan::Job;
 #[must_use]
 pub fn file_names(job: &Job, job_number: u32) -> Vec<String> {
     let options = &job.options;
-    let named = options.engine.file_option();
-    if let Some(name) = named.and_then(|option| options.engine_values.text(option)) {
+    if let Some(name) = only_file(job) {
         return vec![name.to_owned()];
     }
     if let Some(names) = &options.filename {
@@ -39,6 +38,14 @@ pub fn file_names(job: &Job, job_number: u32) -> Vec<String> {
         })
         .map(|name| in_directory(directory, name))
         .collect()
+}
+
+/// Returns the job's only file, if an option of its engine names it, such as the URI of an export.
+#[must_use]
+pub fn only_file(job: &Job) -> Option<&str> {
+    let options = &job.options;
+    let named = options.engine.file_option()?;
+    options.engine_values.text(named)
 }
 
 /// Returns the files that a job's engine writes beside those of `filename`, by the options that

@@ -7,7 +7,7 @@ use fathom_core::{Direction, Nanos, PerDirection, Storage};
 use fathom_host::target_kind::TargetKind;
 use fathom_iolog::{Changes, LogFileName};
 use fathom_job::{
-    BlockSize, FadviseHint, Job, Options, ReplayOptions, Size, Verify, ZoneMode, ZoneOptions,
+    BlockSize, FadviseHint, Job, Options, Size, Verify, ZoneMode, ZoneOptions, only_file,
 };
 use fathom_workload::{FileRange, Mix, PatternConfig, ReplayConfig, SizeChoice, WorkerConfig};
 
@@ -49,7 +49,7 @@ pub(super) fn replayed(
         return Err(problem.hint("remove `verify`").at(job, "verify"));
     }
     let log = &logs[(place.clone % count) as usize];
-    let changes = changes(&options.replay);
+    let changes = changes(job);
     let key = format!(
         "{changes:?} {merge:?} {}",
         merge.as_ref().map_or(log.as_str(), |_| "")
@@ -86,13 +86,14 @@ fn survey(
     ReplayPlan::survey(log, changes, reader)
 }
 
-fn changes(options: &ReplayOptions) -> Changes {
+fn changes(job: &Job) -> Changes {
+    let options = &job.options.replay;
     Changes {
         skip: options.skip,
         skip_syncs: options.skip_syncs,
         scale: options.scale.max(1),
         align: options.align,
-        redirect: options.redirect.is_some(),
+        redirect: redirected(job).is_some(),
         speed_percent: options.speed.max(1),
     }
 }
@@ -229,10 +230,17 @@ pub(super) fn files(
     Ok((files.collect::<Result<_, _>>()?, sizes))
 }
 
+/// Returns the file that takes all ops, whichever the log names, if there is one: that of
+/// `replay_redirect`, or else the one that an option of the engine names, such as `uri`.
+fn redirected(job: &Job) -> Option<&str> {
+    let redirect = job.options.replay.redirect.as_deref();
+    redirect.or_else(|| only_file(job))
+}
+
 /// Returns the path of a file in the log.
 fn path(job: &Job, name: &LogFileName, planned: &Planned<'_>) -> Result<String, RunProblem> {
-    if let Some(redirect) = &job.options.replay.redirect {
-        return Ok(redirect.clone());
+    if let Some(redirected) = redirected(job) {
+        return Ok(redirected.to_owned());
     }
     match name {
         LogFileName::Path(path) => Ok(path.clone()),
