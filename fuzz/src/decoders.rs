@@ -14,6 +14,7 @@ pub(crate) mod nvme;
 pub(crate) mod nvme_host;
 pub(crate) mod nvme_host_controller;
 pub(crate) mod nvme_target;
+pub(crate) mod nvme_zones;
 pub(crate) mod page;
 pub(crate) mod planted;
 pub(crate) mod rank_frames;

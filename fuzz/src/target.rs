@@ -11,8 +11,8 @@ use fathom_sys::thread;
 
 use crate::decoders::{
     history, host_message, iolog, job, lab_file, log, log_page, machine, merge, nbd, nvme,
-    nvme_host, nvme_host_controller, nvme_target, page, planted, rank_frames, record, target_file,
-    trace, verify,
+    nvme_host, nvme_host_controller, nvme_target, nvme_zones, page, planted, rank_frames, record,
+    target_file, trace, verify,
 };
 use crate::watchdog::Watchdog;
 
@@ -63,6 +63,7 @@ pub(crate) const TARGETS: &[Target] = &[
     ),
     target("nvme-host-queue", nvme_host::decode, no_words),
     target("nvme-target-queue", nvme_target::decode, no_words),
+    target("nvme-zones", nvme_zones::decode, no_words),
 ];
 
 /// A target with a bug to be found, which is no decoder.

@@ -78,7 +78,8 @@ refused 'LBA out of range\|beyond\|exceeds' 1 --rw=read --offset=1g
 
 step 'a namespace with zones, and one that is write-protected'
 refused "write is not at the zone's write pointer (status 1h/bch)" 7 --rw=write --offset=1m
-refused '`io_uring_cmd` opens none' 7 --rw=write --zonemode=zbd --direct=1
+works 7 --rw=write --zonemode=zbd --size=1z --verify=crc32c
+works 7 --rw=trim --zonemode=zbd --bs=4m --size=2z
 blockdev --setro /dev/nvme0n1
 refused 'ng0n1 is write-protected' 1 --rw=write
 works 1 --rw=read

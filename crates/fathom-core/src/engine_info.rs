@@ -65,6 +65,9 @@ pub struct EngineInfo {
     pub atomic_writes: bool,
     /// Marks writes with the number of a stream of the device.
     pub write_streams: bool,
+    /// Reports and manages the zones of its devices itself. Those of engines on local files are the
+    /// block layer's.
+    pub manages_zones: bool,
     /// Kernel resource of which every slot takes one.
     pub slot_limit: Option<SlotLimit>,
     /// Has the kernel start threads on its behalf, whose CPU time is the job's.
@@ -216,6 +219,7 @@ impl EngineInfo {
             op_priorities: false,
             atomic_writes: false,
             write_streams: false,
+            manages_zones: false,
             slot_limit: None,
             kernel_threads: false,
             exit_waits_for_ops: false,

@@ -130,3 +130,17 @@ pub struct ZoneReport {
     /// Identity of the device: the same under each of its names.
     pub device: u64,
 }
+
+impl ZoneReport {
+    /// Returns whether there are zones, each of which begins where the one before ends.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        let mut at = 0;
+        let mut follows = |zone: &Zone| {
+            let begins = zone.start == at && zone.length > 0;
+            at = zone.end();
+            begins
+        };
+        !self.zones.is_empty() && self.zones.iter().all(&mut follows)
+    }
+}

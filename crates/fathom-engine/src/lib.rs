@@ -51,7 +51,7 @@ pub use null::Null;
 pub use offload::{Kick, Offload, OffloadStats, SharedStats, WorkerThreads};
 pub use passthrough::Passthrough;
 pub use registry::{
-    FileCheck, FileRefusal, Registration, Registry, RemoteFileCheck, built_in, start,
+    FileCheck, FileRefusal, Registration, Registry, RemoteFileCheck, ZoneLookup, built_in, start,
     start_with_stats,
 };
 pub use sync::SyncEngine;

@@ -4,6 +4,7 @@ mod encode;
 mod namespace;
 mod options;
 mod protect;
+mod zoned;
 
 use std::fs::File;
 use std::io;
@@ -12,18 +13,19 @@ use std::mem;
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineStep, Errno,
     FileIndex, Nanos, Op, OpKind, RemoteFile, Slot, Storage, Submitted, Synchronous, Taus88, Tick,
+    Zone, ZoneAction, ZoneReport, without_zones,
 };
-use fathom_nvme::Status;
+use fathom_nvme::{Status, zone_send_action};
 use fathom_sys::clock::Clock;
 use fathom_sys::file_io::RwFlags;
 use fathom_sys::nvme::{self, CommandError};
-use fathom_sys::uring::{CommandRing, RingConfig};
+use fathom_sys::uring::{CommandData, CommandRing, RingConfig};
 
 use crate::error::broken;
 use crate::exclusive::ExclusiveOp;
 use crate::files::Files;
 use crate::uring::{RingUse, check_ring, start_error};
-use crate::{EngineConfig, Registration};
+use crate::{EngineConfig, EngineFile, Registration};
 
 use encode::{RANGE_BYTES, encode, put_range};
 use namespace::{Namespace, check_node, look_up};
@@ -35,6 +37,7 @@ pub(crate) static INFO: EngineInfo = EngineInfo {
     synchronous: Synchronous::Never,
     storage: Storage::Device,
     write_streams: true,
+    manages_zones: true,
     kernel_threads: true,
     options: options::ALL,
     ..EngineInfo::new(
@@ -46,6 +49,7 @@ pub(crate) static INFO: EngineInfo = EngineInfo {
 /// Row of the registry.
 pub(crate) const REGISTRATION: Registration = Registration {
     remote_file: Some(remote_file),
+    zones: Some(zones),
     ..Registration::new(&INFO, |config| {
         Passthrough::start(config).map(crate::AnyEngine::Passthrough)
     })
@@ -53,9 +57,10 @@ pub(crate) const REGISTRATION: Registration = Registration {
 
 /// `io_uring_cmd`: one ring of commands, its buffers, and the job's namespaces.
 ///
-/// An op is one command: reads and writes, trims (Dataset Management), and syncs (Flush), all of
-/// which may be in flight together; on polled queues, a sync waits for an empty queue. Its cost is
-/// that of `io_uring`, and the encoding of the command.
+/// An op is one command: reads and writes, trims (Dataset Management; Zone Management Send for
+/// those that reset zones), and syncs (Flush), all of which may be in flight together; on polled
+/// queues, a sync and a reset wait for an empty queue. Its cost is that of `io_uring`, and the
+/// encoding of the command.
 ///
 /// The kernel checks nothing: the block size is that of the namespace when its file was opened, and
 /// one that is formatted to another size under the job ends its ops with an error, at the latest a
@@ -66,7 +71,7 @@ pub struct Passthrough {
     options: Options,
     files: Files,
     paths: Box<[String]>,
-    writes: Box<[bool]>,
+    uses: Box<[FileUse]>,
     buffer_bytes: u32,
     /// By file; those of closed files are kept, to compare with when they are opened again.
     namespaces: Box<[Option<Namespace>]>,
@@ -80,10 +85,27 @@ pub struct Passthrough {
     reformatted: bool,
     /// Next look at the namespaces' formats.
     look_at: Tick,
-    /// Prepared sync that a polled ring cannot take; the queue is otherwise empty.
+    /// Prepared op without data, which a polled ring cannot take; the queue is otherwise empty.
     exclusive: ExclusiveOp,
     /// Error by which the ring became unusable.
     broken: Option<EngineError>,
+}
+
+/// Use that the job makes of a file.
+#[derive(Clone, Copy, Debug)]
+struct FileUse {
+    writes: bool,
+    /// It keeps to the zones of the namespace, and its trims reset them.
+    keeps_to_zones: bool,
+}
+
+impl FileUse {
+    const fn of(file: &EngineFile) -> Self {
+        Self {
+            writes: file.write,
+            keeps_to_zones: file.trims_reset_zones,
+        }
+    }
 }
 
 /// Command in flight.
@@ -136,7 +158,7 @@ impl Passthrough {
             options,
             files: Files::new(&plain),
             paths: config.files.iter().map(|file| file.path.clone()).collect(),
-            writes: config.files.iter().map(|file| file.write).collect(),
+            uses: config.files.iter().map(FileUse::of).collect(),
             buffer_bytes: config.buffer_bytes,
             namespaces: config.files.iter().map(|_| None).collect(),
             own_protection: config.files.iter().map(|_| None).collect(),
@@ -170,8 +192,9 @@ impl Passthrough {
     /// Identifies an open namespace.
     fn identify(&self, file: FileIndex, device: &File) -> Result<Namespace, EngineError> {
         let (path, index) = (&self.paths[file.index()], file.index());
-        let namespace = Namespace::identify(path, device, &self.options)?;
-        let writes = self.writes[index];
+        let namespace =
+            Namespace::identify(path, device, &self.options, self.uses[index].keeps_to_zones)?;
+        let writes = self.uses[index].writes;
         namespace.check(path, &self.options, self.buffer_bytes, writes)?;
         let before = self.namespaces[index].as_ref();
         if before.is_some_and(|before| before.format != namespace.format) {
@@ -204,7 +227,9 @@ impl Passthrough {
         let own_protection = self.own_protection[index].as_ref();
         match op.kind {
             OpKind::Data(Direction::Trim) => {
-                put_range(self.ring.extra_buffer(op.slot), &encoded);
+                if encoded.command.data != CommandData::None {
+                    put_range(self.ring.extra_buffer(op.slot), &encoded);
+                }
             }
             OpKind::Data(Direction::Write) => {
                 if let Some(own) = own_protection.filter(|_| encoded.command.moves_data()) {
@@ -227,26 +252,52 @@ impl Passthrough {
         Ok(())
     }
 
-    /// Executes a flush that the ring cannot take.
+    /// Executes an op that the ring cannot take.
     #[cold]
     fn submit_exclusive(&mut self) -> Submitted {
         let clock = self.clock;
         mem::take(&mut self.exclusive).submit(&clock, |op| {
-            let namespace = self.namespaces[op.file.index()].as_ref();
-            let result = match (self.files.get(op.file), namespace) {
-                (Some(device), Some(namespace)) => match nvme::flush(device, namespace.id) {
-                    Ok(()) => 0,
-                    Err(CommandError::Status(status)) => self.failed(status.into()),
-                    Err(CommandError::Call(error)) => {
-                        Errno::of(&error).unwrap_or(Errno::EIO).result()
-                    }
-                },
-                _ => Errno::EBADF.result(),
+            let result = self.perform(op);
+            self.in_flight[op.slot.index()] = CommandOp {
+                length: op.length.min(Completion::BYTES_MAX).cast_signed(),
+                ..CommandOp::default()
             };
-            // Its result is passed on as it is.
-            self.in_flight[op.slot.index()] = CommandOp::default();
             self.ring.complete(op.slot, result);
         })
+    }
+
+    /// Performs a flush or the reset of a zone by a call of its own; returns 0 or an errno, as the
+    /// ring does.
+    fn perform(&mut self, op: &Op) -> i32 {
+        let namespace = self.namespaces[op.file.index()].as_ref();
+        let (Some(device), Some(namespace)) = (self.files.get(op.file), namespace) else {
+            return Errno::EBADF.result();
+        };
+        let done = match (op.kind, encode(op, namespace, &self.options, None)) {
+            (OpKind::Sync(_), _) => nvme::flush(device, namespace.id),
+            (OpKind::Data(_), Some(reset)) => {
+                let action = zone_send_action(ZoneAction::Reset);
+                nvme::manage_zone(device, namespace.id, reset.first, action)
+            }
+            (OpKind::Data(_), None) => return Errno::EINVAL.result(),
+        };
+        match done {
+            Ok(()) => 0,
+            Err(CommandError::Status(status)) => self.failed(status.into()),
+            Err(CommandError::Call(error)) => Errno::of(&error).unwrap_or(Errno::EIO).result(),
+        }
+    }
+
+    /// Returns whether a polled ring cannot take an op. Linux 6.1 takes commands without data on
+    /// polled rings, but polls for them by a pointer that it has not set, and crashes.
+    #[inline]
+    fn is_exclusive(&self, op: &Op) -> bool {
+        self.options.polled
+            && match op.kind {
+                OpKind::Sync(_) => true,
+                OpKind::Data(Direction::Trim) => self.uses[op.file.index()].keeps_to_zones,
+                OpKind::Data(Direction::Read | Direction::Write) => false,
+            }
     }
 
     /// Completes an op that cannot be a command.
@@ -342,7 +393,7 @@ impl Engine for Passthrough {
             synchronous: false,
             moves_data: true,
             queued_sync: !self.options.polled,
-            queued_trim: true,
+            queued_trim: !(self.options.polled && self.uses.iter().any(|file| file.keeps_to_zones)),
         }
     }
 
@@ -379,6 +430,27 @@ impl Engine for Passthrough {
         self.files.close(file)
     }
 
+    fn manage_zone(
+        &mut self,
+        file: FileIndex,
+        action: ZoneAction,
+        zone: &Zone,
+    ) -> Result<(), EngineError> {
+        let path = &self.paths[file.index()];
+        match (self.files.get(file), &self.namespaces[file.index()]) {
+            (Some(device), Some(own)) => own.manage_zone(path, device, action, zone),
+            _ => Err(without_zones(action.name())),
+        }
+    }
+
+    fn report_zone(&mut self, file: FileIndex, offset: u64) -> Result<Zone, EngineError> {
+        let path = &self.paths[file.index()];
+        match (self.files.get(file), &self.namespaces[file.index()]) {
+            (Some(device), Some(own)) => own.report_zone(path, device, offset),
+            _ => Err(without_zones("report zones")),
+        }
+    }
+
     #[inline]
     fn buffer(&mut self, slot: Slot) -> &mut [u8] {
         self.ring.buffer(slot)
@@ -386,9 +458,7 @@ impl Engine for Passthrough {
 
     #[inline]
     fn prepare(&mut self, op: &Op) {
-        if self.options.polled && matches!(op.kind, OpKind::Sync(_)) {
-            // Linux 6.1 takes commands without data on polled rings, but polls for them by a
-            // pointer that it has not set, and crashes.
+        if self.is_exclusive(op) {
             return self.exclusive.prepare(*op, self.ring.in_flight());
         }
         if let Err(errno) = self.queue(op) {
@@ -508,6 +578,13 @@ fn remote_file(config: &EngineConfig) -> Result<RemoteFile, EngineError> {
     let options = Options::of(config)?;
     let file = config.files.first().map_or("", |file| &file.path);
     look_up(file, &options)
+}
+
+/// Reads the zones of a namespace before a run.
+fn zones(config: &EngineConfig) -> Result<Option<ZoneReport>, EngineError> {
+    let options = Options::of(config)?;
+    let file = config.files.first().map_or("", |file| &file.path);
+    zoned::look_up(file, &options)
 }
 
 const fn is_write(op: &Op) -> bool {

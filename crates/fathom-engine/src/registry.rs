@@ -12,7 +12,7 @@
 
 use std::fs::File;
 
-use fathom_core::{EngineError, EngineInfo, EngineStep, Errno, RemoteFile};
+use fathom_core::{EngineError, EngineInfo, EngineStep, Errno, RemoteFile, ZoneReport};
 use fathom_sys::aio;
 
 use crate::cpuio::{self, Cpuio};
@@ -44,6 +44,9 @@ pub struct Registration {
     /// Returns the size of the configuration's only file, if the engine's storage is remote and the
     /// sizes of its files can be known before a run.
     pub remote_file: Option<RemoteFileCheck>,
+    /// Returns the zones of the configuration's only file, of an engine that manages zones itself
+    /// ([`EngineInfo::manages_zones`]).
+    pub zones: Option<ZoneLookup>,
     /// Quick test that the kernel will not refuse it. If it returns true, a run skips starting an
     /// engine on trial.
     pub is_permitted: fn() -> bool,
@@ -54,6 +57,9 @@ pub type FileCheck = fn(&File) -> Option<FileRefusal>;
 
 /// Function that looks up a remote file.
 pub type RemoteFileCheck = fn(&EngineConfig) -> Result<RemoteFile, EngineError>;
+
+/// Function that reads the zones of a device; `None` if it has none.
+pub type ZoneLookup = fn(&EngineConfig) -> Result<Option<ZoneReport>, EngineError>;
 
 /// Reason why an engine cannot work with an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +84,7 @@ impl Registration {
             start,
             file_check: |_| None,
             remote_file: None,
+            zones: None,
             is_permitted: || false,
         }
     }
@@ -270,6 +277,14 @@ mod tests {
                     .filter(|other| other.name == option.name);
                 assert_eq!(same.count(), 1, "{}: {}", info.name, option.name);
             }
+        }
+    }
+
+    #[test]
+    fn engines_that_manage_zones_report_them() {
+        for engine in BUILT_IN {
+            let info = engine.info;
+            assert_eq!(engine.zones.is_some(), info.manages_zones, "{}", info.name);
         }
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fathom_core::{EngineError, EngineInfo, EngineValues, RemoteFile, Zone, ZoneReport};
+use fathom_core::{EngineError, EngineInfo, EngineValues, RemoteFile, ZoneReport};
 use fathom_sys::files::{self, Access, DeviceNumber, FileKind};
 use fathom_sys::system;
 use fathom_sys::zones;
@@ -57,6 +57,20 @@ pub trait FileSystemProbe {
     /// The device cannot be opened, or does not report its zones.
     fn zones(&self, path: &str) -> io::Result<Option<ZoneReport>> {
         let _no_zones = path;
+        Ok(None)
+    }
+
+    /// Returns the zones of a device of an engine that manages zones itself
+    /// ([`EngineInfo::manages_zones`]), given the engine's options; `None` if it has none.
+    ///
+    /// # Errors
+    /// The engine's, if the device does not report its zones.
+    fn engine_zones(
+        &self,
+        _engine: &'static EngineInfo,
+        _options: &EngineValues,
+        _path: &str,
+    ) -> Result<Option<ZoneReport>, EngineError> {
         Ok(None)
     }
 
@@ -136,9 +150,9 @@ impl FileSystemProbe for HostFileSystem {
         let report = ZoneReport {
             zones: zones::zones(&device, 0, usize::MAX)?,
             open_max: open_zones_max(number),
-            device: (u64::from(number.major) << 32) | u64::from(number.minor),
+            device: number.identity(FileKind::Block),
         };
-        match follow_each_other(&report.zones) {
+        match report.is_complete() {
             true => Ok(Some(report)),
             false => Err(io::Error::other("the device reports zones with gaps")),
         }
@@ -184,17 +198,6 @@ fn open_zones_max(number: DeviceNumber) -> Option<u32> {
     };
     let limits = [limit("max_open_zones"), limit("max_active_zones")];
     limits.into_iter().flatten().min()
-}
-
-/// Returns whether there are zones, each of which begins where the one before ends.
-fn follow_each_other(zones: &[Zone]) -> bool {
-    let mut at = 0;
-    let mut follows = |zone: &Zone| {
-        let begins = zone.start == at && zone.length > 0;
-        at = zone.end();
-        begins
-    };
-    !zones.is_empty() && zones.iter().all(&mut follows)
 }
 
 #[cfg(test)]

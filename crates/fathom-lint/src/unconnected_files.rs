@@ -1,8 +1,12 @@
 //! Files as lint sees them: it connects to no other machine.
 
 use std::io;
+use std::path::Path;
 
-use fathom_core::{Direction, EngineError, EngineInfo, EngineValues, RemoteFile, ZoneReport};
+use fathom_core::{
+    Direction, EngineError, EngineInfo, EngineStep, EngineValues, Errno, RemoteFile, ZoneReport,
+};
+use fathom_host::block_tree::BlockTree;
 use fathom_host::target_kind::{FileSystemProbe, HostFileSystem, TargetKind};
 
 /// File metadata of this host; remote files are assumed to exist.
@@ -27,6 +31,27 @@ impl FileSystemProbe for UnconnectedFiles {
 
     fn files_in(&self, directory: &str) -> io::Result<Vec<String>> {
         HostFileSystem.files_in(directory)
+    }
+
+    /// Returns the zones of the block device of the same data: lint sends no commands of its own.
+    fn engine_zones(
+        &self,
+        _engine: &'static EngineInfo,
+        _options: &EngineValues,
+        path: &str,
+    ) -> Result<Option<ZoneReport>, EngineError> {
+        let found = match BlockTree::default().device_at(Path::new(path)) {
+            Some(device) => HostFileSystem.zones(&format!("/dev/{}", device.name)),
+            None => Err(Errno::ENOENT.into()),
+        };
+        found.map_err(|error| EngineError {
+            step: EngineStep::Call("read zones"),
+            target: format!("{path}: its block device"),
+            errno: Errno::of(&error),
+            hint: "lint sends no commands, and reads zones from the block device: run the job to \
+                   have it checked"
+                .to_owned(),
+        })
     }
 
     fn remote(

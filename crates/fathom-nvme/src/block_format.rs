@@ -27,9 +27,7 @@ impl BlockFormat {
     /// protection information that the metadata have no room for.
     #[must_use]
     pub fn decode(page: &Page, nvm: Option<&Page>) -> Option<Self> {
-        let flbas = page[FLBAS];
-        // Bits 6:5 extend the index beyond 16 formats.
-        let index = usize::from(flbas & 0xf) | usize::from(flbas >> 5 & 0x3) << 4;
+        let index = format_index(page);
         let format = LBAF0 + 4 * index;
         let (metadata_bytes, block_shift) = (u16_at(page, format), page[format + 2]);
         let blocks = u64_at(page, NSZE);
@@ -52,7 +50,7 @@ impl BlockFormat {
             blocks,
             block_shift,
             metadata_bytes,
-            is_extended: metadata_bytes > 0 && flbas & FLBAS_EXTENDED != 0,
+            is_extended: metadata_bytes > 0 && page[FLBAS] & FLBAS_EXTENDED != 0,
             protection,
         })
     }
@@ -62,6 +60,13 @@ impl BlockFormat {
     pub const fn block_bytes(&self) -> u32 {
         1 << self.block_shift
     }
+}
+
+/// Returns the number of the LBA format in use, 0 to 63, from Identify Namespace.
+pub(crate) fn format_index(page: &Page) -> usize {
+    let flbas = page[FLBAS];
+    // Bits 6:5 extend the index beyond 16 formats.
+    usize::from(flbas & 0xf) | usize::from(flbas >> 5 & 0x3) << 4
 }
 
 /// Returns the kind of guard that an extended LBA format has; `None` for those without a tuple

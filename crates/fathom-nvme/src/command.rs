@@ -179,6 +179,8 @@ impl Opcode {
     pub const DATASET_MANAGEMENT: Self = Self(0x09);
     /// Verify (I/O).
     pub const VERIFY: Self = Self(0x0c);
+    /// Zone Management Send (I/O).
+    pub const ZONE_MANAGEMENT_SEND: Self = Self(0x79);
 
     /// Get Log Page (admin).
     pub const GET_LOG_PAGE: Self = Self(0x02);

@@ -264,7 +264,8 @@ const NGUID: usize = 104;
 const LBAF0: usize = 128;
 
 const NIDT_NGUID: u8 = 2;
-const NIDT_COMMAND_SET: u8 = 4;
+/// Namespace identification descriptor of the command set.
+pub(crate) const NIDT_COMMAND_SET: u8 = 4;
 
 #[cfg(test)]
 mod tests {

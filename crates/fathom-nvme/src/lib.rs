@@ -30,6 +30,7 @@ mod subsystem;
 mod target_queue;
 mod text;
 mod wire;
+mod zones;
 
 // Public items, listed once.
 pub use block_format::BlockFormat;
@@ -63,4 +64,7 @@ pub use subsystem::{Discovery, Subsystem};
 pub use target_queue::{
     ADMIN_CAPSULE_BYTES, Arrival, Place, QUEUE_ENTRIES_MAX, TargetQueue, TargetQueueConfig,
     UNCONNECTED_ENTRIES,
+};
+pub use zones::{
+    ZONES_MAX, ZoneFault, ZoneField, ZoneFormat, ZoneSurvey, is_zoned, zone_send_action,
 };

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io;
 
 use fathom_core::{EngineError, EngineInfo, EngineValues, RemoteFile, ZoneReport};
-use fathom_engine::{EngineConfig, EngineFile, Registry};
+use fathom_engine::{EngineConfig, EngineFile, Registration, Registry};
 use fathom_host::target_kind::{FileSystemProbe, HostFileSystem, TargetKind};
 use fathom_sys::clock::Clock;
 
@@ -23,6 +23,20 @@ impl<'a> RunFiles<'a> {
             engines,
             clock,
             remote: RefCell::default(),
+        }
+    }
+
+    /// Returns the configuration of an engine that looks at a file.
+    fn config(&self, engine: Registration, options: &EngineValues, path: &str) -> EngineConfig {
+        let file = EngineFile {
+            path: path.to_owned(),
+            read: true,
+            ..EngineFile::default()
+        };
+        EngineConfig {
+            files: vec![file],
+            options: options.clone(),
+            ..EngineConfig::new(engine, self.clock)
         }
     }
 }
@@ -48,6 +62,20 @@ impl FileSystemProbe for RunFiles<'_> {
         HostFileSystem.files_in(directory)
     }
 
+    fn engine_zones(
+        &self,
+        engine: &'static EngineInfo,
+        options: &EngineValues,
+        path: &str,
+    ) -> Result<Option<ZoneReport>, EngineError> {
+        let engine = self.engines.find(engine.name);
+        let look_up = engine.and_then(|engine| Some((engine, engine.zones?)));
+        match look_up {
+            Some((engine, look_up)) => look_up(&self.config(engine, options, path)),
+            None => Ok(None),
+        }
+    }
+
     fn remote(
         &self,
         engine: &'static EngineInfo,
@@ -65,16 +93,7 @@ impl FileSystemProbe for RunFiles<'_> {
         if let Some(known) = self.remote.borrow().get(&key) {
             return Ok(Some(*known));
         }
-        let file = EngineFile {
-            path: path.to_owned(),
-            read: true,
-            ..EngineFile::default()
-        };
-        let found = look_up(&EngineConfig {
-            files: vec![file],
-            options: options.clone(),
-            ..EngineConfig::new(engine, self.clock)
-        })?;
+        let found = look_up(&self.config(engine, options, path))?;
         self.remote.borrow_mut().insert(key, found);
         Ok(Some(found))
     }

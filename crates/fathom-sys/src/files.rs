@@ -166,6 +166,15 @@ impl DeviceNumber {
     pub fn of_node(metadata: &Metadata) -> Self {
         Self::from_raw(metadata.rdev())
     }
+
+    /// Returns a number that no other device of this machine has, above 0: block and character
+    /// devices are numbered apart.
+    #[must_use]
+    pub fn identity(self, kind: FileKind) -> u64 {
+        // Major numbers have 12 bits.
+        let apart = u64::from(kind == FileKind::Character) << 63;
+        apart | u64::from(self.major) << 32 | u64::from(self.minor)
+    }
 }
 
 impl std::fmt::Display for DeviceNumber {

@@ -39,8 +39,25 @@ pub enum Identify {
     Namespace,
     /// The controller (CNS 01h).
     Controller,
+    /// The identifiers of the namespace (CNS 03h).
+    NamespaceDescriptors,
     /// The namespace, as the NVM command set extends it (CNS 05h, CSI 0).
     NvmNamespace,
+    /// The namespace, as the Zoned Namespace Command Set extends it (CNS 05h, CSI 2).
+    ZonedNamespace,
+}
+
+impl Identify {
+    /// Returns the structure's number (CNS), and that of the command set (CSI).
+    const fn numbers(self) -> (u32, u32) {
+        match self {
+            Self::Namespace => (0x00, 0),
+            Self::Controller => (0x01, 0),
+            Self::NamespaceDescriptors => (0x03, 0),
+            Self::NvmNamespace => (0x05, 0),
+            Self::ZonedNamespace => (0x05, 2),
+        }
+    }
 }
 
 /// Returns whether this is the character device of a namespace (`/dev/ng0n1`).
@@ -60,6 +77,24 @@ pub fn block_device_of(node: &Metadata) -> Option<String> {
         .join(&block)
         .exists()
         .then_some(block)
+}
+
+/// Returns the identity of a namespace: that of its block device if it has one, so that both names
+/// have the same, else that of the character device `node`.
+#[must_use]
+pub fn device_identity(node: &Metadata) -> u64 {
+    let block = block_device_of(node).and_then(|name| {
+        let text = fs::read_to_string(format!("/sys/class/block/{name}/dev")).ok()?;
+        let (major, minor) = text.trim().split_once(':')?;
+        Some(DeviceNumber {
+            major: major.parse().ok()?,
+            minor: minor.parse().ok()?,
+        })
+    });
+    match block {
+        Some(number) => number.identity(FileKind::Block),
+        None => DeviceNumber::of_node(node).identity(FileKind::Character),
+    }
 }
 
 /// Returns the sysfs folder of the character device of a namespace.
@@ -94,24 +129,15 @@ pub fn identify(
     what: Identify,
 ) -> Result<Box<IdentifyPage>, CommandError> {
     let mut page = Box::new([0; IDENTIFY_BYTES]);
+    let (structure, command_set) = what.numbers();
     let command = Command {
         opcode: OPCODE_IDENTIFY,
-        nsid: match what {
-            Identify::Controller => 0,
-            Identify::Namespace | Identify::NvmNamespace => nsid,
+        nsid: if what == Identify::Controller {
+            0
+        } else {
+            nsid
         },
-        dwords: [
-            match what {
-                Identify::Namespace => 0x00,
-                Identify::Controller => 0x01,
-                Identify::NvmNamespace => 0x05,
-            },
-            0,
-            0,
-            0,
-            0,
-            0,
-        ],
+        dwords: [structure, command_set << 24, 0, 0, 0, 0],
         ..Command::default()
     };
     send(device, IOCTL_ADMIN, command, &mut page[..])?;
@@ -136,6 +162,53 @@ pub fn reclaim_unit_handles(
         ..Command::default()
     };
     send(device, IOCTL_IO, command, answer)
+}
+
+/// Reads the state of the zones from the one that begins at a block on (Zone Management Receive),
+/// as many as fit into `report`.
+///
+/// # Errors
+/// As for [`identify`].
+pub fn zone_report<const BYTES: usize>(
+    device: &File,
+    nsid: u32,
+    first: u64,
+    report: &mut [u8; BYTES],
+) -> Result<(), CommandError> {
+    // The header, and a number of dwords that can be sent less one.
+    const { assert!(BYTES >= 64 && BYTES.is_multiple_of(4) && BYTES <= 1 << 16) };
+    let [low, high] = halves(first);
+    let command = Command {
+        opcode: OPCODE_ZONE_MANAGEMENT_RECEIVE,
+        nsid,
+        dwords: [
+            low,
+            high,
+            u32::try_from(BYTES / 4).unwrap_or(1) - 1,
+            // Action 0, zones of all states, and a count of those in this report alone.
+            1 << 16,
+            0,
+            0,
+        ],
+        ..Command::default()
+    };
+    send(device, IOCTL_IO, command, report)
+}
+
+/// Changes the state of the zone that begins at a block by a Zone Send Action (Zone Management
+/// Send), and waits for it.
+///
+/// # Errors
+/// As for [`identify`].
+pub fn manage_zone(device: &File, nsid: u32, first: u64, action: u8) -> Result<(), CommandError> {
+    let [low, high] = halves(first);
+    let command = Command {
+        opcode: OPCODE_ZONE_MANAGEMENT_SEND,
+        nsid,
+        dwords: [low, high, 0, action.into(), 0, 0],
+        ..Command::default()
+    };
+    send(device, IOCTL_IO, command, &mut [])
 }
 
 /// Makes earlier writes to a namespace durable (Flush), and waits for it.
@@ -171,6 +244,12 @@ fn send(
         )),
         _ => Err(CommandError::Call(io::Error::last_os_error())),
     }
+}
+
+/// Returns the low and the high half of a block's address, which dwords 10 and 11 have.
+#[expect(clippy::cast_possible_truncation, reason = "each half has 32 bits")]
+const fn halves(block: u64) -> [u32; 2] {
+    [block as u32, (block >> 32) as u32]
 }
 
 /// `struct nvme_passthru_cmd` of <linux/nvme_ioctl.h>.
@@ -217,6 +296,8 @@ pub(crate) const URING_CMD_IO_VECTOR: u32 = request(0x81, COMMAND_BYTES);
 
 const OPCODE_IDENTIFY: u8 = 0x06;
 const OPCODE_IO_MANAGEMENT_RECEIVE: u8 = 0x12;
+const OPCODE_ZONE_MANAGEMENT_SEND: u8 = 0x79;
+const OPCODE_ZONE_MANAGEMENT_RECEIVE: u8 = 0x7a;
 
 #[cfg(test)]
 mod tests {
@@ -238,5 +319,18 @@ mod tests {
         assert_eq!(error.raw_os_error(), Some(libc::ENOTTY));
         let error = identify(&file, 1, Identify::Namespace).unwrap_err();
         assert!(matches!(error, CommandError::Call(_)), "{error}");
+        let error = zone_report(&file, 1, 0, &mut [0; 128]).unwrap_err();
+        assert!(matches!(error, CommandError::Call(_)), "{error}");
+        let error = manage_zone(&file, 1, 0, 4).unwrap_err();
+        assert!(matches!(error, CommandError::Call(_)), "{error}");
+    }
+
+    #[test]
+    fn devices_have_one_identity_each() {
+        let node = fs::metadata("/dev/null").unwrap();
+        let number = DeviceNumber::of_node(&node);
+        assert_eq!(device_identity(&node), 1 << 63 | 1 << 32 | 3);
+        assert_eq!(number.identity(FileKind::Block), 1 << 32 | 3);
+        assert_eq!(halves(0x1_0000_0002), [2, 1]);
     }
 }

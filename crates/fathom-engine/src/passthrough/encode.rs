@@ -1,7 +1,7 @@
 //! Ops as NVMe commands.
 
-use fathom_core::{Direction, Op, OpKind};
-use fathom_nvme::{FORCE_UNIT_ACCESS, Opcode, ProtectionType};
+use fathom_core::{Direction, Op, OpKind, ZoneAction};
+use fathom_nvme::{FORCE_UNIT_ACCESS, Opcode, ProtectionType, zone_send_action};
 use fathom_sys::uring::{CommandData, NvmeCommand};
 
 use super::namespace::Namespace;
@@ -37,7 +37,14 @@ pub(super) fn encode(
         first,
     };
     if direction == Direction::Trim {
-        return Some(encoded(deallocate(namespace)));
+        return match namespace.zones {
+            None => Some(encoded(deallocate(namespace))),
+            // A reset takes whole zones.
+            Some(zones) if u64::from(blocks) == zones.zone_blocks => {
+                Some(encoded(reset_zone(namespace, first)))
+            }
+            Some(_) => None,
+        };
     }
     // Counted from 0, in 16 bits.
     let count = blocks.checked_sub(1).filter(|&count| count <= 0xffff)?;
@@ -147,6 +154,19 @@ const fn deallocate(namespace: &Namespace) -> NvmeCommand {
     }
 }
 
+/// Encodes Zone Management Send that resets the zone which begins at a block.
+const fn reset_zone(namespace: &Namespace, first: u64) -> NvmeCommand {
+    let action = zone_send_action(ZoneAction::Reset) as u32;
+    NvmeCommand {
+        opcode: Opcode::ZONE_MANAGEMENT_SEND.0,
+        nsid: namespace.id,
+        dwords_2: [0; 2],
+        dwords_10: [low(first), low(first >> 32), 0, action, 0, 0],
+        data: CommandData::None,
+        metadata_bytes: 0,
+    }
+}
+
 /// Returns the protection information field of dword 12.
 #[inline]
 fn protection_field(namespace: &Namespace, options: &Options, opcode: Opcode) -> u32 {
@@ -207,7 +227,7 @@ const DIRECTIVE_PLACEMENT: u32 = 2 << 20;
 #[cfg(test)]
 mod tests {
     use fathom_core::{EngineValues, FileIndex, Slot, SyncKind};
-    use fathom_nvme::Guard;
+    use fathom_nvme::{Guard, ZoneFormat};
 
     use super::*;
     use crate::passthrough::namespace::tests::namespace;
@@ -315,6 +335,24 @@ mod tests {
             (flush.command.data, flush.command.nsid),
             (CommandData::None, 1)
         );
+    }
+
+    #[test]
+    fn trims_of_zones_reset_them() {
+        let options = options();
+        let mut own = namespace(0, false, None, &options);
+        own.zones = Some(ZoneFormat {
+            zone_blocks: 1 << 18,
+            block_shift: 12,
+            zones: 1 << 21,
+            open_max: None,
+        });
+        let encode = |offset, length| encode(&op(TRIM, offset, length), &own, &options, None);
+        let reset = encode(0x4_0003 << 30, 1 << 30).unwrap();
+        assert_eq!((reset.command.opcode, reset.command.nsid), (0x79, 1));
+        assert_eq!(reset.command.dwords_10, [0xc_0000, 0x10, 0, 4, 0, 0]);
+        assert_eq!(reset.command.data, CommandData::None);
+        assert_eq!(encode(0, 4096), None, "a part of a zone");
     }
 
     #[test]

@@ -1,18 +1,20 @@
 //! Namespaces behind character devices: identification, and what a job needs of them.
 
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use fathom_core::{Direction, EngineError, EngineStep, Errno, RemoteFile};
 use fathom_nvme::{
-    BlockFormat, ControllerIdentity, OptionalCommands, Status, has_data_placement,
+    BlockFormat, ControllerIdentity, OptionalCommands, Status, ZoneFormat, has_data_placement,
     placement_identifiers,
 };
 use fathom_sys::files::{self, Access, FileKind};
 use fathom_sys::nvme::{self, CommandError, Identify, IdentifyPage};
 
 use super::options::{Options, WriteMode};
+use super::zoned;
 
 /// An identified namespace.
 #[derive(Debug)]
@@ -28,15 +30,19 @@ pub(super) struct Namespace {
     transfer_bytes_max: u64,
     /// Identifiers under which writes can be placed; empty if the device does not place data.
     pub(super) placements: Vec<u16>,
+    /// Zones, of a job that keeps to them.
+    pub(super) zones: Option<ZoneFormat>,
     watch: Option<FormatWatch>,
 }
 
 impl Namespace {
-    /// Identifies the namespace behind an open device. Costs a few commands.
+    /// Identifies the namespace behind an open device, and its zones if they are asked for. Costs a
+    /// few commands.
     pub(super) fn identify(
         path: &str,
         device: &File,
         options: &Options,
+        asks_for_zones: bool,
     ) -> Result<Self, EngineError> {
         let failed = |what| move |error| command_failed(path, what, &error);
         let id = nvme::namespace_id(device).map_err(|error| EngineError {
@@ -61,6 +67,10 @@ impl Namespace {
             }
             false => Vec::new(),
         };
+        let zones = match asks_for_zones {
+            true => zoned::format(path, device, id, &page)?,
+            false => None,
+        };
         let mdts = ControllerIdentity::decode(&controller).mdts;
         let (extended, separate) = transferred_metadata(&format, options);
         Ok(Self {
@@ -75,6 +85,7 @@ impl Namespace {
                 shift => 4096_u64.checked_shl(shift.into()).unwrap_or(u64::MAX),
             },
             placements,
+            zones,
             watch: FormatWatch::of(path, &format),
         })
     }
@@ -120,6 +131,7 @@ impl Namespace {
                 format!("the controller lacks the command {what}: choose another"),
             )
         };
+        self.check_zones(path, options, writes)?;
         match options.write_mode {
             _ if !writes => Ok(()),
             WriteMode::Zeroes if !self.optional.write_zeroes => lacks("Write Zeroes"),
@@ -155,16 +167,22 @@ impl Namespace {
 /// Looks a namespace up before a run.
 pub(super) fn look_up(path: &str, options: &Options) -> Result<RemoteFile, EngineError> {
     check_node(path)?;
-    let device = files::open(Path::new(path), Access::READING).map_err(|error| EngineError {
+    let device =
+        files::open(Path::new(path), Access::READING).map_err(|error| open_failed(path, &error))?;
+    Ok(Namespace::identify(path, &device, options, false)?.file())
+}
+
+/// Returns the error of a device that cannot be opened.
+pub(super) fn open_failed(path: &str, error: &io::Error) -> EngineError {
+    EngineError {
         step: EngineStep::Open,
         target: path.into(),
-        errno: Errno::of(&error),
-        hint: match Errno::of(&error) {
+        errno: Errno::of(error),
+        hint: match Errno::of(error) {
             Some(Errno::EACCES | Errno::EPERM) => "run as root".into(),
             _ => String::new(),
         },
-    })?;
-    Ok(Namespace::identify(path, &device, options)?.file())
+    }
 }
 
 /// Refuses a path that is no character device of a namespace, without opening it: merely opening
@@ -228,7 +246,11 @@ fn unknown_format(path: &str) -> EngineError {
 }
 
 /// Returns the error of a command that was passed through, with the status's name.
-fn command_failed(path: &str, command: &'static str, error: &CommandError) -> EngineError {
+pub(super) fn command_failed(
+    path: &str,
+    command: &'static str,
+    error: &CommandError,
+) -> EngineError {
     let (target, errno, hint) = match error {
         CommandError::Call(error) => {
             let errno = Errno::of(error);
@@ -335,6 +357,7 @@ pub(super) mod tests {
             },
             transfer_bytes_max: 1 << 19,
             placements: Vec::new(),
+            zones: None,
             watch: None,
         }
     }

@@ -25,17 +25,17 @@ pub(super) const ROWS: &[Row] = &[
                 "transfer `zonesize` bytes within `zonerange`, then skip `zoneskip`",
                 |o| o.zones.mode = ZoneMode::Strided,
             ),
-            choice("zbd", "zones of a zoned block device", |o| {
+            choice("zbd", "zones of a zoned device", |o| {
                 o.zones.mode = ZoneMode::Zbd;
             }),
         ]),
     )
     .different(
-        "`zbd` needs a block device; a zone has one write in flight. Trims pass conventional zones \
-         over, and a replay whose writes are not at the write pointers ends with an error. With \
-         `strided`, each file of a job has its own zones; fio counts the bytes of all files \
-         together. Random ops go on in a zone that the end of the file cuts; in fio they may end \
-         the job there",
+        "`zbd` needs a block device, or a namespace with `io_uring_cmd`, for which `direct` need \
+         not be set; a zone has one write in flight. Trims pass conventional zones over, and a \
+         replay whose writes are not at the write pointers ends with an error. With `strided`, \
+         each file of a job has its own zones; fio counts the bytes of all files together. Random \
+         ops go on in a zone that the end of the file cuts; in fio they may end the job there",
     ),
     Row::new(
         "zonesize",

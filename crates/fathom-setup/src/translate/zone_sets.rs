@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use fathom_core::{Storage, ZoneReport};
@@ -31,7 +32,8 @@ impl ZoneSets {
         found: TargetKind,
     ) -> Result<Arc<ZoneSet>, RunProblem> {
         let zones = job.options.zones;
-        if job.options.engine.storage != Storage::LocalFiles {
+        let engine = job.options.engine;
+        if engine.storage != Storage::LocalFiles && !engine.manages_zones {
             return Err(no_devices(job));
         }
         let TargetKind::Block {
@@ -45,11 +47,7 @@ impl ZoneSets {
         let set = match known {
             Some(set) => set,
             None => {
-                let report = planned.probe.zones(path).map_err(|error| {
-                    let message = format!("cannot read the zones of {path}: {error}");
-                    RunProblem::new(ProblemKind::FileUnreadable, message).at(job, "filename")
-                })?;
-                let set = match report {
+                let set = match report(job, planned, path)? {
                     Some(report) => self.of_device(&report),
                     None => emulated(job, path, bytes, logical_block)?,
                 };
@@ -78,11 +76,29 @@ impl ZoneSets {
     }
 }
 
+/// Asks for the zones of a device; `None` if it has none.
+fn report(job: &Job, planned: &Planned<'_>, path: &str) -> Result<Option<ZoneReport>, RunProblem> {
+    let (engine, values) = (job.options.engine, &job.options.engine_values);
+    let unreadable = |error: &dyn Display, hint: &str| {
+        let message = format!("cannot read the zones of {path}: {error}");
+        let problem = RunProblem::new(ProblemKind::FileUnreadable, message).at(job, "filename");
+        match hint.is_empty() {
+            true => problem,
+            false => problem.hint(hint),
+        }
+    };
+    match engine.manages_zones {
+        true => (planned.probe.engine_zones(engine, values, path))
+            .map_err(|error| unreadable(&error, &error.hint)),
+        false => (planned.probe.zones(path)).map_err(|error| unreadable(&error, "")),
+    }
+}
+
 /// Returns the problem of an engine that opens no devices.
 fn no_devices(job: &Job) -> RunProblem {
     let name = job.options.engine.name;
     let message = format!("`zonemode=zbd` needs a zoned block device: `{name}` opens none");
-    let hint = "use `ioengine=psync`, `libaio` or `io_uring`, or remove `zonemode`";
+    let hint = "use `ioengine=psync`, `libaio`, `io_uring` or `io_uring_cmd`, or remove `zonemode`";
     problem(message).hint(hint).at(job, "zonemode")
 }
 
@@ -148,3 +164,153 @@ pub(super) fn problem(message: String) -> RunProblem {
 /// Largest number of emulated zones. A zone takes some hundred bytes; a disk of 30 TB with zones of
 /// 256 MiB has 112,000.
 const ZONES_MAX: u64 = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use fathom_core::{
+        Direction, EngineError, EngineInfo, EngineStep, EngineValues, RemoteFile, Zone,
+        ZoneCondition, ZoneKind,
+    };
+    use fathom_host::target_kind::FileSystemProbe;
+
+    use super::super::{Translation, translate};
+    use super::*;
+    use crate::testing::plan;
+
+    const MIB: u64 = 1 << 20;
+
+    /// A namespace of 16 MiB: a block device, and a character device that engines look up.
+    struct Namespace {
+        zones: Result<Option<ZoneReport>, ()>,
+    }
+
+    impl FileSystemProbe for Namespace {
+        fn kind(&self, _path: &str) -> io::Result<TargetKind> {
+            Ok(TargetKind::Block {
+                bytes: 16 * MIB,
+                logical_block: 4096,
+            })
+        }
+
+        fn zones(&self, _path: &str) -> io::Result<Option<ZoneReport>> {
+            self.zones.clone().map_err(|()| io::ErrorKind::Other.into())
+        }
+
+        fn engine_zones(
+            &self,
+            engine: &'static EngineInfo,
+            _options: &EngineValues,
+            path: &str,
+        ) -> Result<Option<ZoneReport>, EngineError> {
+            assert_eq!((engine.name, path), ("io_uring_cmd", "/dev/ng0n1"));
+            self.zones.clone().map_err(|()| EngineError {
+                step: EngineStep::Call("Zone Management Receive"),
+                target: path.into(),
+                errno: None,
+                hint: "run as root".into(),
+            })
+        }
+
+        fn remote(
+            &self,
+            _engine: &'static EngineInfo,
+            _options: &EngineValues,
+            _path: &str,
+        ) -> Result<Option<RemoteFile>, EngineError> {
+            Ok(Some(RemoteFile {
+                bytes: 16 * MIB,
+                block_bytes: 4096,
+                directions: &Direction::ALL,
+            }))
+        }
+    }
+
+    /// Four zones of 4 MiB, at most two open.
+    fn report() -> ZoneReport {
+        let zone = |number: u64| Zone {
+            start: number * 4 * MIB,
+            length: 4 * MIB,
+            capacity: 3 * MIB,
+            kind: ZoneKind::SequentialRequired,
+            condition: ZoneCondition::Empty,
+            write_pointer: number * 4 * MIB,
+        };
+        ZoneReport {
+            zones: (0..4).map(zone).collect(),
+            open_max: Some(2),
+            device: 7,
+        }
+    }
+
+    fn translated(words: &str, zones: Result<Option<ZoneReport>, ()>) -> Translation {
+        let words = format!("--zonemode=zbd --rw=randwrite --bs=64k {words}");
+        translate(&plan(&words), &Namespace { zones }, &mut || 42)
+    }
+
+    /// Returns the message and the hint of the only problem.
+    fn problem_of(words: &str, zones: Result<Option<ZoneReport>, ()>) -> String {
+        let problems = translated(words, zones).problems;
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        format!("{:?}", problems[0])
+    }
+
+    const COMMANDS: &str = "--name=c --ioengine=io_uring_cmd --filename=/dev/ng0n1";
+    const BLOCKS: &str = "--name=b --ioengine=io_uring --direct=1 --filename=/dev/nvme0n1";
+
+    #[test]
+    fn engines_that_manage_zones_report_them_and_need_no_direct() {
+        let done = translated(&format!("{COMMANDS} --size=2z"), Ok(Some(report())));
+        assert!(done.problems.is_empty(), "{:?}", done.problems);
+        let setup = &done.setups[0];
+        assert_eq!(setup.files[0].length, 8 * MIB);
+        assert!(setup.resets_by_trims(&setup.files[0]));
+        let access = setup.worker.zoned.as_ref().expect("zones");
+        assert_eq!(access.open_max, Some(2));
+    }
+
+    #[test]
+    fn both_names_of_a_namespace_share_its_zones() {
+        let done = translated(&format!("{COMMANDS} {BLOCKS}"), Ok(Some(report())));
+        assert!(done.problems.is_empty(), "{:?}", done.problems);
+        let sets = done.setups.iter().map(|setup| {
+            let access = setup.worker.zoned.as_ref().expect("zones");
+            &access.sets[0]
+        });
+        let sets: Vec<_> = sets.collect();
+        assert!(Arc::ptr_eq(sets[0], sets[1]));
+    }
+
+    #[test]
+    fn a_namespace_without_zones_has_emulated_ones() {
+        let done = translated(&format!("{COMMANDS} --zonesize=2m"), Ok(None));
+        assert!(done.problems.is_empty(), "{:?}", done.problems);
+        let setup = &done.setups[0];
+        assert!(!setup.resets_by_trims(&setup.files[0]), "they discard");
+        let told = problem_of(COMMANDS, Ok(None));
+        assert!(told.contains("no `zonesize` to emulate them"), "{told}");
+    }
+
+    #[test]
+    fn what_the_engine_says_is_passed_on() {
+        let told = problem_of(COMMANDS, Err(()));
+        let want = "cannot read the zones of /dev/ng0n1: Zone Management Receive: /dev/ng0n1";
+        assert!(
+            told.contains(want) && told.contains("run as root"),
+            "{told}"
+        );
+        let told = problem_of(BLOCKS, Err(()));
+        assert!(
+            told.contains("cannot read the zones of /dev/nvme0n1"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn other_engines_of_devices_are_refused() {
+        let told = problem_of("--name=s --ioengine=sg --filename=/dev/sg0", Ok(None));
+        assert!(told.contains("`sg` opens none"), "{told}");
+        assert!(told.contains("`io_uring_cmd`"), "{told}");
+    }
+}

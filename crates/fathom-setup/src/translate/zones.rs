@@ -169,7 +169,7 @@ fn refuse(job: &Job) -> Result<(), RunProblem> {
             "use `ioengine=psync` or `ioengine=io_uring`",
         );
     }
-    if writes && !options.direct {
+    if writes && !options.direct && options.has_local_files() {
         let message = "writes to zones must bypass the page cache, which keeps no order";
         return refuse("direct", message, "add `direct=1`");
     }

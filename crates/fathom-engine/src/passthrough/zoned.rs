@@ -1,0 +1,280 @@
+//! Zoned namespaces: their zones before a run, and the commands on a zone.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use fathom_core::{EngineError, EngineStep, Zone, ZoneAction, ZoneReport};
+use fathom_nvme::{Status, ZoneFault, ZoneFormat, ZoneSurvey, is_zoned, zone_send_action};
+use fathom_sys::files::{self, Access};
+use fathom_sys::nvme::{self, CommandError, Identify, IdentifyPage};
+
+use super::namespace::{Namespace, check_node, command_failed, open_failed};
+use super::options::{Options, WriteMode};
+
+/// Returns the format of a namespace's zones, given what Identify Namespace says of it; `None` if
+/// it has none. Costs two commands.
+pub(super) fn format(
+    path: &str,
+    device: &File,
+    id: u32,
+    page: &IdentifyPage,
+) -> Result<Option<ZoneFormat>, EngineError> {
+    let failed = |what| move |error| command_failed(path, what, &error);
+    let identify = |what| nvme::identify(device, id, what);
+    let descriptors = match identify(Identify::NamespaceDescriptors) {
+        Ok(descriptors) => descriptors,
+        // Controllers before NVMe 1.3 have no such list, and no zones.
+        Err(error) if is_invalid_field(&error) => return Ok(None),
+        Err(error) => return Err(failed("Identify Namespace identifiers")(error)),
+    };
+    if !is_zoned(&descriptors) {
+        return Ok(None);
+    }
+    let zoned =
+        identify(Identify::ZonedNamespace).map_err(failed("Identify Namespace for zones"))?;
+    let format = ZoneFormat::decode(page, &zoned);
+    format.map(Some).ok_or_else(|| EngineError {
+        step: EngineStep::Call("Identify Namespace for zones"),
+        target: path.into(),
+        errno: None,
+        hint: "the namespace has no usable zones: too many of them, none, or of no length".into(),
+    })
+}
+
+/// Reads the zones of the namespace at `path` before a run; `None` if it has none.
+pub(super) fn look_up(path: &str, options: &Options) -> Result<Option<ZoneReport>, EngineError> {
+    check_node(path)?;
+    let device =
+        files::open(Path::new(path), Access::READING).map_err(|error| open_failed(path, &error))?;
+    let namespace = Namespace::identify(path, &device, options, true)?;
+    let Some(format) = namespace.zones else {
+        return Ok(None);
+    };
+    check_blocks(path, &namespace)?;
+    let mut survey = ZoneSurvey::new(format);
+    while let Some(first) = survey.next() {
+        let mut report = [0; REPORT_BYTES];
+        nvme::zone_report(&device, namespace.id, first, &mut report)
+            .map_err(|error| command_failed(path, REPORT, &error))?;
+        survey
+            .add(&report)
+            .map_err(|fault| impossible(path, fault))?;
+    }
+    let node = fs::metadata(path).map_err(|error| open_failed(path, &error))?;
+    Ok(Some(ZoneReport {
+        zones: survey.into_zones(),
+        open_max: format.open_max,
+        device: nvme::device_identity(&node),
+    }))
+}
+
+impl Namespace {
+    /// Refuses options with which writes would not advance the write pointers of zones, or ops not
+    /// be in the blocks in which zones are.
+    pub(super) fn check_zones(
+        &self,
+        path: &str,
+        options: &Options,
+        writes: bool,
+    ) -> Result<(), EngineError> {
+        if self.zones.is_none() {
+            return Ok(());
+        }
+        check_blocks(path, self)?;
+        let advances = match options.write_mode {
+            WriteMode::Write | WriteMode::Zeroes | WriteMode::Uncorrectable => true,
+            WriteMode::Verify | WriteMode::Compare => false,
+        };
+        match advances || !writes {
+            true => Ok(()),
+            false => Err(EngineError {
+                step: EngineStep::Option("write_mode"),
+                target: path.into(),
+                errno: None,
+                hint: "with `zonemode=zbd`, writes have to advance the write pointer of a zone: \
+                       choose another, or remove `zonemode`"
+                    .into(),
+            }),
+        }
+    }
+
+    /// Reads the state of the zone that contains the byte `offset`.
+    pub(super) fn report_zone(
+        &self,
+        path: &str,
+        device: &File,
+        offset: u64,
+    ) -> Result<Zone, EngineError> {
+        let format = self.zones.ok_or_else(|| without_zones(path))?;
+        let first = format.first_block(offset / format.zone_bytes());
+        let first = first.ok_or_else(|| without_zones(path))?;
+        let mut report = [0; ONE_ZONE_BYTES];
+        nvme::zone_report(device, self.id, first, &mut report)
+            .map_err(|error| command_failed(path, REPORT, &error))?;
+        let zone = format
+            .zone_at(first, &report)
+            .map_err(|fault| impossible(path, fault))?;
+        Ok(zone)
+    }
+
+    /// Changes the state of a zone.
+    pub(super) fn manage_zone(
+        &self,
+        path: &str,
+        device: &File,
+        action: ZoneAction,
+        zone: &Zone,
+    ) -> Result<(), EngineError> {
+        let first = zone.start / u64::from(self.op_block_bytes);
+        let call = match action {
+            ZoneAction::Reset => "Zone Management Send (reset)",
+            ZoneAction::Finish => "Zone Management Send (finish)",
+        };
+        nvme::manage_zone(device, self.id, first, zone_send_action(action))
+            .map_err(|error| command_failed(path, call, &error))
+    }
+}
+
+/// Refuses a namespace whose ops have metadata behind the data of each block: zones would have
+/// another length for each way to transfer them.
+fn check_blocks(path: &str, namespace: &Namespace) -> Result<(), EngineError> {
+    if namespace.op_block_bytes == namespace.format.block_bytes() {
+        return Ok(());
+    }
+    Err(EngineError {
+        step: EngineStep::Option("zonemode"),
+        target: path.into(),
+        errno: None,
+        hint: "the ops of the job have metadata behind the data of each block: format the \
+               namespace to blocks without metadata, or with metadata apart"
+            .into(),
+    })
+}
+
+fn is_invalid_field(error: &CommandError) -> bool {
+    let invalid = Status::INVALID_FIELD.type_and_code();
+    matches!(error, CommandError::Status(status)
+        if Status::from_bits(*status).type_and_code() == invalid)
+}
+
+#[cold]
+fn without_zones(path: &str) -> EngineError {
+    EngineError {
+        step: EngineStep::Call(REPORT),
+        target: format!("{path}: no such zone"),
+        errno: None,
+        hint: String::new(),
+    }
+}
+
+/// Returns the error of a report that makes no sense.
+#[cold]
+fn impossible(path: &str, fault: ZoneFault) -> EngineError {
+    EngineError {
+        step: EngineStep::Call(REPORT),
+        target: format!("{path}: {fault}"),
+        errno: None,
+        hint: String::new(),
+    }
+}
+
+const REPORT: &str = "Zone Management Receive";
+
+/// Bytes of a report of many zones: the header and 127 zones. Every controller can transfer them:
+/// the least limit is two pages.
+const REPORT_BYTES: usize = 8192;
+/// Bytes of a report of one zone.
+const ONE_ZONE_BYTES: usize = 128;
+
+#[cfg(test)]
+mod tests {
+    use fathom_core::EngineValues;
+
+    use super::*;
+    use crate::passthrough::namespace::tests::namespace;
+
+    const FORMAT: ZoneFormat = ZoneFormat {
+        zone_blocks: 250,
+        block_shift: 12,
+        zones: 4,
+        open_max: None,
+    };
+
+    fn options(write_mode: WriteMode) -> Options {
+        Options {
+            write_mode,
+            ..Options::resolve(&EngineValues::default()).unwrap()
+        }
+    }
+
+    /// Checks the options of a job that writes to a namespace with these metadata behind its data.
+    #[track_caller]
+    fn check(metadata: u16, zones: Option<ZoneFormat>, mode: WriteMode, want: Result<(), &str>) {
+        let options = options(mode);
+        let mut own = namespace(metadata, true, None, &options);
+        own.zones = zones;
+        let got = own.check_zones("/dev/ng0n1", &options, true);
+        assert_eq!(
+            got.map_err(|error| error.to_string()),
+            want.map_err(Into::into)
+        );
+        assert_eq!(
+            own.check_zones("/dev/ng0n1", &options, false).is_ok(),
+            metadata == 0
+        );
+    }
+
+    #[test]
+    fn writes_advance_the_write_pointers() {
+        check(0, Some(FORMAT), WriteMode::Write, Ok(()));
+        check(0, Some(FORMAT), WriteMode::Zeroes, Ok(()));
+        let refused = Err("write_mode: /dev/ng0n1");
+        check(0, Some(FORMAT), WriteMode::Compare, refused);
+        check(0, Some(FORMAT), WriteMode::Verify, refused);
+        check(0, None, WriteMode::Compare, Ok(()));
+    }
+
+    #[test]
+    fn zones_are_in_blocks_of_data_alone() {
+        check(
+            64,
+            Some(FORMAT),
+            WriteMode::Write,
+            Err("zonemode: /dev/ng0n1"),
+        );
+    }
+
+    #[test]
+    fn no_zone_lies_behind_the_last_one() {
+        let options = options(WriteMode::Write);
+        let mut own = namespace(0, false, None, &options);
+        own.zones = Some(FORMAT);
+        let device = File::open("/dev/null").unwrap();
+        let error = own
+            .report_zone("/dev/ng0n1", &device, 1000 << 12)
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "Zone Management Receive: /dev/ng0n1: no such zone"
+        );
+        let error = own
+            .report_zone("/dev/ng0n1", &device, 999 << 12)
+            .unwrap_err();
+        assert!(error.errno.is_some(), "the command is sent: {error}");
+    }
+
+    #[test]
+    fn old_controllers_do_not_know_the_list_of_identifiers() {
+        assert!(is_invalid_field(&CommandError::Status(0x4002)));
+        assert!(!is_invalid_field(&CommandError::Status(0x102)));
+        let call = std::io::Error::from_raw_os_error(2);
+        assert!(!is_invalid_field(&CommandError::Call(call)));
+    }
+
+    #[test]
+    fn other_files_are_refused_before_they_are_opened() {
+        let error = look_up("/dev/null", &options(WriteMode::Write)).unwrap_err();
+        assert_eq!(error.step, EngineStep::Open);
+        assert!(error.hint.contains("/dev/ng0n1"), "{error:?}");
+    }
+}
