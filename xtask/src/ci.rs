@@ -33,6 +33,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             other => bail!("ci has no option `{other}`: only --long and --from"),
         }
     }
+    if !long && from > place("instructions")? {
+        bail!("--from: only the long form has that step: add --long");
+    }
     let start = process::now();
     run_steps(Steps { from }, long)?;
     println!("ci: all passed in {} s", start.elapsed().as_secs());
@@ -435,3 +438,14 @@ const LONG_VERIFY_PLANS: &str = "10000";
 const LONG_KILLS: &str = "100";
 /// Random plans on real engines in a long run; otherwise 500.
 const LONG_PLANS: &str = "4000";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_of_the_long_form_alone_is_no_begin_of_the_short_one() {
+        let told = run(&words(&["--from", "dist"])).expect_err("nothing to run");
+        assert!(told.to_string().contains("--long"), "{told}");
+    }
+}

@@ -119,7 +119,7 @@ fn tell_kept_mappings() {
     };
     let error = std::io::Error::from_raw_os_error(kept.errno);
     let text = format!(
-        "fathom: warning: failures of munmap: {}, the last: {error}; the memory is released now, \
+        "fathom: warning: failed munmap calls: {}, the last: {error}; the memory is released now, \
          and no result is affected\n",
         kept.count
     );

@@ -86,7 +86,7 @@ pub(crate) fn inflate(path: &str, dialect: Dialect) -> ProgramEnd {
 
 /// Said of tables whose value column has no telling name.
 const NAMELESS: &str = "\
-note: neither the file name nor a column tells what it holds: its column is `value`, without a unit
+note: neither the file name nor a column says what was logged: values are in `value`, without a unit
 hint: add `--kind`, as in `--kind=clat`, or keep the name under which the log was written
 ";
 

@@ -189,6 +189,29 @@ fn a_log_is_replayed_on_the_export_whatever_it_names() {
 }
 
 #[test]
+fn a_replay_on_a_read_only_export_leaves_writes_out_or_is_refused() {
+    let Some(nbdkit) = Nbdkit::start("-r memory 1M") else {
+        return;
+    };
+    let lines = [
+        "fio version 3 iolog",
+        "0 f add",
+        "0 f open",
+        "1 f write 0 4096",
+        "2 f read 0 4096",
+        "3 f close",
+    ];
+    nbdkit.folder.write("log", lines.join("\n") + "\n");
+    let run = nbdkit.run("--read_iolog=log").expect(2);
+    for text in ["is read-only", "read_iolog", "`replay_skip=write`"] {
+        assert!(run.err.contains(text), "{text}: {run:#?}");
+    }
+    let run = nbdkit.run("--read_iolog=log --replay_skip=write --output-format=json");
+    let report = run.expect(0).json();
+    assert_eq!(report["jobs"][0]["read"]["io_bytes"], 4096, "{report}");
+}
+
+#[test]
 fn an_error_of_the_server_is_that_of_the_job() {
     let words = "--filter=error memory 1M error-pread=ENOSPC error-pread-rate=100%";
     let Some(nbdkit) = Nbdkit::start(words) else {

@@ -84,6 +84,25 @@ pub enum ZoneCondition {
     Offline,
 }
 
+impl ZoneCondition {
+    /// Returns the condition with a number, which is the same in SCSI (ZBC), ATA (ZAC), NVMe (ZNS)
+    /// and the reports of Linux.
+    #[must_use]
+    pub const fn of_code(code: u8) -> Option<Self> {
+        Some(match code {
+            0x0 => Self::NotWritePointer,
+            0x1 => Self::Empty,
+            0x2 => Self::ImplicitlyOpen,
+            0x3 => Self::ExplicitlyOpen,
+            0x4 => Self::Closed,
+            0xd => Self::ReadOnly,
+            0xe => Self::Full,
+            0xf => Self::Offline,
+            _ => return None,
+        })
+    }
+}
+
 impl fmt::Display for ZoneCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -90,8 +90,8 @@ pub struct JobFacts {
 }
 
 impl EngineConfig {
-    /// Returns true if each write is durable when it completes, in whichever of both ways: commands
-    /// and protocols have one bit for that, and no file that is opened with a flag.
+    /// Returns whether each write has to be durable when it completes (`O_SYNC` or `O_DSYNC`).
+    /// Commands and protocols have one bit for both.
     #[must_use]
     pub const fn syncs_writes(&self) -> bool {
         self.sync_flag != 0

@@ -3,6 +3,7 @@
 mod encode;
 mod namespace;
 mod options;
+mod placement;
 mod protect;
 mod zoned;
 
@@ -12,8 +13,8 @@ use std::mem;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineStep, Errno,
-    FileIndex, Nanos, Op, OpKind, RemoteFile, Slot, Storage, Submitted, Synchronous, Taus88, Tick,
-    Zone, ZoneAction, ZoneReport, without_zones,
+    FileIndex, Nanos, Op, OpKind, RemoteFile, Slot, Storage, Submitted, Synchronous, Tick, Zone,
+    ZoneAction, ZoneReport, without_zones,
 };
 use fathom_nvme::{Status, zone_send_action};
 use fathom_sys::clock::Clock;
@@ -27,9 +28,10 @@ use crate::files::Files;
 use crate::uring::{RingUse, check_ring, start_error};
 use crate::{EngineConfig, EngineFile, Registration};
 
-use encode::{RANGE_BYTES, encode, put_range};
+use encode::{RANGE_BYTES, encode, put_range, refusal};
 use namespace::{Namespace, check_node, look_up};
 use options::Options;
+use placement::Placement;
 use protect::OwnProtection;
 
 /// Facts about `io_uring_cmd`.
@@ -303,12 +305,9 @@ impl Passthrough {
     /// Completes an op that cannot be a command.
     #[cold]
     fn reject(&mut self, op: &Op, errno: Errno) {
-        if errno == Errno::EINVAL {
-            let bytes = self.namespaces[op.file.index()].as_ref();
-            let bytes = bytes.map_or(0, |namespace| namespace.op_block_bytes);
-            let text =
-                format!("not a whole number of {bytes} B blocks, or more than 65536 of them");
-            self.failure = Some((errno, text));
+        let namespace = self.namespaces[op.file.index()].as_ref();
+        if let (Errno::EINVAL, Some(namespace)) = (errno, namespace) {
+            self.failure = Some((errno, refusal(op, namespace)));
         }
         self.ring.complete(op.slot, errno.result());
     }
@@ -511,68 +510,6 @@ impl Engine for Passthrough {
     }
 }
 
-/// Placement of writes: the identifiers that they take in turn.
-#[derive(Clone, Debug)]
-struct Placement {
-    /// Handles, counted from 0; empty for all that the namespace has.
-    handles: Box<[u16]>,
-    next: usize,
-    /// Drawn rather than in turn.
-    random: Option<Taus88>,
-}
-
-impl Placement {
-    /// Returns the placement that a job asks for.
-    fn of(config: &EngineConfig) -> Option<Self> {
-        let asked = config.placement.as_ref()?;
-        Some(Self {
-            handles: asked.iter().map(|&handle| u16::from(handle)).collect(),
-            next: 0,
-            random: config.random_streams.then(|| Taus88::new(PLACEMENT_SEED)),
-        })
-    }
-
-    /// Refuses a namespace that cannot place the writes.
-    fn check(&self, path: &str, namespace: &Namespace) -> Result<(), EngineError> {
-        let count = namespace.placements.len();
-        let largest = self.handles.iter().copied().max().unwrap_or(0);
-        let hint = if count == 0 {
-            "the controller has no flexible data placement: remove `dataplacement`".to_owned()
-        } else if usize::from(largest) >= count {
-            format!("name `plids` from 0 to {}", count - 1)
-        } else {
-            return Ok(());
-        };
-        Err(EngineError {
-            step: EngineStep::Option("dataplacement"),
-            target: path.into(),
-            errno: Some(Errno::EOPNOTSUPP),
-            hint,
-        })
-    }
-
-    /// Returns the identifier of the next write, of those that a namespace has.
-    fn next(&mut self, identifiers: &[u16]) -> u16 {
-        let count = match self.handles.len() {
-            0 => identifiers.len(),
-            count => count,
-        };
-        let count = count.max(1);
-        let turn = match &mut self.random {
-            // Cannot be cut: below the number of handles.
-            Some(random) => usize::try_from(random.below(count as u64)).unwrap_or(0),
-            None => self.next % count,
-        };
-        self.next = turn + 1;
-        let handle = self
-            .handles
-            .get(turn)
-            .map_or(turn, |&handle| usize::from(handle));
-        // Both were compared when the file was opened.
-        identifiers.get(handle).copied().unwrap_or(0)
-    }
-}
-
 /// Looks up a namespace before a run.
 fn remote_file(config: &EngineConfig) -> Result<RemoteFile, EngineError> {
     let options = Options::of(config)?;
@@ -598,9 +535,6 @@ fn part(buffer: &mut [u8], offset: u32, length: u32) -> &mut [u8] {
 /// Interval between looks at the format of the namespaces, each a read of sysfs.
 const LOOK_INTERVAL: Nanos = Nanos::from_secs(1);
 
-/// Arbitrary, but fixed: the same writes are placed alike in every run.
-const PLACEMENT_SEED: u64 = 0x706c_6163_656d;
-
 /// Returns the errno and the reason of a command that the driver has given up on.
 #[cold]
 fn cancelled(result: i32) -> Option<(Errno, &'static str)> {
@@ -611,35 +545,11 @@ fn cancelled(result: i32) -> Option<(Errno, &'static str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::built_in;
-
-    fn placement(asked: &[u8], random: bool) -> Placement {
-        let config = EngineConfig {
-            placement: Some(asked.into()),
-            random_streams: random,
-            ..EngineConfig::new(built_in("io_uring_cmd"), Clock::monotonic())
-        };
-        Placement::of(&config).unwrap()
-    }
 
     #[test]
     fn a_command_that_was_given_up_has_a_reason() {
         let why = cancelled(Errno::EINTR.result()).map(|(_, why)| why);
         assert!(why.is_some_and(|why| why.contains("reset")), "{why:?}");
         assert_eq!(cancelled(Errno::EINVAL.result()), None);
-    }
-
-    #[test]
-    fn writes_take_their_handles_in_turn_or_draw_them() {
-        let identifiers = [10, 11, 12];
-        let mut all = placement(&[], false);
-        let got: Vec<u16> = (0..4).map(|_| all.next(&identifiers)).collect();
-        assert_eq!(got, [10, 11, 12, 10]);
-        let mut some = placement(&[2, 0], false);
-        let got: Vec<u16> = (0..3).map(|_| some.next(&identifiers)).collect();
-        assert_eq!(got, [12, 10, 12]);
-        let mut drawn = placement(&[2, 0], true);
-        let got: Vec<u16> = (0..100).map(|_| drawn.next(&identifiers)).collect();
-        assert!(got.contains(&10) && got.contains(&12) && !got.contains(&11));
     }
 }

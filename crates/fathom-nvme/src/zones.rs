@@ -100,15 +100,11 @@ impl ZoneFormat {
         if descriptor[ZONE_TYPE] & 0xf != SEQUENTIAL_REQUIRED {
             return fault(ZoneField::Type(descriptor[ZONE_TYPE] & 0xf));
         }
-        let condition = match descriptor[ZONE_STATE] >> 4 {
-            0x1 => ZoneCondition::Empty,
-            0x2 => ZoneCondition::ImplicitlyOpen,
-            0x3 => ZoneCondition::ExplicitlyOpen,
-            0x4 => ZoneCondition::Closed,
-            0xd => ZoneCondition::ReadOnly,
-            0xe => ZoneCondition::Full,
-            0xf => ZoneCondition::Offline,
-            other => return fault(ZoneField::State(other)),
+        let state = descriptor[ZONE_STATE] >> 4;
+        // Without a write pointer are conventional zones alone, which NVMe does not have.
+        let known = |condition: &ZoneCondition| *condition != ZoneCondition::NotWritePointer;
+        let Some(condition) = ZoneCondition::of_code(state).filter(known) else {
+            return fault(ZoneField::State(state));
         };
         let capacity = u64_at(descriptor, ZCAP);
         if capacity > self.zone_blocks {

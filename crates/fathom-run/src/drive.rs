@@ -273,8 +273,8 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     worker.join_flow();
     let mut beside = Beside::open(handles, scheduled);
     let mut watched = ThreadWatch::new(context.watches_processors, clock.now());
-    // Once for nothing: a first reading takes 20 to 50 µs, by which jobs that share the processor
-    // would start later.
+    // Read once in advance: a first reading takes 20 to 50 µs, and would delay the start of jobs
+    // that share the processor.
     let _warmed_up = watched.begin(clock.now());
     (handles.ready)();
     outcome.begun = Some(pass_barrier(handles));

@@ -327,7 +327,7 @@ impl Execution<'_, '_> {
             disks,
             peers: self.peers,
         };
-        // Hosts start together: a page that one of them still has to map sets it back.
+        // Hosts start together; one that takes a page fault first would start later.
         if self.agreed.is_some() || !self.peers.is_alone() {
             program_text::populate();
         }

@@ -241,7 +241,7 @@ impl Planned<'_> {
         let (engine, values) = (job.options.engine, &job.options.engine_values);
         match self.probe.remote(engine, values, path) {
             Ok(Some(file)) => match remote_direction(&job.options, file, path) {
-                Some(problem) => Err(problem.at(job, "rw")),
+                Some(problem) => Err(problem.at(job, pattern::option(&job.options))),
                 None => Ok(TargetKind::Block {
                     bytes: file.bytes,
                     logical_block: file.block_bytes,
@@ -283,16 +283,12 @@ impl Planned<'_> {
 
 /// Refuses ops of a direction that a file on another machine does not take.
 fn remote_direction(options: &Options, file: RemoteFile, path: &str) -> Option<RunProblem> {
-    let refused = Direction::ALL.into_iter().find(|direction| {
-        pattern::uses(options, *direction) && !file.directions.contains(direction)
-    })?;
-    let message = match refused {
+    let excess = pattern::excess(options, file.directions)?;
+    let message = match excess.direction {
         Direction::Write => format!("{path} is read-only"),
         other => format!("{path} takes no {}s", other.name()),
     };
-    let problem = RunProblem::new(ProblemKind::EngineCannot, message);
-    let taken: Vec<_> = file.directions.iter().map(|one| one.name()).collect();
-    Some(problem.hint(format!("use `rw={}`", taken.join("` or `rw="))))
+    Some(RunProblem::new(ProblemKind::EngineCannot, message).hint(excess.hint))
 }
 
 /// Setup of a clone, its warnings, and the problem that ends it early, if there is one.

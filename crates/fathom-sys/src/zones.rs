@@ -71,17 +71,7 @@ fn zone(raw: &RawZone, has_capacity: bool) -> io::Result<Zone> {
         3 => ZoneKind::SequentialPreferred,
         _ => return Err(unknown()),
     };
-    let condition = match raw.condition {
-        0x0 => ZoneCondition::NotWritePointer,
-        0x1 => ZoneCondition::Empty,
-        0x2 => ZoneCondition::ImplicitlyOpen,
-        0x3 => ZoneCondition::ExplicitlyOpen,
-        0x4 => ZoneCondition::Closed,
-        0xd => ZoneCondition::ReadOnly,
-        0xe => ZoneCondition::Full,
-        0xf => ZoneCondition::Offline,
-        _ => return Err(unknown()),
-    };
+    let condition = ZoneCondition::of_code(raw.condition).ok_or_else(unknown)?;
     let bytes = |sectors: u64| sectors.saturating_mul(SECTOR);
     let length = bytes(raw.length);
     Ok(Zone {

@@ -144,7 +144,7 @@ fn mappings_that_are_not_released_are_told_beside_the_results() {
         };
         let outcome = run(&injection, "kept").unwrap();
         assert!(!outcome.err.contains("internal error"), "{}", outcome.err);
-        if outcome.err.contains("warning: failures of munmap: ") {
+        if outcome.err.contains("warning: failed munmap calls: ") {
             told += 1;
             let report: Value = serde_json::from_str(&outcome.out).unwrap();
             assert_eq!(report["jobs"][0]["error"], 0, "{injection:?}");

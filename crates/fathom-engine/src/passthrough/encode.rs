@@ -102,6 +102,21 @@ pub(super) fn encode(
     }))
 }
 
+/// Returns why an op is no command.
+#[cold]
+pub(super) fn refusal(op: &Op, namespace: &Namespace) -> String {
+    match (op.kind, namespace.zones) {
+        (OpKind::Data(Direction::Trim), Some(zones)) => {
+            let bytes = zones.zone_bytes();
+            format!("a trim resets a whole zone, and those of the namespace have {bytes} B")
+        }
+        _ => {
+            let bytes = namespace.op_block_bytes;
+            format!("not a whole number of {bytes} B blocks, or more than 65536 of them")
+        }
+    }
+}
+
 /// Writes the range of a trim as Dataset Management has it.
 pub(super) fn put_range(range: &mut [u8], encoded: &Encoded) {
     let bytes = &mut range[..RANGE_BYTES as usize];
@@ -353,6 +368,11 @@ mod tests {
         assert_eq!(reset.command.dwords_10, [0xc_0000, 0x10, 0, 4, 0, 0]);
         assert_eq!(reset.command.data, CommandData::None);
         assert_eq!(encode(0, 4096), None, "a part of a zone");
+        let told = refusal(&op(TRIM, 0, 4096), &own);
+        assert!(
+            told.contains("whole zone") && told.contains("1073741824 B"),
+            "{told}"
+        );
     }
 
     #[test]

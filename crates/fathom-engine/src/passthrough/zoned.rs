@@ -105,16 +105,14 @@ impl Namespace {
         device: &File,
         offset: u64,
     ) -> Result<Zone, EngineError> {
-        let format = self.zones.ok_or_else(|| without_zones(path))?;
+        let format = self.zones.ok_or_else(|| no_zone(path, offset))?;
         let first = format.first_block(offset / format.zone_bytes());
-        let first = first.ok_or_else(|| without_zones(path))?;
+        let first = first.ok_or_else(|| no_zone(path, offset))?;
         let mut report = [0; ONE_ZONE_BYTES];
         nvme::zone_report(device, self.id, first, &mut report)
             .map_err(|error| command_failed(path, REPORT, &error))?;
-        let zone = format
-            .zone_at(first, &report)
-            .map_err(|fault| impossible(path, fault))?;
-        Ok(zone)
+        let zone = format.zone_at(first, &report);
+        zone.map_err(|fault| impossible(path, fault))
     }
 
     /// Changes the state of a zone.
@@ -158,21 +156,20 @@ fn is_invalid_field(error: &CommandError) -> bool {
 }
 
 #[cold]
-fn without_zones(path: &str) -> EngineError {
-    EngineError {
-        step: EngineStep::Call(REPORT),
-        target: format!("{path}: no such zone"),
-        errno: None,
-        hint: String::new(),
-    }
+fn no_zone(path: &str, offset: u64) -> EngineError {
+    bad_report(format!("{path}: no zone at byte {offset}"))
 }
 
 /// Returns the error of a report that makes no sense.
 #[cold]
 fn impossible(path: &str, fault: ZoneFault) -> EngineError {
+    bad_report(format!("{path}: {fault}"))
+}
+
+fn bad_report(target: String) -> EngineError {
     EngineError {
         step: EngineStep::Call(REPORT),
-        target: format!("{path}: {fault}"),
+        target,
         errno: None,
         hint: String::new(),
     }
@@ -255,7 +252,7 @@ mod tests {
             .unwrap_err();
         assert_eq!(
             error.to_string(),
-            "Zone Management Receive: /dev/ng0n1: no such zone"
+            "Zone Management Receive: /dev/ng0n1: no zone at byte 4096000"
         );
         let error = own
             .report_zone("/dev/ng0n1", &device, 999 << 12)

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use fathom_core::{Direction, NameWork, OptionEffect, Storage};
+use fathom_core::{NameWork, OptionEffect, Storage};
 use fathom_host::target_kind::TargetKind;
 use fathom_job::{Job, Options, Verify};
 
@@ -11,7 +11,7 @@ use crate::error::RunProblem;
 use crate::problem_kind::ProblemKind;
 use crate::translate::FileSetup;
 use crate::translate::files;
-use crate::translate::pattern::{bounds, sized, uses};
+use crate::translate::pattern::{bounds, excess, option, sized};
 
 /// Returns the problems of a job with its engine, each with the option that causes it.
 pub(super) fn check(job: &Job) -> Vec<(&'static str, RunProblem)> {
@@ -33,19 +33,12 @@ fn problem(options: &Options, what: &str) -> RunProblem {
 
 /// Refuses directions that the engine does not perform.
 fn directions(options: &Options) -> Found {
-    let engine = options.engine;
-    let performs = |direction: &Direction| engine.directions.contains(direction);
-    let other = Direction::ALL
-        .into_iter()
-        .find(|direction| uses(options, *direction) && !performs(direction))?;
-    let list: Vec<&str> = engine.directions.iter().map(|one| one.name()).collect();
-    let problem = problem(options, &format!("performs no {}s", other.name()));
-    let hint = format!("use one of `rw={}`", list.join("`, `rw="));
-    let hint = match list[..] {
-        [only] => format!("use `rw={only}`"),
-        _ => hint,
-    };
-    Some(("rw", problem.hint(hint)))
+    let excess = excess(options, options.engine.directions)?;
+    let problem = problem(
+        options,
+        &format!("performs no {}s", excess.direction.name()),
+    );
+    Some((option(options), problem.hint(excess.hint)))
 }
 
 /// Refuses `verify` where the engine changes files and moves no data.

@@ -72,6 +72,41 @@ pub fn uses(options: &Options, direction: Direction) -> bool {
     )
 }
 
+/// Returns the option that says which directions the job's ops have.
+pub fn option(options: &Options) -> &'static str {
+    match options.replay.found {
+        Some(_) => "read_iolog",
+        None => "rw",
+    }
+}
+
+/// Ops of a job that its engine or file does not take.
+pub struct Excess {
+    /// The first of their directions.
+    pub direction: Direction,
+    /// Advice on how to leave all of them out.
+    pub hint: String,
+}
+
+/// Returns what a job has beyond ops of the directions `taken`.
+pub fn excess(options: &Options, taken: &[Direction]) -> Option<Excess> {
+    let names = |of: &[Direction], between| {
+        let names: Vec<_> = of.iter().map(|direction| direction.name()).collect();
+        names.join(between)
+    };
+    let mut beyond = Direction::ALL.to_vec();
+    beyond.retain(|direction| uses(options, *direction) && !taken.contains(direction));
+    let hint = match option(options) {
+        "rw" => format!("use `rw={}`", names(taken, "` or `rw=")),
+        _ => {
+            let skipped = names(&beyond, ",");
+            format!("leave such ops out: `replay_skip={skipped}`")
+        }
+    };
+    let direction = *beyond.first()?;
+    Some(Excess { direction, hint })
+}
+
 /// Returns the smallest and largest op of a direction, in bytes.
 pub fn bounds(options: &Options, direction: Direction) -> (u64, u64) {
     match &options.block_sizes[direction] {
