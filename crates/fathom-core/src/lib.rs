@@ -43,4 +43,4 @@ pub use output_format::OutputFormat;
 pub use priority::IoPriority;
 pub use random::{SplitMix64, Taus88, Taus88x4, Taus258, Xoshiro256, stream_seed};
 pub use time::{Nanos, Tick};
-pub use zone::{Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneReport};
+pub use zone::{WriteArea, Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneReport};

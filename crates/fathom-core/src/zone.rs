@@ -23,6 +23,8 @@ pub struct Zone {
     /// Offset on the device of the next write; without meaning unless
     /// [`has_pointer`](Self::has_pointer).
     pub write_pointer: u64,
+    /// It has a [random write area](WriteArea), which begins at the write pointer.
+    pub has_area: bool,
 }
 
 impl Zone {
@@ -38,6 +40,14 @@ impl Zone {
     #[inline]
     pub const fn write_end(&self) -> u64 {
         self.start.saturating_add(self.capacity)
+    }
+
+    /// Returns whether the zone has a random write area in use: devices leave the mark on some
+    /// zones that they have reset.
+    #[must_use]
+    pub const fn keeps_area(&self) -> bool {
+        let is_empty = matches!(self.condition, ZoneCondition::Empty);
+        self.has_area && self.has_pointer() && !is_empty
     }
 
     /// Returns whether the write pointer has a meaning: not in a conventional zone, and not in one
@@ -125,6 +135,11 @@ pub enum ZoneAction {
     Reset,
     /// Moves the write pointer to the end; the zone is full.
     Finish,
+    /// Opens an empty zone with a [random write area](WriteArea).
+    OpenWithArea,
+    /// Moves the write pointer over what is written in the random write area, in whole
+    /// granules. Does nothing on a device that moves it by writes alone.
+    Commit,
 }
 
 impl ZoneAction {
@@ -134,8 +149,25 @@ impl ZoneAction {
         match self {
             Self::Reset => "reset zone",
             Self::Finish => "finish zone",
+            Self::OpenWithArea => "open zone with a random write area",
+            Self::Commit => "commit the random write area of zone",
         }
     }
+}
+
+/// Random write areas of a device (ZRWA of NVMe): in a zone opened with one, the bytes from the
+/// write pointer on may be written in any order, and again.
+///
+/// A write whose end lies beyond the area moves the pointer up, by the fewest granules after which
+/// its end lies within; it may reach a whole area beyond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteArea {
+    /// Bytes of an area, a multiple of the granule.
+    pub bytes: u64,
+    /// Bytes by multiples of which the write pointer moves, ≥ 1: the granule.
+    pub granule: u64,
+    /// Largest number of zones that have an area at a time; `None` without a limit.
+    pub zones: Option<u32>,
 }
 
 /// Zones and limits of a device.
@@ -146,6 +178,8 @@ pub struct ZoneReport {
     /// Largest number of zones that the device has open or active (open or closed) at a time;
     /// `None` without a limit.
     pub open_max: Option<u32>,
+    /// Random write areas, which zones may be opened with; `None` if the device has none.
+    pub area: Option<WriteArea>,
     /// Identity of the device: the same under each of its names.
     pub device: u64,
 }

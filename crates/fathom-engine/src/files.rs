@@ -7,6 +7,7 @@ use std::path::Path;
 
 use fathom_core::{
     Completion, Direction, EngineError, EngineStep, Errno, FileIndex, Op, OpKind, Zone, ZoneAction,
+    without_zones,
 };
 use fathom_sys::file_io::{self, Descriptor};
 use fathom_sys::files::{self, Access, Advice, AtomicWriteUnits, FileKind};
@@ -176,11 +177,14 @@ impl Files {
         let Some(opened) = &self.open[file.index()] else {
             return Err(self.not_open(action.name(), file));
         };
-        let done = zones::manage_zone(opened, action, zone.start, zone.length);
         let call = match action {
             ZoneAction::Reset => "ioctl BLKRESETZONE",
             ZoneAction::Finish => "ioctl BLKFINISHZONE",
+            // The block layer has no random write areas.
+            ZoneAction::OpenWithArea => return Err(without_zones(action.name())),
+            ZoneAction::Commit => return Ok(()),
         };
+        let done = zones::manage_zone(opened, action, zone.start, zone.length);
         done.map_err(|error| self.error(EngineStep::Call(call), file, &error, String::new()))
     }
 

@@ -150,6 +150,7 @@ impl FileSystemProbe for HostFileSystem {
         let report = ZoneReport {
             zones: zones::zones(&device, 0, usize::MAX)?,
             open_max: open_zones_max(number),
+            area: None,
             device: number.identity(FileKind::Block),
         };
         match report.is_complete() {

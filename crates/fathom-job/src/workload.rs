@@ -48,6 +48,8 @@ pub struct ZoneOptions {
     pub recovers: bool,
     /// `write_zone_remainder`.
     pub writes_remainder: bool,
+    /// `zrwa`.
+    pub areas: bool,
 }
 
 impl Default for ZoneOptions {
@@ -66,6 +68,7 @@ impl Default for ZoneOptions {
             reset_frequency_ppm: 0,
             recovers: false,
             writes_remainder: false,
+            areas: false,
         }
     }
 }

@@ -4,7 +4,8 @@ use std::io;
 use std::path::Path;
 
 use fathom_core::{
-    Direction, EngineError, EngineInfo, EngineStep, EngineValues, Errno, RemoteFile, ZoneReport,
+    Direction, EngineError, EngineInfo, EngineStep, EngineValues, Errno, RemoteFile, WriteArea,
+    ZoneReport,
 };
 use fathom_host::block_tree::BlockTree;
 use fathom_host::target_kind::{FileSystemProbe, HostFileSystem, TargetKind};
@@ -34,16 +35,22 @@ impl FileSystemProbe for UnconnectedFiles {
     }
 
     /// Returns the zones of the block device of the same data: lint sends no commands of its own.
+    /// What only commands tell, it takes to fit the job.
     fn engine_zones(
         &self,
         _engine: &'static EngineInfo,
         _options: &EngineValues,
         path: &str,
     ) -> Result<Option<ZoneReport>, EngineError> {
-        let found = match BlockTree::default().device_at(Path::new(path)) {
-            Some(device) => HostFileSystem.zones(&format!("/dev/{}", device.name)),
+        let found = match block_device_of(path) {
+            Some(device) => HostFileSystem.zones(&device),
             None => Err(Errno::ENOENT.into()),
         };
+        let with_area = |report: ZoneReport| ZoneReport {
+            area: Some(ANY_AREA),
+            ..report
+        };
+        let found = found.map(|report| report.map(with_area));
         found.map_err(|error| EngineError {
             step: EngineStep::Call("read zones"),
             target: format!("{path}: its block device"),
@@ -58,10 +65,23 @@ impl FileSystemProbe for UnconnectedFiles {
         &self,
         _engine: &'static EngineInfo,
         _options: &EngineValues,
-        _path: &str,
+        path: &str,
     ) -> Result<Option<RemoteFile>, EngineError> {
-        Ok(Some(ASSUMED))
+        let kind = block_device_of(path).map(|device| HostFileSystem.kind(&device));
+        Ok(Some(match kind {
+            // Its blocks may be shorter than the engine's, which can have metadata behind them.
+            Some(Ok(TargetKind::Block { bytes, .. })) if bytes > 0 => {
+                RemoteFile { bytes, ..ASSUMED }
+            }
+            _ => ASSUMED,
+        }))
     }
+}
+
+/// Returns the path of the block device of the same data as a character device.
+fn block_device_of(path: &str) -> Option<String> {
+    let device = BlockTree::default().device_at(Path::new(path))?;
+    Some(format!("/dev/{}", device.name))
 }
 
 /// Larger than what a job addresses without knowing, in the most common blocks.
@@ -69,4 +89,11 @@ const ASSUMED: RemoteFile = RemoteFile {
     bytes: 1 << 40,
     block_bytes: 512,
     directions: &Direction::ALL,
+};
+
+/// Random write areas that take any write: the block device does not tell of them.
+const ANY_AREA: WriteArea = WriteArea {
+    bytes: 1 << 40,
+    granule: 1,
+    zones: None,
 };

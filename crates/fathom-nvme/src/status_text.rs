@@ -65,6 +65,8 @@ const STATUSES: &[(u8, u8, &str)] = &[
     (1, 0x83, "restart discovery"),
     (1, 0x84, "host not allowed"),
     (1, 0x91, "authentication required"),
+    (1, 0xb6, "invalid operation on a zone"),
+    (1, 0xb7, "no random write area is left"),
     (1, 0xb8, "beyond the boundary of a zone"),
     (1, 0xb9, "zone is full"),
     (1, 0xba, "zone is read-only"),

@@ -5,11 +5,11 @@
 
 use std::fmt;
 
-use fathom_core::{Zone, ZoneAction, ZoneCondition, ZoneKind};
+use fathom_core::{WriteArea, Zone, ZoneAction, ZoneCondition, ZoneKind};
 
 use crate::block_format::format_index;
 use crate::identify::{NIDT_COMMAND_SET, Page};
-use crate::wire::{u32_at, u64_at};
+use crate::wire::{u16_at, u32_at, u64_at};
 
 /// Format of the zones of a namespace, and the device's limit of open ones.
 ///
@@ -25,6 +25,10 @@ pub struct ZoneFormat {
     pub zones: u32,
     /// Smaller of the limits of open and of active zones; `None` if there is neither.
     pub open_max: Option<u32>,
+    /// Random write areas; `None` if there are none, or of no usable size.
+    pub area: Option<WriteArea>,
+    /// The controller moves the write pointer over an area on command.
+    pub commits: bool,
 }
 
 impl ZoneFormat {
@@ -46,6 +50,8 @@ impl ZoneFormat {
             block_shift,
             zones,
             open_max: limits.into_iter().flatten().min(),
+            area: area(zoned, block_shift),
+            commits: zoned[ZRWACAP] & ZRWACAP_FLUSH != 0,
         })
     }
 
@@ -119,6 +125,7 @@ impl ZoneFormat {
             condition,
             // Without meaning in other states, in which devices report anything.
             write_pointer: start,
+            has_area: descriptor[ZONE_ATTRIBUTES] & ATTRIBUTE_ZRWA != 0,
         };
         if zone.has_pointer() {
             let pointer = u64_at(descriptor, WRITE_POINTER);
@@ -233,12 +240,18 @@ impl fmt::Display for ZoneFault {
 
 impl std::error::Error for ZoneFault {}
 
-/// Returns the Zone Send Action of an action.
+/// Returns dword 13 of Zone Management Send for an action: the Zone Send Action in bits 0 to 7, and
+/// whether the zone gets a random write area in bit 9.
+///
+/// The command names the first block of the zone; [`ZoneAction::Commit`] names the last block that
+/// is to be behind the write pointer.
 #[must_use]
-pub const fn zone_send_action(action: ZoneAction) -> u8 {
+pub const fn zone_send_action(action: ZoneAction) -> u32 {
     match action {
         ZoneAction::Finish => 0x02,
         ZoneAction::Reset => 0x04,
+        ZoneAction::OpenWithArea => 0x03 | 1 << 9,
+        ZoneAction::Commit => 0x11,
     }
 }
 
@@ -260,6 +273,20 @@ pub fn is_zoned(descriptors: &Page) -> bool {
     false
 }
 
+/// Returns the random write areas of a namespace.
+fn area(zoned: &Page, block_shift: u8) -> Option<WriteArea> {
+    let bytes = |field| u64::from(u16_at(zoned, field)) << block_shift;
+    let zones = u32_at(zoned, NUMZRWA);
+    let area = WriteArea {
+        bytes: bytes(ZRWASZ),
+        granule: bytes(ZRWAFG),
+        zones: (zones > 0).then_some(zones),
+    };
+    let is_supported = u16_at(zoned, OZCS) & OZCS_ZRWA != 0;
+    let is_usable = area.bytes > 0 && area.granule > 0 && area.bytes.is_multiple_of(area.granule);
+    (is_supported && is_usable).then_some(area)
+}
+
 /// Returns a limit of zones, which is counted from 0.
 fn limit(field: u32) -> Option<u32> {
     field.checked_add(1)
@@ -273,8 +300,15 @@ pub const ZONES_MAX: u32 = 1 << 22;
 const NSZE: usize = 0;
 const LBAF0: usize = 128;
 // Its extension by the Zoned Namespace Command Set.
+const OZCS: usize = 2;
+const OZCS_ZRWA: u16 = 1 << 1;
 const MAR: usize = 4;
 const MOR: usize = 8;
+const NUMZRWA: usize = 44;
+const ZRWAFG: usize = 48;
+const ZRWASZ: usize = 50;
+const ZRWACAP: usize = 52;
+const ZRWACAP_FLUSH: u8 = 1;
 const LBAFE0: usize = 2816;
 const CSI_ZONED: u8 = 2;
 
@@ -283,6 +317,8 @@ const DESCRIPTOR_BYTES: usize = 64;
 // Zone descriptor.
 const ZONE_TYPE: usize = 0;
 const ZONE_STATE: usize = 1;
+const ZONE_ATTRIBUTES: usize = 2;
+const ATTRIBUTE_ZRWA: u8 = 1 << 3;
 const ZCAP: usize = 8;
 const ZSLBA: usize = 16;
 const WRITE_POINTER: usize = 24;
@@ -300,6 +336,8 @@ mod tests {
         block_shift: 12,
         zones: 4,
         open_max: None,
+        area: None,
+        commits: false,
     };
 
     /// The pages of a namespace whose format 3 has these zones.
@@ -344,6 +382,33 @@ mod tests {
     }
 
     #[test]
+    fn random_write_areas_are_decoded_to_bytes() {
+        let (namespace, mut zoned) = pages(1024, 12, 256);
+        let area = |zoned: &Page| {
+            let format = ZoneFormat::decode(&namespace, zoned).expect("a format");
+            (format.area, format.commits)
+        };
+        put(&mut zoned, ZRWAFG, 4_u16.to_le_bytes());
+        put(&mut zoned, ZRWASZ, 32_u16.to_le_bytes());
+        assert_eq!(area(&zoned), (None, false), "not supported");
+        zoned[OZCS] = 2;
+        zoned[ZRWACAP] = 1;
+        let mut want = WriteArea {
+            bytes: 32 << 12,
+            granule: 4 << 12,
+            zones: None,
+        };
+        assert_eq!(area(&zoned), (Some(want), true));
+        put(&mut zoned, NUMZRWA, 3_u32.to_le_bytes());
+        want.zones = Some(3);
+        assert_eq!(area(&zoned), (Some(want), true));
+        for granule in [0_u16, 5, 64] {
+            put(&mut zoned, ZRWAFG, granule.to_le_bytes());
+            assert_eq!(area(&zoned).0, None, "granule of {granule} blocks");
+        }
+    }
+
+    #[test]
     fn unusable_formats_are_none() {
         for (blocks, shift, zone_blocks) in [
             (1024, 12, 0),
@@ -379,11 +444,13 @@ mod tests {
             kind: ZoneKind::SequentialRequired,
             condition: ZoneCondition::ImplicitlyOpen,
             write_pointer: (1 << 20) + 16384,
+            has_area: false,
         };
         let full = Zone {
             start: 2 << 20,
             condition: ZoneCondition::Full,
             write_pointer: 2 << 20,
+            has_area: false,
             ..open
         };
         assert_eq!(zones, [open, full], "what lies behind the count is no zone");
@@ -496,5 +563,7 @@ mod tests {
     fn actions_have_the_codes_of_the_specification() {
         assert_eq!(zone_send_action(ZoneAction::Finish), 2);
         assert_eq!(zone_send_action(ZoneAction::Reset), 4);
+        assert_eq!(zone_send_action(ZoneAction::OpenWithArea), 0x203);
+        assert_eq!(zone_send_action(ZoneAction::Commit), 0x11);
     }
 }

@@ -195,17 +195,17 @@ pub fn zone_report<const BYTES: usize>(
     send(device, IOCTL_IO, command, report)
 }
 
-/// Changes the state of the zone that begins at a block by a Zone Send Action (Zone Management
-/// Send), and waits for it.
+/// Changes the state of the zone that begins at a block (Zone Management Send, whose dword 13 is
+/// `action`), and waits for it.
 ///
 /// # Errors
 /// As for [`identify`].
-pub fn manage_zone(device: &File, nsid: u32, first: u64, action: u8) -> Result<(), CommandError> {
+pub fn manage_zone(device: &File, nsid: u32, first: u64, action: u32) -> Result<(), CommandError> {
     let [low, high] = halves(first);
     let command = Command {
         opcode: OPCODE_ZONE_MANAGEMENT_SEND,
         nsid,
-        dwords: [low, high, 0, action.into(), 0, 0],
+        dwords: [low, high, 0, action, 0, 0],
         ..Command::default()
     };
     send(device, IOCTL_IO, command, &mut [])

@@ -50,12 +50,15 @@ pub fn zones(device: &File, offset: u64, count: usize) -> io::Result<Vec<Zone>> 
 /// Changes the state of the zone of `length` bytes at `start`; the device must be open for writing.
 ///
 /// # Errors
-/// The error of `BLKRESETZONE` or `BLKFINISHZONE`.
+/// The error of `BLKRESETZONE` or `BLKFINISHZONE`; `EOPNOTSUPP` for other actions.
 pub fn manage_zone(device: &File, action: ZoneAction, start: u64, length: u64) -> io::Result<()> {
     let range: [u64; 2] = [start / SECTOR, length / SECTOR];
     let request = match action {
         ZoneAction::Reset => BLKRESETZONE,
         ZoneAction::Finish => BLKFINISHZONE,
+        ZoneAction::OpenWithArea | ZoneAction::Commit => {
+            return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+        }
     };
     // SAFETY: the descriptor is open for the length of the call, and both requests read a `struct
     // blk_zone_range` of two u64 from the address, which is that of a live array.
@@ -84,6 +87,7 @@ fn zone(raw: &RawZone, has_capacity: bool) -> io::Result<Zone> {
         kind,
         condition,
         write_pointer: bytes(raw.write_pointer),
+        has_area: false,
     })
 }
 
@@ -168,6 +172,7 @@ mod tests {
             kind: ZoneKind::SequentialRequired,
             condition: ZoneCondition::ImplicitlyOpen,
             write_pointer: (1 << 20) + 4096,
+            has_area: false,
         };
         assert_eq!(zone(&SEQUENTIAL, true).expect("a zone"), want);
         // Kernels before 5.9 have no capacity.

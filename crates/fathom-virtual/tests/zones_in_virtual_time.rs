@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::{on, try_on};
 use fathom_record::{JobRecord, Record};
 use fathom_virtual::MachineModel;
@@ -103,6 +105,73 @@ fn data_are_read_back_where_they_were_written() {
             }
         }
     }
+}
+
+/// Returns the duration of a pass of sequential writes, ms.
+fn time_of(keys: &str, words: &str) -> f64 {
+    let record = run(keys, &format!("--rw=write --bs=4k {words}"));
+    let job = &record.jobs[0];
+    assert_eq!((job.directions.write.ios, job.error), (16384, 0), "{words}");
+    Duration::from_millis(job.runtime_ms).as_secs_f64()
+}
+
+#[test]
+fn random_write_areas_take_several_writes() {
+    for keys in [
+        "area_kib = 64",
+        "area_kib = 256\narea_granule_kib = 64\nmax_open = 3",
+        "area_kib = 1024\nmax_areas = 2\ncapacity_mib = 3",
+        // The last granule of a zone is cut.
+        "area_kib = 96\narea_granule_kib = 96",
+    ] {
+        let writes = if keys.contains("capacity") { 768 } else { 1024 };
+        // A random pass has as many writes as the range has blocks.
+        for (words, writes) in [
+            ("--rw=write", writes),
+            ("--rw=randwrite", 1024),
+            ("--rw=randwrite --numjobs=4", 1024),
+        ] {
+            for depth in [1, 8] {
+                let words = format!("{words} --zrwa=1 --iodepth={depth}");
+                check(keys, &words, 0, writes);
+            }
+        }
+        check(
+            keys,
+            "--rw=write --loops=3 --zrwa=1 --iodepth=8",
+            0,
+            3 * writes,
+        );
+        check(
+            keys,
+            "--rw=write --zrwa=1 --iodepth=8 --verify=md5",
+            writes,
+            writes,
+        );
+        check(
+            keys,
+            "--rw=randwrite --zrwa=1 --iodepth=8 --verify=md5",
+            writes,
+            writes,
+        );
+    }
+    let (without, with) = ("--iodepth=8", "--iodepth=8 --zrwa=1");
+    let ratio = |keys| time_of(keys, without) / time_of(keys, with);
+    let wide = ratio("area_kib = 1024");
+    assert!(
+        (7.0..=8.1).contains(&wide),
+        "eight in flight: {wide} times as fast"
+    );
+    // Four fit, and two while the first two of four are awaited.
+    let narrow = ratio("area_kib = 16");
+    assert!((1.9..=4.1).contains(&narrow), "{narrow}");
+}
+
+#[test]
+fn what_has_no_random_write_area_is_refused() {
+    let words = "--rw=write --zrwa=1";
+    refuses("", words, "has no random write areas");
+    refuses("area_kib = 32", words, "which have 32768");
 }
 
 #[test]

@@ -211,6 +211,7 @@ impl Worker {
             Stage::Syncing(file, after) => self.sync_file(engine, now, file, after),
             Stage::Finished => {
                 self.take_checks(true);
+                self.commit_zones(engine);
                 self.leave_groups();
                 Some(Step::Done)
             }

@@ -12,6 +12,7 @@
 
 mod access;
 mod answer;
+mod area;
 mod reads;
 mod recorded;
 mod set;

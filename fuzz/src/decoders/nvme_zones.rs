@@ -29,12 +29,17 @@ pub(crate) fn decode(input: &[u8]) -> Result<Verdict, String> {
     let report = ZoneReport {
         zones: survey.into_zones(),
         open_max: format.open_max,
+        area: format.area,
         device: 1,
     };
     let is_sound = report.zones.iter().all(|zone| {
         zone.capacity <= zone.length
             && (zone.start..=zone.write_end()).contains(&zone.write_pointer)
     });
+    let is_area_sound = report.area.is_none_or(|area| {
+        area.granule > 0 && area.bytes > 0 && area.bytes.is_multiple_of(area.granule)
+    });
+    let is_sound = is_sound && is_area_sound;
     match report.is_complete() && is_sound && report.open_max != Some(0) {
         true => Ok(Verdict::Accepted),
         false => Err(format!("{format:?}: {:?}", report.zones)),

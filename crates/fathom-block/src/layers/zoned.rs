@@ -7,10 +7,13 @@
 //! open zones fails, as does any op on an offline zone; the device below never sees it. Zones may
 //! go offline or read-only at a given time, or be reset as if by another host.
 //!
+//! In a zone that was opened with a random write area, writes may come in any order from the write
+//! pointer on, up to twice the size of the area beyond it.
+//!
 //! # Limits
-//! Resets and finishes by command take no time. A zone stays open from its first write until it is
-//! full, finished or reset: the device closes none by itself. Reads beyond the write pointer
-//! succeed.
+//! Resets, commits and finishes by command take no time. A zone stays open from its first write
+//! until it is full, finished or reset: the device closes none by itself. Reads beyond the write
+//! pointer succeed.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -18,7 +21,7 @@ use std::sync::Arc;
 
 use fathom_core::{
     BlockDevice, Command, CommandData, Direction, Errno, Finished, Geometry, Nanos, OpKind, Tick,
-    Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneReport,
+    WriteArea, Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneReport,
 };
 
 use super::Layer;
@@ -37,6 +40,8 @@ pub struct ZonedConfig {
     pub conventional: u64,
     /// Largest number of open zones; `None` without a limit.
     pub open_max: Option<u32>,
+    /// Random write areas; `None` if zones have none.
+    pub area: Option<WriteArea>,
     /// Changes that the device makes by itself, all at the same time after it is opened.
     pub events: ZoneEvents,
 }
@@ -80,6 +85,7 @@ impl ZonedConfig {
                     false => ZoneCondition::Empty,
                 },
                 write_pointer: start,
+                has_area: false,
             }
         };
         (0..count).map(zone).collect()
@@ -95,6 +101,7 @@ impl Layer for ZonedConfig {
         Some(ZoneReport {
             zones: self.zones(),
             open_max: self.open_max,
+            area: self.area,
             device: 0,
         })
     }
@@ -108,7 +115,10 @@ pub struct Zoned<D> {
     device: D,
     config: ZonedConfig,
     zones: Vec<Zone>,
+    /// End of what is written in the random write area of each zone; none if there are no areas.
+    written: Vec<u64>,
     open: u32,
+    areas: u32,
     /// Time of the changes to come.
     events_at: Option<Tick>,
     /// Commands that failed here, in order.
@@ -124,10 +134,15 @@ impl<D: BlockDevice> Zoned<D> {
         let changes = changes.iter().any(Option::is_some);
         Self {
             zones: config.zones(),
+            written: match config.area {
+                Some(_) => config.zones().iter().map(|zone| zone.start).collect(),
+                None => Vec::new(),
+            },
             events_at: changes.then(|| opened + events.at),
             device,
             config,
             open: 0,
+            areas: 0,
             failed: VecDeque::new(),
         }
     }
@@ -148,12 +163,14 @@ impl<D: BlockDevice> Zoned<D> {
         if direction == Direction::Trim {
             return self.reset_by_trim(command, &zone);
         }
+        if let (true, Some(area)) = (zone.has_area, self.config.area) {
+            return self.write_in_area(command, index, area);
+        }
         let at_pointer = zone.has_pointer() && command.offset == zone.write_pointer;
         if !at_pointer || command.end() > zone.write_end() {
             return Err(Errno::EIO);
         }
-        let was_open = zone.condition == ZoneCondition::ImplicitlyOpen;
-        if !was_open && self.config.open_max.is_some_and(|max| self.open >= max) {
+        if !is_open(zone.condition) && self.has_no_room() {
             return Err(Errno::ETOOMANYREFS);
         }
         let is_full = command.end() == zone.write_end();
@@ -168,6 +185,57 @@ impl<D: BlockDevice> Zoned<D> {
         Ok(())
     }
 
+    /// Checks a write against the random write area of its zone, and moves the write pointer up if
+    /// it ends beyond the area.
+    fn write_in_area(
+        &mut self,
+        command: &Command,
+        index: usize,
+        area: WriteArea,
+    ) -> Result<(), Errno> {
+        let zone = self.zones[index];
+        let limit = zone.write_end().min(zone.write_pointer + 2 * area.bytes);
+        if command.offset < zone.write_pointer || command.end() > limit {
+            return Err(Errno::EIO);
+        }
+        self.written[index] = self.written[index].max(command.end());
+        let beyond = command
+            .end()
+            .saturating_sub(zone.write_pointer + area.bytes);
+        let moved = beyond.next_multiple_of(area.granule);
+        self.commit_to(index, zone.write_pointer + moved);
+        Ok(())
+    }
+
+    /// Moves the write pointer of a zone with a random write area.
+    fn commit_to(&mut self, index: usize, pointer: u64) {
+        let (zone, end) = (self.zones[index], self.zones[index].write_end());
+        match pointer < end {
+            true => self.set(index, pointer, zone.condition),
+            false => self.set(index, end, ZoneCondition::Full),
+        }
+    }
+
+    /// Opens an empty zone with a random write area.
+    fn open_with_area(&mut self, index: usize, area: WriteArea) -> Result<(), Errno> {
+        let zone = self.zones[index];
+        if zone.condition != ZoneCondition::Empty {
+            return Err(Errno::EIO);
+        }
+        if self.has_no_room() || area.zones.is_some_and(|max| self.areas >= max) {
+            return Err(Errno::ETOOMANYREFS);
+        }
+        self.set(index, zone.start, ZoneCondition::ExplicitlyOpen);
+        self.written[index] = zone.start;
+        self.zones[index].has_area = true;
+        self.areas += 1;
+        Ok(())
+    }
+
+    fn has_no_room(&self) -> bool {
+        self.config.open_max.is_some_and(|max| self.open >= max)
+    }
+
     /// Resets the zone that a trim covers.
     fn reset_by_trim(&mut self, command: &Command, zone: &Zone) -> Result<(), Errno> {
         if command.end() != zone.end() {
@@ -179,8 +247,12 @@ impl<D: BlockDevice> Zoned<D> {
     /// Sets pointer and condition of a zone, and counts the open ones.
     fn set(&mut self, index: usize, write_pointer: u64, condition: ZoneCondition) {
         let zone = &mut self.zones[index];
-        self.open -= u32::from(zone.condition == ZoneCondition::ImplicitlyOpen);
-        self.open += u32::from(condition == ZoneCondition::ImplicitlyOpen);
+        self.open -= u32::from(is_open(zone.condition));
+        self.open += u32::from(is_open(condition));
+        if zone.has_area && !is_open(condition) {
+            zone.has_area = false;
+            self.areas -= 1;
+        }
         zone.write_pointer = write_pointer;
         zone.condition = condition;
     }
@@ -259,6 +331,17 @@ impl<D: BlockDevice> BlockDevice for Zoned<D> {
         match action {
             ZoneAction::Reset => self.set(index, zone.start, ZoneCondition::Empty),
             ZoneAction::Finish => self.set(index, zone.write_end(), ZoneCondition::Full),
+            ZoneAction::OpenWithArea => {
+                let area = self.config.area.ok_or(Errno::EOPNOTSUPP)?;
+                return self.open_with_area(index, area);
+            }
+            ZoneAction::Commit => {
+                if let (true, Some(area)) = (zone.has_area, self.config.area) {
+                    let written = self.written[index].max(zone.write_pointer);
+                    let rest = (written - zone.start) % area.granule;
+                    self.commit_to(index, (written - rest).max(zone.write_pointer));
+                }
+            }
         }
         Ok(())
     }
@@ -278,6 +361,9 @@ pub(super) const KEYS: &[&str] = &[
     "capacity_mib",
     "conventional",
     "max_open",
+    "area_kib",
+    "area_granule_kib",
+    "max_areas",
     "event_ms",
     "goes_offline",
     "goes_read_only",
@@ -300,6 +386,7 @@ pub(super) fn read(fields: &dyn Parameters, below: u64) -> Option<Arc<dyn Layer>
         return None;
     }
     let open_max = fields.count("max_open", 0..=1 << 20, Some(0));
+    let area = area(fields)?;
     let zone = |key| {
         let number = fields.whole(key, 0..=NO_ZONE, Some(NO_ZONE));
         (number < NO_ZONE).then_some(number)
@@ -310,6 +397,7 @@ pub(super) fn read(fields: &dyn Parameters, below: u64) -> Option<Arc<dyn Layer>
         capacity: capacity_mib << 20,
         conventional: fields.whole("conventional", 0..=ZONES_MAX, Some(0)),
         open_max: (open_max > 0).then_some(open_max),
+        area,
         events: ZoneEvents {
             at: fields.time("event_ms", Nanos::from_millis(1), 0.0..=1e9, Some(0.0)),
             offline: zone("goes_offline"),
@@ -317,6 +405,31 @@ pub(super) fn read(fields: &dyn Parameters, below: u64) -> Option<Arc<dyn Layer>
             reset: zone("reset_by_other"),
         },
     }))
+}
+
+/// Reads the random write areas, if there are any; `None` after a refusal.
+fn area(fields: &dyn Parameters) -> Option<Option<WriteArea>> {
+    let kib = fields.whole("area_kib", 0..=1 << 20, Some(0));
+    let granule_kib = fields.whole("area_granule_kib", 1..=1 << 20, Some(4));
+    let zones = fields.count("max_areas", 0..=1 << 20, Some(0));
+    if !kib.is_multiple_of(granule_kib) {
+        let why =
+            format!("an area of {kib} KiB is no multiple of its granule of {granule_kib} KiB");
+        fields.refuse("area_kib", &why, "make it a multiple of `area_granule_kib`");
+        return None;
+    }
+    Some((kib > 0).then_some(WriteArea {
+        bytes: kib << 10,
+        granule: granule_kib << 10,
+        zones: (zones > 0).then_some(zones),
+    }))
+}
+
+const fn is_open(condition: ZoneCondition) -> bool {
+    matches!(
+        condition,
+        ZoneCondition::ImplicitlyOpen | ZoneCondition::ExplicitlyOpen
+    )
 }
 
 /// Time in which a device refuses a command: a guess, which only must not be 0.
@@ -343,6 +456,7 @@ mod tests {
             capacity: MIB / 2,
             conventional: 1,
             open_max: Some(1),
+            area: None,
             events,
         };
         Zoned::new(Null::new(4 * MIB, 512), config, Tick::ZERO)

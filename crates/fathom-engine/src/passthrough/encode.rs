@@ -171,7 +171,7 @@ const fn deallocate(namespace: &Namespace) -> NvmeCommand {
 
 /// Encodes Zone Management Send that resets the zone which begins at a block.
 const fn reset_zone(namespace: &Namespace, first: u64) -> NvmeCommand {
-    let action = zone_send_action(ZoneAction::Reset) as u32;
+    let action = zone_send_action(ZoneAction::Reset);
     NvmeCommand {
         opcode: Opcode::ZONE_MANAGEMENT_SEND.0,
         nsid: namespace.id,
@@ -361,6 +361,8 @@ mod tests {
             block_shift: 12,
             zones: 1 << 21,
             open_max: None,
+            area: None,
+            commits: false,
         });
         let encode = |offset, length| encode(&op(TRIM, offset, length), &own, &options, None);
         let reset = encode(0x4_0003 << 30, 1 << 30).unwrap();

@@ -64,6 +64,7 @@ pub(super) fn look_up(path: &str, options: &Options) -> Result<Option<ZoneReport
     Ok(Some(ZoneReport {
         zones: survey.into_zones(),
         open_max: format.open_max,
+        area: format.area,
         device: nvme::device_identity(&node),
     }))
 }
@@ -123,13 +124,49 @@ impl Namespace {
         action: ZoneAction,
         zone: &Zone,
     ) -> Result<(), EngineError> {
-        let first = zone.start / u64::from(self.op_block_bytes);
+        let block = match action {
+            ZoneAction::Commit => match self.last_to_commit(path, device, zone)? {
+                Some(last) => last,
+                None => return Ok(()),
+            },
+            ZoneAction::Finish => {
+                // Nothing has to be known of what a finish makes of the area.
+                self.manage_zone(path, device, ZoneAction::Commit, zone)?;
+                self.block(zone.start)
+            }
+            ZoneAction::Reset | ZoneAction::OpenWithArea => self.block(zone.start),
+        };
         let call = match action {
             ZoneAction::Reset => "Zone Management Send (reset)",
             ZoneAction::Finish => "Zone Management Send (finish)",
+            ZoneAction::OpenWithArea => "Zone Management Send (open with ZRWA)",
+            ZoneAction::Commit => "Zone Management Send (commit ZRWA)",
         };
-        nvme::manage_zone(device, self.id, first, zone_send_action(action))
+        nvme::manage_zone(device, self.id, block, zone_send_action(action))
             .map_err(|error| command_failed(path, call, &error))
+    }
+
+    /// Returns the last block that a commit puts behind the write pointer of a zone, written up to
+    /// `zone.write_pointer`; `None` if the zone has no random write area, or nothing to commit.
+    fn last_to_commit(
+        &self,
+        path: &str,
+        device: &File,
+        zone: &Zone,
+    ) -> Result<Option<u64>, EngineError> {
+        let format = self.zones.filter(|format| format.commits);
+        let Some(area) = format.and_then(|format| format.area) else {
+            return Ok(None);
+        };
+        let found = self.report_zone(path, device, zone.start)?;
+        let written = zone.write_pointer - zone.start;
+        let end = zone.write_pointer - written % area.granule;
+        let is_due = found.keeps_area() && end > found.write_pointer;
+        Ok(is_due.then(|| self.block(end) - 1))
+    }
+
+    fn block(&self, offset: u64) -> u64 {
+        offset / u64::from(self.op_block_bytes)
     }
 }
 
@@ -195,6 +232,8 @@ mod tests {
         block_shift: 12,
         zones: 4,
         open_max: None,
+        area: None,
+        commits: false,
     };
 
     fn options(write_mode: WriteMode) -> Options {

@@ -143,6 +143,14 @@ pub(super) const ROWS: &[Row] = &[
         "write_zone_remainder=1",
         |o, v| o.zones.writes_remainder = v,
     ),
+    zbd(
+        "zrwa",
+        "Open zones with random write areas, for several writes in flight per zone; for \
+         `zonemode=zbd`",
+        "zrwa=1",
+        |o, v| o.zones.areas = v,
+    )
+    .different("Fathom extension; needs a device with such areas, and `io_uring_cmd`"),
 ];
 
 /// Creates the row of a boolean of `zonemode=zbd`.

@@ -72,7 +72,9 @@ impl ZoneSets {
             return new();
         }
         let mut known = self.by_device.borrow_mut();
-        Arc::clone(known.entry(report.device).or_insert_with(new))
+        let set = known.entry(report.device).or_insert_with(new);
+        set.complete(report);
+        Arc::clone(set)
     }
 }
 
@@ -170,7 +172,7 @@ mod tests {
     use std::io;
 
     use fathom_core::{
-        Direction, EngineError, EngineInfo, EngineStep, EngineValues, RemoteFile, Zone,
+        Direction, EngineError, EngineInfo, EngineStep, EngineValues, RemoteFile, WriteArea, Zone,
         ZoneCondition, ZoneKind,
     };
     use fathom_host::target_kind::FileSystemProbe;
@@ -195,7 +197,13 @@ mod tests {
         }
 
         fn zones(&self, _path: &str) -> io::Result<Option<ZoneReport>> {
-            self.zones.clone().map_err(|()| io::ErrorKind::Other.into())
+            let without_area = |report| ZoneReport {
+                area: None,
+                ..report
+            };
+            let zones = self.zones.clone();
+            let zones = zones.map(|report| report.map(without_area));
+            zones.map_err(|()| io::ErrorKind::Other.into())
         }
 
         fn engine_zones(
@@ -236,10 +244,12 @@ mod tests {
             kind: ZoneKind::SequentialRequired,
             condition: ZoneCondition::Empty,
             write_pointer: number * 4 * MIB,
+            has_area: false,
         };
         ZoneReport {
             zones: (0..4).map(zone).collect(),
             open_max: Some(2),
+            area: None,
             device: 7,
         }
     }
@@ -280,6 +290,28 @@ mod tests {
         });
         let sets: Vec<_> = sets.collect();
         assert!(Arc::ptr_eq(sets[0], sets[1]));
+    }
+
+    #[test]
+    fn random_write_areas_are_known_whichever_name_comes_first() {
+        let report = ZoneReport {
+            area: Some(WriteArea {
+                bytes: MIB,
+                granule: 4096,
+                zones: Some(1),
+            }),
+            ..report()
+        };
+        let words = format!("{BLOCKS} {COMMANDS} --zrwa=1");
+        let done = translated(&words, Ok(Some(report.clone())));
+        assert!(done.problems.is_empty(), "{:?}", done.problems);
+        let access = |job: usize| done.setups[job].worker.zoned.as_ref().expect("zones");
+        assert_eq!((access(0).areas, access(0).open_max), (false, Some(2)));
+        assert_eq!((access(1).areas, access(1).open_max), (true, Some(1)));
+        let told = problem_of(&format!("{COMMANDS} --zrwa=1 --bs=2m"), Ok(Some(report)));
+        assert!(told.contains("which have 1048576"), "{told}");
+        let told = problem_of(&format!("{BLOCKS} --zrwa=1"), Ok(Some(self::report())));
+        assert!(told.contains("use `ioengine=io_uring_cmd`"), "{told}");
     }
 
     #[test]

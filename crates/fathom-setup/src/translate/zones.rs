@@ -106,10 +106,16 @@ pub(super) fn access(
         check_trims(job, set, file)?;
         check_capacity(job, set, file)?;
         check_skip(job, set, file)?;
+        check_areas(job, set, file)?;
     }
+    // Zones that are open without an area count, too.
+    let areas = sets.iter().filter(|_| zones.areas);
+    let areas = areas.filter_map(|set| set.area()?.zones);
     let device_max = match zones.ignores_device_limit {
         true => None,
-        false => sets.iter().filter_map(|set| set.open_max()).min(),
+        false => (sets.iter().filter_map(|set| set.open_max()))
+            .chain(areas)
+            .min(),
     };
     let limit = |max: u32| (max > 0).then_some(max);
     let open_max = limit(zones.open_max);
@@ -126,6 +132,7 @@ pub(super) fn access(
         writes_remainder: zones.writes_remainder,
         keeps_data: options.verify != Verify::None && pattern::uses(options, Direction::Write),
         reset,
+        areas: zones.areas && options.replay.found.is_none(),
     }))
 }
 
@@ -213,6 +220,31 @@ fn check_capacity(job: &Job, set: &ZoneSet, file: &FileSetup) -> Result<(), RunP
         file.path, file.offset
     );
     Err(problem(message).hint("lower it").at(job, "bs"))
+}
+
+/// Rejects `zrwa` where zones have no random write areas, or no write fits into one.
+fn check_areas(job: &Job, set: &ZoneSet, file: &FileSetup) -> Result<(), RunProblem> {
+    let options = &job.options;
+    if !options.zones.areas {
+        return Ok(());
+    }
+    let Some(area) = set.area() else {
+        let message = format!("{} has no random write areas to open zones with", file.path);
+        let hint = match options.engine.manages_zones {
+            true => "remove `zrwa`",
+            false => "use `ioengine=io_uring_cmd` on a device with them (ZRWA), or remove `zrwa`",
+        };
+        return Err(problem(message).hint(hint).at(job, "zrwa"));
+    };
+    let largest = pattern::bounds(options, Direction::Write).1;
+    if largest > area.bytes && pattern::uses(options, Direction::Write) {
+        let message = format!(
+            "writes of {largest} bytes exceed the random write areas of {}, which have {}",
+            file.path, area.bytes
+        );
+        return Err(problem(message).hint("lower it").at(job, "bs"));
+    }
+    Ok(())
 }
 
 /// Rejects gaps that do not end at a zone, as fio does.

@@ -26,6 +26,8 @@ pub struct ZoneAccess {
     pub keeps_data: bool,
     /// Resets of zones before they are full.
     pub reset: Option<ResetRule>,
+    /// Zones are opened with random write areas, in which several writes are in flight.
+    pub areas: bool,
 }
 
 /// Resets of zones while much of a job's range is written.

@@ -28,6 +28,8 @@ pub(crate) struct ZoneRules {
     pub(crate) writes_remainder: bool,
     pub(crate) keeps_data: bool,
     pub(crate) reset: Option<ResetRule>,
+    /// It opens zones with random write areas.
+    pub(crate) areas: bool,
 }
 
 /// State of a job on a device.
@@ -69,7 +71,10 @@ pub(crate) enum ZoneAnswer {
 pub(crate) struct ZoneHold {
     pub(crate) zone: u32,
     pub(crate) direction: Direction,
+    pub(super) offset: u64,
     pub(super) length: u32,
+    /// Mark of its group among the writes of a random write area.
+    pub(super) mark: Option<bool>,
 }
 
 /// Command to the device that must come first; the zone is held meanwhile.
@@ -87,6 +92,10 @@ pub(crate) enum StepKind {
     Reset(ResetReason),
     /// The zone is finished.
     Finish(FinishReason),
+    /// The zone is opened with a random write area.
+    OpenWithArea,
+    /// The write pointer moves over what is written in the zone's random write area.
+    Commit,
     /// The device is asked for the zone's state, after a failed write.
     Report,
 }
@@ -97,6 +106,8 @@ impl StepKind {
         match self {
             Self::Reset(_) => Some(ZoneAction::Reset),
             Self::Finish(_) => Some(ZoneAction::Finish),
+            Self::OpenWithArea => Some(ZoneAction::OpenWithArea),
+            Self::Commit => Some(ZoneAction::Commit),
             Self::Report => None,
         }
     }
@@ -118,6 +129,8 @@ pub(crate) enum ResetReason {
 pub(crate) enum FinishReason {
     /// The rest of the zone is shorter than a block.
     Remainder,
+    /// All of the zone is written, a part of it in its random write area.
+    WrittenWhole,
     /// Zones outside the range of a job use up the limit of open ones.
     OpenLimit,
 }

@@ -92,7 +92,7 @@ impl ZoneTable {
     /// Returns whether ops in flight are in the way of a write, or of a reset.
     fn is_used(&self, index: usize, direction: Direction) -> bool {
         let state = &self.zones[index];
-        state.held != Held::Free || direction == Direction::Trim && state.reads > 0
+        self.is_held(index) || direction == Direction::Trim && state.reads > 0
     }
 
     fn refusal_of_write(

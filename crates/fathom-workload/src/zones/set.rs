@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use fathom_core::{Zone, ZoneKind, ZoneReport};
+use fathom_core::{WriteArea, Zone, ZoneKind, ZoneReport};
 
 use super::table::ZoneTable;
 
@@ -12,10 +12,12 @@ use super::table::ZoneTable;
 ///
 /// Create it from the device's report; all jobs of a run on the device share it, and it stays true
 /// as long as only they change the zones. A write holds its zone from the decision to the
-/// completion, so that no zone has two writes in flight and each write begins at the write pointer.
+/// completion, so that no zone has two writes in flight and each write begins at the write pointer;
+/// those of a zone with a random write area follow each other from there on.
 ///
 /// # Cost
-/// Two short critical sections per op; 80 bytes per zone. Nothing is allocated after the creation.
+/// Two short critical sections per op; 80 bytes per zone, and 32 more where the device has random
+/// write areas. Nothing is allocated after the creation.
 pub struct ZoneSet {
     table: Mutex<ZoneTable>,
     emulated: bool,
@@ -52,12 +54,14 @@ impl ZoneSet {
                 kind: ZoneKind::SequentialRequired,
                 condition: fathom_core::ZoneCondition::Empty,
                 write_pointer: start,
+                has_area: false,
             }
         };
         let report = ZoneReport {
             // A rest at the end of the device that is shorter than a zone is left alone.
             zones: (0..bytes / length.max(1)).map(zone).collect(),
             open_max: None,
+            area: None,
             device: 0,
         };
         Self {
@@ -70,6 +74,22 @@ impl ZoneSet {
     #[must_use]
     pub const fn open_max(&self) -> Option<u32> {
         self.open_max
+    }
+
+    /// Returns the random write areas with which zones may be opened; `None` if the device has
+    /// none.
+    #[must_use]
+    pub fn area(&self) -> Option<WriteArea> {
+        self.lock().area
+    }
+
+    /// Takes over what another name of the device tells before the jobs begin: the block device
+    /// says nothing of random write areas.
+    pub fn complete(&self, report: &ZoneReport) {
+        let mut table = self.lock();
+        if table.area.is_none() && report.area.is_some() && table.len() == report.zones.len() {
+            table.take_over(report);
+        }
     }
 
     /// Returns whether the device knows nothing of the zones.

@@ -2,7 +2,8 @@
 //!
 //! A write goes to the drawn zone if it may, else to an open zone of the job's range, and always
 //! to the write pointer. A zone is *held* by the one write in flight in it, or by the command that
-//! changes its state; it is *open* from its first write until it is full, finished or reset.
+//! changes its state; it is *open* from its first write until it is full, finished or reset. A zone
+//! with a random write area is not held by writes: as many are in flight as its area takes.
 //!
 //! Rules that wait name a state that another op ends: a held zone, or too many open ones. A job
 //! that finds the limit used up by zones outside its range finishes one of them, at once if its
@@ -10,11 +11,12 @@
 
 use std::ops::Range;
 
-use fathom_core::{Direction, Tick, Zone, ZoneCondition, ZoneKind, ZoneReport};
+use fathom_core::{Direction, Tick, WriteArea, Zone, ZoneCondition, ZoneKind, ZoneReport};
 
 use crate::pattern::OpTarget;
 
 use super::answer::{StepKind, ZoneAnswer, ZoneHold, ZoneRules, ZoneStep, ZoneUser};
+use super::area::AreaWrites;
 
 /// Zones of a device.
 #[derive(Debug)]
@@ -26,6 +28,11 @@ pub(crate) struct ZoneTable {
     pub(super) open: Vec<u32>,
     /// Written bytes of the ranges whose jobs reset by them.
     pub(super) counts: Vec<RangeCount>,
+    /// Random write areas of the device, and of each zone the writes there; none if it has none.
+    pub(super) area: Option<WriteArea>,
+    pub(super) area_writes: Box<[AreaWrites]>,
+    /// Open zones with an area that are written whole, and have to be finished.
+    pub(super) written_whole: u32,
 }
 
 /// Zone and its use by the jobs of a run.
@@ -79,6 +86,7 @@ impl ZoneTable {
             // What is said of the pointer of a zone without one is without meaning.
             zone: Zone {
                 write_pointer: zone.start,
+                has_area: false,
                 ..*zone
             },
             held: Held::Free,
@@ -93,11 +101,23 @@ impl ZoneTable {
             uniform: if alike { first } else { 0 },
             open: Vec::with_capacity(all.len()),
             counts: Vec::new(),
+            area: None,
+            area_writes: Box::default(),
+            written_whole: 0,
         };
-        for (index, zone) in all.iter().enumerate() {
-            table.adopt(index, zone);
-        }
+        table.take_over(report);
         table
+    }
+
+    /// Takes over the state of all zones, and what the device says of random write areas.
+    pub(crate) fn take_over(&mut self, report: &ZoneReport) {
+        if report.area.is_some() {
+            self.area = report.area;
+            self.area_writes = vec![AreaWrites::default(); self.zones.len()].into_boxed_slice();
+        }
+        for (index, zone) in report.zones.iter().enumerate() {
+            self.adopt(index, zone);
+        }
     }
 
     /// Decides on a target of a job.
@@ -145,12 +165,17 @@ impl ZoneTable {
             self.zones[index].reads -= 1;
             return;
         }
-        self.zones[index].held = Held::Free;
-        if self.zones[index].zone.kind == ZoneKind::Conventional {
-            return;
-        }
-        if !done {
+        let is_conventional = self.zones[index].zone.kind == ZoneKind::Conventional;
+        if !done && !is_conventional {
             self.zones[index].stale = true;
+        }
+        if let Some(mark) = hold.mark {
+            self.zones[index].of_pass |= done;
+            let pointer = self.area_writes[index].end(mark);
+            return self.move_pointer_in_area(index, pointer);
+        }
+        self.zones[index].held = Held::Free;
+        if !done || is_conventional {
             return;
         }
         if hold.direction == Direction::Trim {
@@ -159,11 +184,18 @@ impl ZoneTable {
         self.zones[index].of_pass = true;
         let pointer = self.zones[index].zone.write_pointer + u64::from(hold.length);
         self.move_pointer(index, pointer);
+        self.follow_pointer(index);
     }
 
     /// Ends the use of a zone by an op that was not issued.
     pub(crate) fn give_back(&mut self, hold: ZoneHold) {
-        let state = &mut self.zones[hold.zone as usize];
+        let index = hold.zone as usize;
+        if let Some(mark) = hold.mark {
+            let writes = &mut self.area_writes[index];
+            let pointer = writes.take_back(mark, hold.offset, hold.length.into());
+            return self.move_pointer_in_area(index, pointer);
+        }
+        let state = &mut self.zones[index];
         match hold.direction {
             Direction::Read => state.reads -= 1,
             Direction::Write | Direction::Trim => state.held = Held::Free,
@@ -175,10 +207,15 @@ impl ZoneTable {
         let index = step.number as usize;
         self.zones[index].held = Held::Free;
         match (step.kind, found) {
+            // It was counted as open, and is not.
+            (StepKind::OpenWithArea, None) => self.close(index),
+            (StepKind::Commit, _) => {}
             (_, None) => self.zones[index].stale = true,
+            (StepKind::OpenWithArea, Some(_)) => self.give_area(index),
             (StepKind::Report, Some(zone)) => self.adopt(index, zone),
             (StepKind::Reset(_), Some(_)) => self.empty(index),
             (StepKind::Finish(_), Some(_)) => {
+                self.take_area(index);
                 let end = self.zones[index].zone.write_end();
                 self.move_pointer(index, end);
             }
@@ -344,6 +381,13 @@ impl ZoneTable {
     fn adopt(&mut self, index: usize, found: &Zone) {
         // A zone that stays open stays its owner's: `job_max_open_zones` counts it.
         let owner = self.zones[index].owner;
+        if let Some(pointer) = self.resume_of(index, found) {
+            let state = &mut self.zones[index];
+            state.stale = false;
+            state.zone.condition = found.condition;
+            return self.resume_in_area(index, pointer);
+        }
+        self.take_area(index);
         self.close(index);
         let state = &mut self.zones[index];
         state.stale = false;
@@ -356,14 +400,19 @@ impl ZoneTable {
             _ => found.start,
         };
         self.move_pointer(index, pointer.clamp(found.start, found.write_end()));
-        let written = self.zones[index].written();
-        if found.has_pointer() && written > 0 && !self.zones[index].is_full() {
+        let has_area = found.keeps_area() && self.area.is_some();
+        let is_begun = found.has_pointer() && (self.zones[index].written() > 0 || has_area);
+        if is_begun && !self.zones[index].is_full() {
             self.list_as_open(index, owner);
+            if has_area {
+                self.give_area(index);
+            }
         }
     }
 
     /// Notes that a zone was reset.
     fn empty(&mut self, index: usize) {
+        self.take_area(index);
         self.close(index);
         let state = &mut self.zones[index];
         state.of_pass = false;
@@ -373,14 +422,14 @@ impl ZoneTable {
         self.move_pointer(index, start);
     }
 
-    fn move_pointer(&mut self, index: usize, pointer: u64) {
+    pub(super) fn move_pointer(&mut self, index: usize, pointer: u64) {
         let state = &mut self.zones[index];
         let before = std::mem::replace(&mut state.zone.write_pointer, pointer);
         let counts = self.counts.iter_mut();
         for count in counts.filter(|count| count.range.contains(&index)) {
             count.written = count.written + pointer - before;
         }
-        if self.zones[index].is_full() {
+        if self.zones[index].is_full() && !self.has_area(index) {
             self.close(index);
         }
     }
@@ -397,7 +446,7 @@ impl ZoneTable {
         self.open.push(number(index));
     }
 
-    fn close(&mut self, index: usize) {
+    pub(super) fn close(&mut self, index: usize) {
         let Some(place) = self.zones[index].open_at.take() else {
             return;
         };
@@ -449,7 +498,9 @@ pub(super) fn issue(index: usize, target: &OpTarget, offset: u64, length: u32) -
     let hold = ZoneHold {
         zone: number(index),
         direction: target.direction,
+        offset,
         length,
+        mark: None,
     };
     ZoneAnswer::Issue(placed, hold)
 }

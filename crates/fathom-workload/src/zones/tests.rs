@@ -1,7 +1,7 @@
 //! Random jobs on a naive device that refuses what breaks the rules of zones.
 
 use fathom_core::{
-    Direction, FileIndex, Tick, Xoshiro256, Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneReport,
+    Direction, FileIndex, Tick, WriteArea, Xoshiro256, Zone, ZoneAction, ZoneCondition, ZoneKind,
 };
 use proptest::prelude::*;
 
@@ -13,107 +13,9 @@ use super::recorded::RecordedAnswer;
 use super::table::{Held, ZoneTable};
 use crate::pattern::OpTarget;
 
-const KIB: u64 = 1024;
-const ZONE: u64 = 64 * KIB;
+mod device;
 
-/// Device that knows its zones and nothing of jobs.
-struct Device {
-    zones: Vec<Zone>,
-}
-
-impl Device {
-    fn new(zones: u64, capacity: u64, odd: &[ZoneCondition]) -> Self {
-        let zone = |number: u64| {
-            let condition = usize::try_from(number)
-                .ok()
-                .and_then(|index| odd.get(index));
-            let condition = condition.copied().unwrap_or(ZoneCondition::Empty);
-            let written = match condition {
-                ZoneCondition::Closed => 8 * KIB,
-                ZoneCondition::Full => capacity,
-                _ => 0,
-            };
-            Zone {
-                start: number * ZONE,
-                length: ZONE,
-                capacity,
-                kind: match condition {
-                    ZoneCondition::NotWritePointer => ZoneKind::Conventional,
-                    _ => ZoneKind::SequentialRequired,
-                },
-                condition,
-                write_pointer: number * ZONE + written,
-            }
-        };
-        Self {
-            zones: (0..zones).map(zone).collect(),
-        }
-    }
-
-    fn report(&self) -> ZoneReport {
-        ZoneReport {
-            zones: self.zones.clone(),
-            open_max: None,
-            device: 0,
-        }
-    }
-
-    /// Returns the number of zones that are written in part.
-    fn active(&self) -> usize {
-        let active = |zone: &&Zone| {
-            zone.kind != ZoneKind::Conventional
-                && zone.has_pointer()
-                && zone.write_pointer > zone.start
-        };
-        self.zones.iter().filter(active).count()
-    }
-
-    fn write(&mut self, target: &OpTarget, moves: bool) {
-        let index = usize::try_from(target.offset / ZONE).expect("a zone");
-        let zone = &mut self.zones[index];
-        if zone.kind == ZoneKind::Conventional {
-            return;
-        }
-        assert!(
-            zone.has_pointer(),
-            "{target:?} in a zone that is {}",
-            zone.condition
-        );
-        assert_eq!(target.offset, zone.write_pointer, "off the write pointer");
-        let end = target.offset + u64::from(target.length);
-        assert!(end <= zone.write_end(), "{target:?} beyond the capacity");
-        if moves {
-            zone.write_pointer = end;
-            zone.condition = match end == zone.write_end() {
-                true => ZoneCondition::Full,
-                false => ZoneCondition::ImplicitlyOpen,
-            };
-        }
-    }
-
-    /// Checks that a trim is one of a whole zone that can be reset.
-    fn check_trim(&self, target: &OpTarget) {
-        let zone = self.zones[usize::try_from(target.offset / ZONE).expect("a zone")];
-        let whole = (target.offset, u64::from(target.length)) == (zone.start, zone.length);
-        assert!(whole, "{target:?} is no whole zone");
-        let is_lost = matches!(
-            zone.condition,
-            ZoneCondition::Offline | ZoneCondition::ReadOnly
-        );
-        assert!(
-            zone.kind != ZoneKind::Conventional && !is_lost,
-            "{target:?}"
-        );
-    }
-
-    fn manage(&mut self, action: ZoneAction, start: u64) {
-        let zone = &mut self.zones[usize::try_from(start / ZONE).expect("a zone")];
-        (zone.condition, zone.write_pointer) = match action {
-            ZoneAction::Reset => (ZoneCondition::Empty, start),
-            ZoneAction::Finish => (ZoneCondition::Full, zone.write_end()),
-        };
-    }
-}
+use device::{Device, KIB, ZONE};
 
 /// Job of a test.
 struct Job {
@@ -134,6 +36,7 @@ struct Case {
     odd: Vec<ZoneCondition>,
     open_max: Option<u32>,
     jobs: Vec<JobCase>,
+    area: Option<WriteArea>,
     fails: bool,
     seed: u64,
 }
@@ -150,6 +53,7 @@ struct JobCase {
     keeps: bool,
     remainder: bool,
     reset: Option<ResetRule>,
+    areas: bool,
     from: u64,
     zones: u64,
 }
@@ -174,6 +78,7 @@ fn job_case() -> impl Strategy<Value = JobCase> {
         any::<bool>(),
         any::<bool>(),
         prop::option::of(reset),
+        any::<bool>(),
     );
     let range = (0_u64..8, 1_u64..8);
     (kinds, sizes, rules, range).prop_map(|(kinds, sizes, rules, range)| JobCase {
@@ -186,6 +91,7 @@ fn job_case() -> impl Strategy<Value = JobCase> {
         keeps: rules.1,
         remainder: rules.2,
         reset: rules.3,
+        areas: rules.4,
         from: range.0,
         zones: range.1,
     })
@@ -207,13 +113,22 @@ fn case() -> impl Strategy<Value = Case> {
     );
     let limits = prop_oneof![Just(None), (1_u32..5).prop_map(Some)];
     let jobs = prop::collection::vec(job_case(), 1..5);
+    let area = (1_u64..4, prop_oneof![Just(4 * KIB), Just(8 * KIB)]);
+    let area = area.prop_map(|(granules, granule)| WriteArea {
+        // At least a block of any job.
+        bytes: (granules * granule).max(16 * KIB),
+        granule,
+        zones: None,
+    });
+    let device = (device, prop::option::of(area));
     (device, limits, jobs, any::<bool>(), any::<u64>()).prop_map(
-        |(device, open_max, jobs, fails, seed)| Case {
+        |((device, area), open_max, jobs, fails, seed)| Case {
             zones: device.0,
             capacity: device.1,
             odd: device.2,
             open_max,
             jobs,
+            area,
             fails,
             seed,
         },
@@ -239,6 +154,7 @@ fn start(case: &Case, table: &mut ZoneTable) -> Vec<Job> {
             // Only one job may read back what it writes: the others would move its writes.
             keeps_data: one.keeps && case.jobs.len() == 1,
             reset: one.reset.filter(|_| !one.keeps),
+            areas: one.areas,
         };
         let user = table.register(&rules);
         jobs.push(Job {
@@ -284,31 +200,41 @@ fn carry_out(case: &Case, device: &mut Device, job: &Job, step: &ZoneStep, open:
     let index = step.number as usize;
     let zone = device.zones[index];
     let rules = &job.rules;
-    let written = zone.write_pointer - zone.start;
+    let written = device.end(index) - zone.start;
+    let room = zone.write_end() - device.end(index);
+    // A failed write may have been the last one of its zone.
+    let has_holes = case.fails && case.area.is_some();
     match step.kind {
         StepKind::Reset(ResetReason::Full) => assert_eq!(zone.condition, ZoneCondition::Full),
-        StepKind::Reset(ResetReason::OldData) => assert!(rules.keeps_data && written > 0),
+        StepKind::Reset(ResetReason::OldData) => {
+            assert!(rules.keeps_data && (written > 0 || has_holes));
+        }
         StepKind::Reset(ResetReason::Threshold) => {
-            let range = &device.zones[rules.range.clone()];
             let zones = || {
-                range
-                    .iter()
-                    .filter(|zone| zone.kind != ZoneKind::Conventional)
+                let range = rules.range.clone();
+                range.filter(|&index| device.zones[index].kind != ZoneKind::Conventional)
             };
-            let all: u64 = zones().map(|zone| zone.capacity).sum();
-            let used: u64 = zones().map(|zone| zone.write_pointer - zone.start).sum();
+            let all: u64 = zones().map(|index| device.zones[index].capacity).sum();
+            let used = |index: usize| device.end(index) - device.zones[index].start;
+            let used: u64 = zones().map(used).sum();
             let rule = rules.reset.expect("a rule");
             // The device also has the writes in flight, which count when they complete.
-            assert!(used * 1_000_000 > all * u64::from(rule.threshold_ppm) && written > 0);
+            let is_beyond = used * 1_000_000 > all * u64::from(rule.threshold_ppm);
+            assert!(is_beyond && written > 0 || has_holes);
         }
         StepKind::Finish(FinishReason::Remainder) => {
-            let room = zone.write_end() - zone.write_pointer;
-            assert!(room < u64::from(rules.smallest_write) && !rules.writes_remainder);
+            let is_short = room < u64::from(rules.smallest_write) || has_holes;
+            assert!(is_short && !rules.writes_remainder);
+        }
+        StepKind::Finish(FinishReason::WrittenWhole) => {
+            assert!((room == 0 || has_holes) && zone.has_area);
         }
         StepKind::Finish(FinishReason::OpenLimit) => {
             let full = case.open_max.is_some_and(|max| open >= max as usize);
             assert!(full || rules.job_open_max.is_some());
         }
+        StepKind::OpenWithArea => assert_eq!(zone.condition, ZoneCondition::Empty),
+        StepKind::Commit => assert!(zone.has_area),
         StepKind::Report => return zone,
     }
     assert_ne!(zone.condition, ZoneCondition::Offline);
@@ -316,8 +242,18 @@ fn carry_out(case: &Case, device: &mut Device, job: &Job, step: &ZoneStep, open:
     zone
 }
 
+/// Checks that no write is in flight in a zone whose state a command changes.
+#[track_caller]
+fn meets_no_write(in_flight: &[OpTarget], step: &ZoneStep) {
+    let meets = in_flight
+        .iter()
+        .find(|op| op.direction != Direction::Read && op.offset / ZONE == u64::from(step.number));
+    assert_eq!(meets, None, "{step:?}");
+}
+
 fn run(case: &Case) {
-    let mut device = Device::new(case.zones, case.capacity, &case.odd);
+    let mut device =
+        Device::new(case.zones, case.capacity, &case.odd).with_areas(case.area, case.fails);
     let before = device.active();
     let mut table = ZoneTable::new(&device.report());
     let mut jobs = start(case, &mut table);
@@ -335,35 +271,29 @@ fn run(case: &Case) {
         let job = &mut jobs[number];
         let full = job.in_flight.len() >= job.depth;
         if !job.in_flight.is_empty() && (full || job.left == 0 || random.below(3) == 0) {
-            let chosen = random.below(job.in_flight.len() as u64);
-            let (target, hold, done) = job
-                .in_flight
-                .remove(usize::try_from(chosen).expect("an op"));
-            // A reset takes effect when it completes, and one that fails changes nothing.
-            if target.direction == Direction::Trim && done {
-                device.manage(ZoneAction::Reset, target.offset);
-            }
-            table.end(hold, done);
+            complete_one(&mut device, &mut table, job, &mut random);
             continue;
         }
         if job.left == 0 {
+            commit(case, &mut device, &mut table, job, &used);
             table.leave(job.rules.job);
             continue;
         }
-        let target = job
-            .target
-            .take()
-            .unwrap_or_else(|| draw(job, &case.jobs[number], &mut random));
+        let held = job.target.take();
+        let target = held.unwrap_or_else(|| draw(job, &case.jobs[number], &mut random));
         let now = Tick::new(steps * 1_000_000);
         match table.admit(&job.rules, &mut job.user, &target, now) {
             ZoneAnswer::Issue(target, hold) => {
                 job.left -= 1;
                 meets_no_reset(&used, &target);
                 let fails = case.fails && random.below(20) == 0;
-                issue(case, &mut device, before, &target, fails, &mut random);
+                if hold.mark.is_none() {
+                    issue(&mut device, &target, fails, &mut random);
+                }
                 job.in_flight.push((target, hold, !fails));
             }
             ZoneAnswer::Do(step) => {
+                meets_no_write(&used, &step);
                 let zone = carry_out(case, &mut device, job, &step, table.open_count());
                 table.settle(&step, Some(&zone));
                 job.target = Some(target);
@@ -379,6 +309,55 @@ fn run(case: &Case) {
             }
         }
         assert!(table.open_count() <= usize::try_from(case.zones).expect("few"));
+        let most = case.open_max.map(|max| (max as usize).max(before));
+        let active = device.active();
+        assert!(
+            most.is_none_or(|most| active <= most),
+            "{active} open zones"
+        );
+    }
+    for job in &jobs {
+        commit(case, &mut device, &mut table, job, &[]);
+        let mut zones = job.rules.range.clone();
+        // What is in a zone after a failure is asked for by the next write, if there is one.
+        let are_committed = case.fails || zones.all(|zone| device.lies_behind_pointer(zone));
+        assert!(are_committed, "{:?}", device.zones);
+    }
+}
+
+/// Completes an op of a job.
+fn complete_one(
+    device: &mut Device,
+    table: &mut ZoneTable,
+    job: &mut Job,
+    random: &mut Xoshiro256,
+) {
+    let chosen = random.below(job.in_flight.len() as u64);
+    let (target, hold, done) = job
+        .in_flight
+        .remove(usize::try_from(chosen).expect("an op"));
+    // A reset takes effect when it completes, and one that fails changes nothing.
+    if target.direction == Direction::Trim && done {
+        device.manage(ZoneAction::Reset, target.offset);
+    }
+    if hold.mark.is_some() {
+        device.write_in_area(&target, done || random.below(2) == 0);
+    }
+    table.end(hold, done);
+}
+
+/// Commits the zones of a job that ends.
+fn commit(
+    case: &Case,
+    device: &mut Device,
+    table: &mut ZoneTable,
+    job: &Job,
+    in_flight: &[OpTarget],
+) {
+    while let Some(step) = table.commit_of(&job.rules) {
+        meets_no_write(in_flight, &step);
+        let zone = carry_out(case, device, job, &step, table.open_count());
+        table.settle(&step, Some(&zone));
     }
 }
 
@@ -395,35 +374,15 @@ fn meets_no_reset(in_flight: &[OpTarget], target: &OpTarget) {
 }
 
 /// Carries out an op on the device, or fails it, with or without effect.
-fn issue(
-    case: &Case,
-    device: &mut Device,
-    before: usize,
-    target: &OpTarget,
-    fails: bool,
-    random: &mut Xoshiro256,
-) {
+fn issue(device: &mut Device, target: &OpTarget, fails: bool, random: &mut Xoshiro256) {
     let index = usize::try_from(target.offset / ZONE).expect("a zone");
     if target.direction == Direction::Read {
-        let zone = &device.zones[index];
-        let end = target.offset + u64::from(target.length);
-        let is_data = zone.kind == ZoneKind::Conventional || end <= zone.write_pointer;
-        assert!(
-            is_data && zone.condition != ZoneCondition::Offline,
-            "{target:?}"
-        );
-        return;
+        return device.check_read(index, target);
     }
     if target.direction == Direction::Trim {
         return device.check_trim(target);
     }
     device.write(target, !fails || random.below(2) == 0);
-    // Zones that were open before the run are not of the jobs' making.
-    let most = case.open_max.map(|max| (max as usize).max(before));
-    assert!(
-        most.is_none_or(|most| device.active() <= most),
-        "too many open zones"
-    );
 }
 
 /// Returns whether a zone of the job's range could take its writes.
@@ -474,6 +433,7 @@ fn rules(table: &ZoneTable) -> ZoneRules {
         writes_remainder: false,
         keeps_data: false,
         reset: None,
+        areas: false,
     }
 }
 
@@ -506,6 +466,53 @@ fn a_report_leaves_an_open_zone_to_its_job() {
     let second = target(Direction::Write, ZONE, 8 * KIB);
     let (placed, _) = hold_of(table.admit(&limited, &mut user, &second, now));
     assert_eq!(placed.offset, 8 * KIB, "a second zone was opened");
+}
+
+#[test]
+fn writes_of_an_area_complete_in_any_order() {
+    let area = WriteArea {
+        bytes: 16 * KIB,
+        granule: 8 * KIB,
+        zones: None,
+    };
+    let mut device = Device::new(1, 32 * KIB, &[]).with_areas(Some(area), false);
+    let mut table = ZoneTable::new(&device.report());
+    let rules = ZoneRules {
+        areas: true,
+        ..rules(&table)
+    };
+    let mut user = table.register(&rules);
+    let write = target(Direction::Write, 0, 4096);
+    let mut ask = |table: &mut ZoneTable| table.admit(&rules, &mut user, &write, Tick::ZERO);
+    let ZoneAnswer::Do(open) = ask(&mut table) else {
+        panic!("an empty zone is opened first");
+    };
+    assert_eq!(open.kind, StepKind::OpenWithArea);
+    device.manage(ZoneAction::OpenWithArea, 0);
+    table.settle(&open, Some(&open.zone));
+    let mut issued: Vec<_> = (0..4).map(|_| hold_of(ask(&mut table))).collect();
+    let offsets = issued.iter().map(|(target, _)| target.offset / 4096);
+    assert_eq!(offsets.collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(ask(&mut table), ZoneAnswer::Wait, "the area is full");
+    let mut end = |table: &mut ZoneTable, number: usize| {
+        let (target, hold) = issued.remove(number);
+        device.write_in_area(&target, true);
+        table.end(hold, true);
+        table.zone(0).write_pointer / 4096
+    };
+    assert_eq!(end(&mut table, 3), 0);
+    assert_eq!(end(&mut table, 1), 0);
+    assert_eq!(end(&mut table, 0), 1, "the first was a group of its own");
+    assert_eq!(
+        ask(&mut table),
+        ZoneAnswer::Wait,
+        "less than a granule is done"
+    );
+    assert_eq!(end(&mut table, 0), 4);
+    let (placed, hold) = hold_of(ask(&mut table));
+    assert_eq!(placed.offset, 16 * KIB);
+    table.give_back(hold);
+    assert_eq!(hold_of(ask(&mut table)).0.offset, 16 * KIB, "given back");
 }
 
 #[test]

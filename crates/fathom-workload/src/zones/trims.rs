@@ -63,12 +63,11 @@ impl ZoneTable {
     /// Returns whether a zone has data, or may have some that a failed write has left.
     fn has_data(&self, index: usize) -> bool {
         let state = &self.zones[index];
-        state.written() > 0 || state.stale || state.held == Held::Writing
+        state.written() > 0 || state.stale || self.is_held(index)
     }
 
     /// Returns whether no op in flight uses a zone.
     fn is_quiet(&self, index: usize) -> bool {
-        let state = &self.zones[index];
-        state.held == Held::Free && state.reads == 0
+        !self.is_held(index) && self.zones[index].reads == 0
     }
 }

@@ -48,6 +48,7 @@ impl Zoned {
                 writes_remainder: access.writes_remainder,
                 keeps_data: access.keeps_data,
                 reset: access.reset,
+                areas: access.areas,
             };
             let user = table.register(&rules);
             (rules, user)
@@ -146,6 +147,20 @@ impl Zoned {
         done.map(|_zone| ())
     }
 
+    /// Commits what lies in random write areas; returns the first step that fails.
+    fn commit<E: Engine>(&self, engine: &mut E) -> Option<(FileIndex, ZoneStep, EngineError)> {
+        for (number, (rules, _)) in (0..).zip(&self.files) {
+            let file = FileIndex::new(number);
+            let next = || self.access.sets[file.index()].lock().commit_of(rules);
+            while let Some(step) = next() {
+                if let Err(error) = self.perform(engine, file, &step) {
+                    return Some((file, step, error));
+                }
+            }
+        }
+        None
+    }
+
     /// Describes the zone of an op that has failed with `errno`, from the device.
     fn fault<E: Engine>(&self, engine: &mut E, slot: Slot, errno: u32) -> Option<String> {
         let (file, hold) = self.holds[slot.index()]?;
@@ -155,7 +170,7 @@ impl Zoned {
         }
         let known = *set.lock().zone(hold.zone as usize);
         Some(match engine.report_zone(file, known.start) {
-            Ok(found) => fault(hold, errno, &known, &found),
+            Ok(found) => fault(hold, errno, set.lock().agrees(hold, &found), &found),
             // A device that has gone fails writes with one of several codes, ENOSPC among them.
             Err(error) => format!(
                 "zone {} at {}: the device does not report its state either: {error}",
@@ -259,6 +274,17 @@ impl Worker {
         }
     }
 
+    /// Has the write pointers of the job's zones move over all that was written, at its end.
+    #[cold]
+    pub(crate) fn commit_zones<E: Engine>(&mut self, engine: &mut E) {
+        let Some(zoned) = &self.zoned else {
+            return;
+        };
+        if let Some((file, step, error)) = zoned.commit(engine) {
+            self.fail(step_error(file, &step, &error));
+        }
+    }
+
     /// Describes the zone of a failed op; `None` for a job without zones.
     #[cold]
     pub(crate) fn zone_fault<E: Engine>(
@@ -318,6 +344,8 @@ fn step_error(file: FileIndex, step: &ZoneStep, error: &EngineError) -> JobError
     let what = match step.kind {
         StepKind::Reset(_) => "cannot reset",
         StepKind::Finish(_) => "cannot finish",
+        StepKind::OpenWithArea => "cannot give a random write area to",
+        StepKind::Commit => "cannot commit what was written in",
         StepKind::Report => "cannot ask for the state of",
     };
     let (number, start) = (step.number, step.zone.start);
@@ -331,23 +359,22 @@ fn step_error(file: FileIndex, step: &ZoneStep, error: &EngineError) -> JobError
     }
 }
 
-/// Describes the failure of an op on a zone from its state as known to the job, and as found.
-fn fault(hold: ZoneHold, errno: u32, known: &Zone, found: &Zone) -> String {
-    let (number, start) = (hold.zone, known.start);
+/// Describes the failure of an op on a zone from its state as found, and from whether that agrees
+/// with what the job knows.
+fn fault(hold: ZoneHold, errno: u32, agrees: bool, found: &Zone) -> String {
+    let (number, start, offset) = (hold.zone, found.start, hold.offset);
     let is_write = hold.direction == Direction::Write;
-    if is_write && found.has_pointer() && found.write_pointer != known.write_pointer {
+    if is_write && found.has_pointer() && !agrees {
         return format!(
-            "zone {number} at {start}: written at {}, but its write pointer is at {} ({}): \
+            "zone {number} at {start}: written at {offset}, but its write pointer is at {} ({}): \
              something other than this run has written or reset it",
-            known.write_pointer, found.write_pointer, found.condition
+            found.write_pointer, found.condition
         );
     }
-    if is_write && found.condition == ZoneCondition::Full && known.write_pointer < known.write_end()
-    {
+    if is_write && found.condition == ZoneCondition::Full {
         return format!(
-            "zone {number} at {start}: written at {}, but it is full: something other than this \
-             run has written or finished it",
-            known.write_pointer
+            "zone {number} at {start}: written at {offset}, but it is full: something other than \
+             this run has written or finished it"
         );
     }
     // The kernel's codes for too many open and too many active zones.

@@ -30,6 +30,9 @@ impl ZoneTable {
         target: &OpTarget,
         now: Tick,
     ) -> ZoneAnswer {
+        if let Some(finish) = self.finish_written() {
+            return finish;
+        }
         let state = &self.zones[drawn];
         // A sequential job writes a full zone again when it comes to it: the rest of its blocks
         // there are beyond the capacity, or have been written by others.
@@ -87,11 +90,18 @@ impl ZoneTable {
         if state.is_outdated(rules) {
             return self.hold_for(index, StepKind::Reset(ResetReason::OldData));
         }
-        if self.is_beyond_threshold(rules, user) && state.written() > 0 && state.reads == 0 {
+        let is_quiet = state.reads == 0 && !self.is_held(index);
+        if self.is_beyond_threshold(rules, user) && state.written() > 0 && is_quiet {
             user.writes = 0;
             return self.hold_for(index, StepKind::Reset(ResetReason::Threshold));
         }
-        let room = state.zone.write_end() - state.zone.write_pointer;
+        if self.wants_area(rules, index) {
+            // Counted from now on: another job might open one zone too many meanwhile.
+            self.open(index, rules.job);
+            return self.hold_for(index, StepKind::OpenWithArea);
+        }
+        let offset = self.next_write(index);
+        let room = state.zone.write_end() - offset;
         let room = u32::try_from(room).unwrap_or(u32::MAX);
         let length = match cut(target.length, room, rules.smallest_write) {
             // Zones and capacities are multiples of the logical block, and so is the rest.
@@ -99,10 +109,15 @@ impl ZoneTable {
             0 => return self.hold_for(index, StepKind::Finish(FinishReason::Remainder)),
             length => length,
         };
-        let offset = state.zone.write_pointer;
+        if self.overfills(index, length.into()) {
+            return ZoneAnswer::Wait;
+        }
         user.writes = user.writes.saturating_add(1);
         user.waits_since = None;
         self.open(index, rules.job);
+        if self.has_area(index) {
+            return self.issue_in_area(index, target, length);
+        }
         self.zones[index].held = Held::Writing;
         issue(index, target, offset, length)
     }
@@ -140,7 +155,7 @@ impl ZoneTable {
             let state = &self.zones[number as usize];
             let claimed = state.owner.is_some() && is_patient && !own_limit;
             let is_one = !own_limit || state.owner == Some(rules.job);
-            state.held == Held::Free && is_one && !claimed
+            !self.is_held(number as usize) && is_one && !claimed
         };
         match self.open.iter().find(fits) {
             Some(&number) => {
@@ -166,7 +181,11 @@ impl ZoneTable {
             return Fitness::Kept;
         }
         let reset = is_full || state.is_outdated(rules);
-        if state.held != Held::Free || reset && state.reads > 0 {
+        let takes = match self.has_area(index) {
+            true => self.takes_another(rules, index),
+            false => !self.is_held(index),
+        };
+        if !takes || reset && (state.reads > 0 || self.is_held(index)) {
             return Fitness::Busy;
         }
         if state.open_at.is_some() {
