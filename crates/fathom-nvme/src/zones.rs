@@ -45,7 +45,7 @@ impl ZoneFormat {
             (9..=16).contains(&block_shift) && blocks <= i64::MAX.unsigned_abs() >> block_shift;
         let zones = u32::try_from(blocks.checked_div(zone_blocks)?).ok()?;
         let limits = [limit(u32_at(zoned, MAR)), limit(u32_at(zoned, MOR))];
-        (is_usable && (1..=ZONES_MAX).contains(&zones)).then_some(Self {
+        (is_usable && (1..=ZONES_MAX).contains(&zones)).then(|| Self {
             zone_blocks,
             block_shift,
             zones,
