@@ -9,6 +9,7 @@
 # vm: --nvme zoned,zoned.zone_size=4M,size=64M
 # vm: --limit 170
 . /guest.sh
+. /zones.sh
 
 # Runs a job: `job NSID OPTIONS...`, or a device for the number.
 job() {
@@ -65,22 +66,6 @@ refused 'no random write areas' /dev/nvme0n1 --rw=write --ioengine=io_uring --di
 fathom lint --name=vm --ioengine=io_uring_cmd --filename=/dev/ng0n1 --zonemode=zbd --zrwa=1 --rw=write --bs=16k --iodepth=8 \
     >/tmp/log 2>&1 || { cat /tmp/log; fail 'lint refuses areas that it does not see'; }
 
-host_writes() {
-    nvme smart-log /dev/nvme0 --raw-binary | od -A n -t u8 -j 80 -N 8 | tr -d ' '
-}
-writes_more_than() {
-    [ "$(host_writes)" -gt "$1" ]
-}
-
 step 'a zone that another program resets'
-before=$(host_writes)
 # The zone has 256 blocks, which take 16 s.
-job 1 --rw=write --size=1z --rate_iops=16 &
-within 60 writes_more_than $((before + 16))
-nvme zns reset-zone /dev/ng0n1 -s 0
-if wait $!; then fail 'the job did not notice'; fi
-cat report >>/tmp/log
-grep -q 'something other than this run has written or reset it' /tmp/log || {
-    cat /tmp/log
-    fail 'no reason'
-}
+fails_by_reset 16 job 1 --rw=write --size=1z --rate_iops=16

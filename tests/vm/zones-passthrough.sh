@@ -9,6 +9,7 @@
 # vm: --nvme zoned,zoned.zone_size=4M,ms=64,mset=1,size=64M
 # vm: --nvme-module poll_queues=2 --scsi-debug dev_size_mb=8 --limit 170
 . /guest.sh
+. /zones.sh
 
 # Runs a job: `job NSID OPTIONS...`, or a device for the number.
 job() {
@@ -106,26 +107,10 @@ refused 'has no room for another open or active zone' 1 --rw=randwrite --ignore_
 fathom lint --name=vm --ioengine=io_uring_cmd --filename=/dev/ng0n1 --zonemode=zbd --rw=trim --bs=64k >/tmp/log 2>&1 || true
 grep -q 'resets a whole zone' /tmp/log || { cat /tmp/log; fail 'lint does not know the zones'; }
 
-host_writes() {
-    nvme smart-log /dev/nvme0 --raw-binary | od -A n -t u8 -j 80 -N 8 | tr -d ' '
-}
-writes_more_than() {
-    [ "$(host_writes)" -gt "$1" ]
-}
-
 step 'a zone that another program resets'
 nvme zns reset-zone /dev/nvme0n1 -s 0
-before=$(host_writes)
 # The zone has 64 blocks, which take 16 s.
-job 1 --rw=write --size=1z --iodepth=1 --rate_iops=4 &
-within 60 writes_more_than $((before + 4))
-nvme zns reset-zone /dev/nvme0n1 -s 0
-if wait $!; then fail 'the job did not notice'; fi
-cat report >>/tmp/log
-grep -q 'something other than this run has written or reset it' /tmp/log || {
-    cat /tmp/log
-    fail 'no reason'
-}
+fails_by_reset 4 job 1 --rw=write --size=1z --iodepth=1 --rate_iops=4
 
 step 'a write error is recovered from'
 works 1 --rw=trim --bs=4m

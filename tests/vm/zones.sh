@@ -4,6 +4,7 @@
 # vm: --null-blk zoned,zone_size=4,size=64 --null-blk zoned,zone_size=4,zone_capacity=3,size=64,zone_max_open=4
 # vm: --nvme zoned,zoned.zone_size=4M,zoned.max_open=4,zoned.max_active=4,size=64M --limit 170
 . /guest.sh
+. /zones.sh
 
 # Runs a job of writes: `job DEVICE OPTIONS...`.
 job() {
@@ -35,21 +36,6 @@ job /dev/nullb0 --ioengine=libaio --rw=randwrite --io_size=128m --zone_reset_thr
 
 step 'a zone that another program resets'
 nvme zns reset-zone /dev/nvme0n1 -s 0
-writes() {
-    awk '{ print $5 }' /sys/block/nvme0n1/stat
-}
-before=$(writes)
-has_written() {
-    [ "$(writes)" -ge $((before + 5)) ]
-}
 # The zone has 64 blocks, which take 16 s.
-fathom run --name=vm --filename=/dev/nvme0n1 --zonemode=zbd --direct=1 --bs=64k --rw=write --size=1z \
-    --ioengine=psync --rate_iops=4 --output=report --eta=never >/tmp/said 2>&1 &
-within 60 has_written
-nvme zns reset-zone /dev/nvme0n1 -s 0
-if wait $!; then fail 'the job did not notice'; fi
-cat report >>/tmp/said
-grep -q 'something other than this run has written or reset it' /tmp/said || {
-    cat /tmp/said
-    fail 'no reason'
-}
+fails_by_reset 4 fathom run --name=vm --filename=/dev/nvme0n1 --zonemode=zbd --direct=1 --bs=64k --rw=write \
+    --size=1z --ioengine=psync --rate_iops=4 --output=report --eta=never

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             other => bail!("ci has no option `{other}`: only --long and --from"),
         }
     }
-    if !long && from > place("instructions")? {
+    if !long && from > place(LAST_OF_SHORT_FORM)? {
         bail!("--from: only the long form has that step: add --long");
     }
     let start = process::now();
@@ -436,6 +436,8 @@ const LONG_SEEDS: &str = "600";
 const LONG_VERIFY_PLANS: &str = "10000";
 /// Verifying runs killed in a long run; otherwise 5.
 const LONG_KILLS: &str = "100";
+/// Last step that the short form has.
+const LAST_OF_SHORT_FORM: &str = "instructions";
 /// Random plans on real engines in a long run; otherwise 500.
 const LONG_PLANS: &str = "4000";
 
@@ -444,7 +446,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_of_the_long_form_alone_is_no_begin_of_the_short_one() {
+    fn the_short_form_does_not_begin_behind_its_end() {
         let told = run(&words(&["--from", "dist"])).expect_err("nothing to run");
         assert!(told.to_string().contains("--long"), "{told}");
     }

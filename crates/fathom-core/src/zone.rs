@@ -23,7 +23,8 @@ pub struct Zone {
     /// Offset on the device of the next write; without meaning unless
     /// [`has_pointer`](Self::has_pointer).
     pub write_pointer: u64,
-    /// It has a [random write area](WriteArea), which begins at the write pointer.
+    /// It has a [random write area](WriteArea), which begins at the write pointer: so it is neither
+    /// empty nor full.
     pub has_area: bool,
 }
 
@@ -40,14 +41,6 @@ impl Zone {
     #[inline]
     pub const fn write_end(&self) -> u64 {
         self.start.saturating_add(self.capacity)
-    }
-
-    /// Returns whether the zone has a random write area in use: devices leave the mark on some
-    /// zones that they have reset.
-    #[must_use]
-    pub const fn keeps_area(&self) -> bool {
-        let is_empty = matches!(self.condition, ZoneCondition::Empty);
-        self.has_area && self.has_pointer() && !is_empty
     }
 
     /// Returns whether the write pointer has a meaning: not in a conventional zone, and not in one
@@ -137,8 +130,8 @@ pub enum ZoneAction {
     Finish,
     /// Opens an empty zone with a [random write area](WriteArea).
     OpenWithArea,
-    /// Moves the write pointer over what is written in the random write area, in whole
-    /// granules. Does nothing on a device that moves it by writes alone.
+    /// Moves the write pointer past the data in the random write area, as far as they fill whole
+    /// granules. Does nothing on a device whose pointer only writes move.
     Commit,
 }
 
@@ -164,7 +157,7 @@ impl ZoneAction {
 pub struct WriteArea {
     /// Bytes of an area, a multiple of the granule.
     pub bytes: u64,
-    /// Bytes by multiples of which the write pointer moves, ≥ 1: the granule.
+    /// Unit in which the write pointer moves, bytes, ≥ 1.
     pub granule: u64,
     /// Largest number of zones that have an area at a time; `None` without a limit.
     pub zones: Option<u32>,
@@ -178,7 +171,7 @@ pub struct ZoneReport {
     /// Largest number of zones that the device has open or active (open or closed) at a time;
     /// `None` without a limit.
     pub open_max: Option<u32>,
-    /// Random write areas, which zones may be opened with; `None` if the device has none.
+    /// Random write areas with which zones may be opened; `None` if the device has none.
     pub area: Option<WriteArea>,
     /// Identity of the device: the same under each of its names.
     pub device: u64,

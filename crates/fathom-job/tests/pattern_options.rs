@@ -224,6 +224,8 @@ fn choice_of_file_and_zones() {
     refuse("--zonemode=strided", "bad-zones");
     refuse("--io_size=4z", "bad-zones");
     refuse(&format!("{strided} --zoneskip=10%"), "bad-zones");
+    refuse("--zrwa=1", "bad-zones");
+    refuse(&format!("{strided} --zrwa=1"), "bad-zones");
 }
 
 #[test]

@@ -34,8 +34,8 @@ impl FileSystemProbe for UnconnectedFiles {
         HostFileSystem.files_in(directory)
     }
 
-    /// Returns the zones of the block device of the same data: lint sends no commands of its own.
-    /// What only commands tell, it takes to fit the job.
+    /// Returns the zones of the block device of the same data, as lint sends no commands of its
+    /// own; random write areas, which only commands report, are assumed to suit any job.
     fn engine_zones(
         &self,
         _engine: &'static EngineInfo,
@@ -46,11 +46,12 @@ impl FileSystemProbe for UnconnectedFiles {
             Some(device) => HostFileSystem.zones(&device),
             None => Err(Errno::ENOENT.into()),
         };
-        let with_area = |report: ZoneReport| ZoneReport {
-            area: Some(ANY_AREA),
-            ..report
-        };
-        let found = found.map(|report| report.map(with_area));
+        let found = found.map(|report| {
+            report.map(|report| ZoneReport {
+                area: Some(ANY_AREA),
+                ..report
+            })
+        });
         found.map_err(|error| EngineError {
             step: EngineStep::Call("read zones"),
             target: format!("{path}: its block device"),
@@ -91,7 +92,7 @@ const ASSUMED: RemoteFile = RemoteFile {
     directions: &Direction::ALL,
 };
 
-/// Random write areas that take any write: the block device does not tell of them.
+/// Random write areas that take any write.
 const ANY_AREA: WriteArea = WriteArea {
     bytes: 1 << 40,
     granule: 1,

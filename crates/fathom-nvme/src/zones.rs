@@ -125,7 +125,7 @@ impl ZoneFormat {
             condition,
             // Without meaning in other states, in which devices report anything.
             write_pointer: start,
-            has_area: descriptor[ZONE_ATTRIBUTES] & ATTRIBUTE_ZRWA != 0,
+            has_area: false,
         };
         if zone.has_pointer() {
             let pointer = u64_at(descriptor, WRITE_POINTER);
@@ -133,6 +133,9 @@ impl ZoneFormat {
                 return fault(ZoneField::WritePointer(pointer));
             }
             zone.write_pointer = pointer << self.block_shift;
+            // Devices leave the mark on zones that they have reset.
+            zone.has_area = condition != ZoneCondition::Empty
+                && descriptor[ZONE_ATTRIBUTES] & ATTRIBUTE_ZRWA != 0;
         }
         Ok(zone)
     }
@@ -414,6 +417,7 @@ mod tests {
             (1024, 12, 0),
             (1024, 8, 256),
             (1024, 17, 256),
+            (1024, 64, 256),
             (1024, 12, 1025),
             (1 << 52, 12, 1 << 40),
             (u64::MAX, 9, u64::MAX),

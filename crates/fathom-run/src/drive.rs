@@ -17,22 +17,25 @@
 //! Limit: one thread per job. Several jobs on one thread would not do: a blocking system call of
 //! one would add to the latencies of the others.
 
+mod start;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
-use fathom_core::{Capabilities, Engine, Errno, FileIndex, Nanos, Step, Storage, Tick};
+use fathom_core::{Engine, Errno, FileIndex, Nanos, Step, Storage, Tick};
 use fathom_engine::{AnyEngine, EngineConfig, SharedStats, start_with_stats};
 use fathom_setup::JobState;
 use fathom_setup::outcome::{JobFailure, JobOutcome};
 use fathom_setup::replay::ReplayPlan;
 use fathom_setup::translate::EarlyEnd;
-use fathom_sys::clock::{Clock, sleep_until, spin_until, yield_until};
+use fathom_sys::clock::{Clock, sleep_until};
 use fathom_sys::thread;
 use fathom_workload::{
     Checker, Control, JobLog, RecordingSink, Results, Worker, WorkerConfig, turn,
 };
 
+use self::start::{await_peer, open_files, pass_barrier, worker_of};
 use crate::affinity::{self, ThreadSettings};
 use crate::agreed_start::AgreedStart;
 use crate::hooks::Hooks;
@@ -43,7 +46,6 @@ use crate::offload;
 use crate::pacing::{LOOK_AROUND, Pacer};
 use crate::progress::ProgressCell;
 use crate::recording::{Recording, RecordingWriter};
-use crate::replay_reader::ReplayReader;
 use crate::stalls::ProcessorWaits;
 use crate::start_barrier::StartBarrier;
 use crate::thread_watch::ThreadWatch;
@@ -333,25 +335,6 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     Ok(())
 }
 
-/// Waits for the start of the wave, and returns the time.
-///
-/// The barrier opens before an agreed start, and each thread sleeps until shortly before it by a
-/// timer of its own: woken by the watcher instead, the last of 8 ranks on two processors began
-/// twice as late. With a processor each, threads spin the rest. Without, they take turns, so that
-/// each is awake at the start; asleep until then, the 8 ranks began a quarter further apart.
-fn pass_barrier(handles: &JobHandles<'_>) -> Tick {
-    let (clock, start) = (&handles.shared.clock, handles.barrier.pass());
-    sleep_until(
-        clock,
-        Tick::new(start.get().saturating_sub(WAKE_EARLY.get())),
-    );
-    match handles.shared.wakes_early {
-        true => spin_until(clock, start),
-        false => yield_until(clock, start),
-    }
-    clock.now()
-}
-
 /// Returns the results of a worker; its engine may say more of an error than the errno does.
 fn results(worker: Worker, engine: &impl Engine) -> Results {
     let mut results = worker.into_results();
@@ -377,81 +360,6 @@ pub(crate) fn helpers_us(thread_id: u32, workers: Vec<u32>) -> u64 {
     let mut owners = workers;
     owners.push(thread_id);
     thread::kernel_helpers_us(&owners)
-}
-
-/// Opens the files of a job and drops their page cache. Those of a replay are closed again, for its
-/// log to open: their errors come before the first op, and no op waits for the cache.
-fn open_files(
-    engine: &mut impl Engine,
-    files: u32,
-    invalidate: bool,
-    replays: bool,
-) -> Result<(), JobFailure> {
-    for file in (0..files).map(FileIndex::new) {
-        engine.open(file)?;
-        if invalidate {
-            // The `page_cache` check of the report shows what could not be dropped.
-            let _stays_cached = engine.invalidate(file);
-        }
-        if replays {
-            engine.close(file)?;
-        }
-    }
-    Ok(())
-}
-
-/// Creates the worker of a job, connected to its log and to the log that it replays.
-fn worker_of(work: Work, capabilities: Capabilities, clock: &Clock) -> Result<Worker, JobFailure> {
-    let mut worker = Worker::new(work.config, capabilities, clock.now())
-        .map_err(|error| JobFailure::new(Errno::EINVAL, error.to_string()))?;
-    // A read of a clock that another thread keeps may take less than 1 ns.
-    worker.set_clock_read(Nanos::new(clock.read_cost_ns().max(1)));
-    if let Some(log) = work.log {
-        worker.log_to(log);
-    }
-    if let Some(sink) = work.sink {
-        worker.record_to(sink);
-    }
-    if let Some(checker) = work.checker {
-        worker.check_by(checker);
-    }
-    if let Some(replay) = &work.replay {
-        worker.replay_from(Box::new(ReplayReader::start(replay)?));
-    }
-    Ok(worker)
-}
-
-/// Connects the engine to its peer, if it has one, no earlier than the job starts. Returns false if
-/// the run was stopped first.
-fn await_peer<E: Engine>(
-    engine: &mut E,
-    delay: Nanos,
-    runtime: Option<Nanos>,
-    context: &JobContext<'_>,
-) -> Result<bool, JobFailure> {
-    if !context.has_peer {
-        return Ok(true);
-    }
-    let (clock, control) = (&context.handles.shared.clock, context.handles.control);
-    // Relaxed: the flag carries no data.
-    let stops = || control.stop.load(Ordering::Relaxed);
-    let origin = context.handles.shared.origin.get().copied();
-    let start = origin.unwrap_or_default() + delay;
-    while clock.now() < start && !stops() {
-        sleep_until(clock, start.min(clock.now() + LOOK_AROUND));
-    }
-    let limit = runtime.map_or(Tick::MAX, |runtime| clock.now() + runtime);
-    while !stops() {
-        if engine.connect()? {
-            return Ok(true);
-        }
-        if clock.now() >= limit {
-            let text = "no peer has connected within the job's `runtime`";
-            let hint = "start the job of the peer first, or lengthen `runtime`";
-            return Err(JobFailure::new(Errno::ETIMEDOUT, text).hint(hint));
-        }
-    }
-    Ok(false)
 }
 
 /// Builds the answer to a request for interim results.
@@ -501,7 +409,7 @@ fn drive<E: Engine>(
     loop {
         let step = turn(worker, engine, control, now);
         if std::mem::take(&mut gives_way) {
-            // Jobs that share the processor issue their first ops before one of them goes on. The
+            // Jobs that share the processor issue their first ops before any of them goes on. The
             // last of four began a third later when each went to sleep first.
             std::thread::yield_now();
         }
@@ -564,8 +472,6 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> JobFailure {
 
 /// Interval between progress updates; the status line is drawn at most four times a second.
 const PUBLISH: Nanos = Nanos::from_millis(100);
-/// Time that waking a thread takes, on an idle host.
-const WAKE_EARLY: Nanos = Nanos::from_micros(200);
 
 #[cfg(test)]
 mod tests {

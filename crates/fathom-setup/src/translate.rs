@@ -240,8 +240,8 @@ impl Planned<'_> {
     fn remote(&self, job: &Job, option: &str, path: &str) -> Result<TargetKind, RunProblem> {
         let (engine, values) = (job.options.engine, &job.options.engine_values);
         match self.probe.remote(engine, values, path) {
-            Ok(Some(file)) => match remote_direction(&job.options, file, path) {
-                Some(problem) => Err(problem.at(job, pattern::option(&job.options))),
+            Ok(Some(file)) => match remote_direction(job, file, path) {
+                Some(problem) => Err(problem),
                 None => Ok(TargetKind::Block {
                     bytes: file.bytes,
                     logical_block: file.block_bytes,
@@ -282,13 +282,14 @@ impl Planned<'_> {
 }
 
 /// Refuses ops of a direction that a file on another machine does not take.
-fn remote_direction(options: &Options, file: RemoteFile, path: &str) -> Option<RunProblem> {
-    let excess = pattern::excess(options, file.directions)?;
+fn remote_direction(job: &Job, file: RemoteFile, path: &str) -> Option<RunProblem> {
+    let excess = pattern::excess(&job.options, file.directions)?;
     let message = match excess.direction {
         Direction::Write => format!("{path} is read-only"),
         other => format!("{path} takes no {}s", other.name()),
     };
-    Some(RunProblem::new(ProblemKind::EngineCannot, message).hint(excess.hint))
+    let problem = RunProblem::new(ProblemKind::EngineCannot, message).hint(excess.hint);
+    Some(problem.at(job, excess.option))
 }
 
 /// Setup of a clone, its warnings, and the problem that ends it early, if there is one.

@@ -116,6 +116,21 @@ fn mistakes_are_told_with_their_place() {
 }
 
 #[test]
+fn a_mistake_in_zones_is_told_alone() {
+    let zoned = "[[device.layer]]\nkind = \"zoned\"\nzone_mib = 64\n";
+    let mistakes = [
+        ("capacity_mib = 65", "exceeds the zone"),
+        ("area_kib = 6", "multiple of its granule"),
+    ];
+    for (mistake, want) in mistakes {
+        let layers = format!("{zoned}{mistake}\nmax_open = 2\nmax_areas = 2\ngoes_offline = 1");
+        let error = MachineModel::parse("m.toml", &machine(&layers)).expect_err("a mistake");
+        assert!(error.to_string().contains(want), "{error}");
+        assert_eq!(error.problems.len(), 1, "{error}");
+    }
+}
+
+#[test]
 fn every_model_layer_and_key_of_layers_and_noise_is_documented() {
     let text = include_str!("../../../docs/MACHINE_FILES.md");
     let layers = LAYERS

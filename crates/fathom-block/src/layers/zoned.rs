@@ -7,8 +7,8 @@
 //! open zones fails, as does any op on an offline zone; the device below never sees it. Zones may
 //! go offline or read-only at a given time, or be reset as if by another host.
 //!
-//! In a zone that was opened with a random write area, writes may come in any order from the write
-//! pointer on, up to twice the size of the area beyond it.
+//! A zone that was opened with a random write area takes writes in any order that begin at the
+//! write pointer or behind it, and end within two areas of it.
 //!
 //! # Limits
 //! Resets, commits and finishes by command take no time. A zone stays open from its first write
@@ -132,12 +132,11 @@ impl<D: BlockDevice> Zoned<D> {
         let events = &config.events;
         let changes = [events.offline, events.read_only, events.reset];
         let changes = changes.iter().any(Option::is_some);
+        let zones = config.zones();
+        let with_areas = zones.iter().filter(|_| config.area.is_some());
         Self {
-            zones: config.zones(),
-            written: match config.area {
-                Some(_) => config.zones().iter().map(|zone| zone.start).collect(),
-                None => Vec::new(),
-            },
+            written: with_areas.map(|zone| zone.start).collect(),
+            zones,
             events_at: changes.then(|| opened + events.at),
             device,
             config,
@@ -371,27 +370,18 @@ pub(super) const KEYS: &[&str] = &[
 ];
 
 pub(super) fn read(fields: &dyn Parameters, below: u64) -> Option<Arc<dyn Layer>> {
+    // All keys are read before one is refused: those that were not would be called unknown.
     let whole = |key, default| fields.whole(key, 1..=1 << 20, default);
     let zone_mib = whole("zone_mib", None);
     let capacity_mib = whole("capacity_mib", Some(zone_mib));
-    if capacity_mib > zone_mib {
-        let why = format!("a capacity of {capacity_mib} MiB exceeds the zone of {zone_mib} MiB");
-        fields.refuse("capacity_mib", &why, "lower it to `zone_mib` or below");
-        return None;
-    }
-    let zone_bytes = zone_mib << 20;
-    if below.div_ceil(zone_bytes) > ZONES_MAX {
-        let why = format!("the device below has more than {ZONES_MAX} zones of {zone_mib} MiB");
-        fields.refuse("zone_mib", &why, "use larger zones or a smaller device");
-        return None;
-    }
     let open_max = fields.count("max_open", 0..=1 << 20, Some(0));
-    let area = area(fields)?;
     let zone = |key| {
         let number = fields.whole(key, 0..=NO_ZONE, Some(NO_ZONE));
         (number < NO_ZONE).then_some(number)
     };
-    Some(Arc::new(ZonedConfig {
+    let zone_bytes = zone_mib << 20;
+    let area = area(fields);
+    let config = ZonedConfig {
         bytes: below,
         zone_bytes,
         capacity: capacity_mib << 20,
@@ -404,25 +394,37 @@ pub(super) fn read(fields: &dyn Parameters, below: u64) -> Option<Arc<dyn Layer>
             read_only: zone("goes_read_only"),
             reset: zone("reset_by_other"),
         },
-    }))
-}
-
-/// Reads the random write areas, if there are any; `None` after a refusal.
-fn area(fields: &dyn Parameters) -> Option<Option<WriteArea>> {
-    let kib = fields.whole("area_kib", 0..=1 << 20, Some(0));
-    let granule_kib = fields.whole("area_granule_kib", 1..=1 << 20, Some(4));
-    let zones = fields.count("max_areas", 0..=1 << 20, Some(0));
-    if !kib.is_multiple_of(granule_kib) {
+    };
+    if capacity_mib > zone_mib {
+        let why = format!("a capacity of {capacity_mib} MiB exceeds the zone of {zone_mib} MiB");
+        fields.refuse("capacity_mib", &why, "lower it to `zone_mib` or below");
+        return None;
+    }
+    if below.div_ceil(zone_bytes) > ZONES_MAX {
+        let why = format!("the device below has more than {ZONES_MAX} zones of {zone_mib} MiB");
+        fields.refuse("zone_mib", &why, "use larger zones or a smaller device");
+        return None;
+    }
+    if let Some(area) = area.filter(|area| !area.bytes.is_multiple_of(area.granule)) {
+        let (kib, granule_kib) = (area.bytes >> 10, area.granule >> 10);
         let why =
             format!("an area of {kib} KiB is no multiple of its granule of {granule_kib} KiB");
         fields.refuse("area_kib", &why, "make it a multiple of `area_granule_kib`");
         return None;
     }
-    Some((kib > 0).then_some(WriteArea {
+    Some(Arc::new(config))
+}
+
+/// Reads the random write areas; `None` if there are none.
+fn area(fields: &dyn Parameters) -> Option<WriteArea> {
+    let kib = fields.whole("area_kib", 0..=1 << 20, Some(0));
+    let granule_kib = fields.whole("area_granule_kib", 1..=1 << 20, Some(4));
+    let zones = fields.count("max_areas", 0..=1 << 20, Some(0));
+    (kib > 0).then_some(WriteArea {
         bytes: kib << 10,
         granule: granule_kib << 10,
         zones: (zones > 0).then_some(zones),
-    }))
+    })
 }
 
 const fn is_open(condition: ZoneCondition) -> bool {
@@ -503,6 +505,43 @@ mod tests {
         assert_eq!(device.manage_zone(ZoneAction::Finish, 3 * MIB), Ok(()));
         check(&mut device, write, 3 * MIB, Err(Errno::EIO));
         assert_eq!(device.manage_zone(ZoneAction::Reset, 0), Err(Errno::EIO));
+    }
+
+    #[test]
+    fn a_random_write_area_takes_writes_in_any_order() {
+        let (write, moved) = (Direction::Write, Ok(256 << 10));
+        let mut device = device(ZoneEvents::default());
+        device.config.open_max = None;
+        assert_eq!(
+            device.manage_zone(ZoneAction::OpenWithArea, MIB),
+            Err(Errno::EOPNOTSUPP)
+        );
+        device.config.area = Some(WriteArea {
+            bytes: MIB / 4,
+            granule: MIB / 4,
+            zones: Some(1),
+        });
+        device.written = device.zones.iter().map(|zone| zone.start).collect();
+        let open = |device: &mut Zoned<Null>, number| {
+            device.manage_zone(ZoneAction::OpenWithArea, number * MIB)
+        };
+        assert_eq!(open(&mut device, 0), Err(Errno::EIO), "conventional");
+        assert_eq!(open(&mut device, 1), Ok(()));
+        assert_eq!(open(&mut device, 2), Err(Errno::ETOOMANYREFS));
+        assert_eq!(open(&mut device, 1), Err(Errno::EIO), "open already");
+        // The second quarter reaches beyond the area, and moves the pointer past the first.
+        check(&mut device, write, MIB + MIB / 4, moved);
+        let pointer = |device: &Zoned<Null>| {
+            let zone = device.zone(MIB).expect("a zone");
+            (zone.write_pointer, zone.has_area)
+        };
+        assert_eq!(pointer(&device), (MIB + MIB / 4, true));
+        check(&mut device, write, MIB, Err(Errno::EIO));
+        check(&mut device, write, MIB + MIB / 2, Err(Errno::EIO));
+        check(&mut device, write, MIB + MIB / 4, moved);
+        assert_eq!(device.manage_zone(ZoneAction::Commit, MIB), Ok(()));
+        assert_eq!(pointer(&device), (MIB + MIB / 2, false), "full");
+        assert_eq!(open(&mut device, 2), Ok(()));
     }
 
     #[test]

@@ -161,7 +161,7 @@ impl Namespace {
         let found = self.report_zone(path, device, zone.start)?;
         let written = zone.write_pointer - zone.start;
         let end = zone.write_pointer - written % area.granule;
-        let is_due = found.keeps_area() && end > found.write_pointer;
+        let is_due = found.has_area && end > found.write_pointer;
         Ok(is_due.then(|| self.block(end) - 1))
     }
 

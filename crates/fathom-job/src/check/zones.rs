@@ -23,6 +23,13 @@ fn resolve(options: &mut Options) -> Result<(), Box<(&'static str, Problem)>> {
     };
     let zones = options.zones;
     let strided = zones.mode == ZoneMode::Strided;
+    if zones.areas && zones.mode != ZoneMode::Zbd {
+        return problem(
+            "zrwa",
+            "`zrwa` opens zones of a zoned device",
+            "add `zonemode=zbd`, or remove `zrwa`",
+        );
+    }
     if zones.mode == ZoneMode::Zbd && zones.size == 0 {
         // Sizes in zones are those of the device, which is not known yet.
         return Ok(());

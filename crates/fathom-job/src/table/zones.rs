@@ -145,12 +145,12 @@ pub(super) const ROWS: &[Row] = &[
     ),
     zbd(
         "zrwa",
-        "Open zones with random write areas, for several writes in flight per zone; for \
+        "Open zones with random write areas, to have several writes of a zone in flight, for \
          `zonemode=zbd`",
         "zrwa=1",
         |o, v| o.zones.areas = v,
     )
-    .different("Fathom extension; needs a device with such areas, and `io_uring_cmd`"),
+    .different("Fathom extension; needs `io_uring_cmd` and a device with such areas (ZRWA)"),
 ];
 
 /// Creates the row of a boolean of `zonemode=zbd`.

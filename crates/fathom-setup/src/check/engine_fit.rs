@@ -11,7 +11,7 @@ use crate::error::RunProblem;
 use crate::problem_kind::ProblemKind;
 use crate::translate::FileSetup;
 use crate::translate::files;
-use crate::translate::pattern::{bounds, excess, option, sized};
+use crate::translate::pattern::{bounds, excess, sized};
 
 /// Returns the problems of a job with its engine, each with the option that causes it.
 pub(super) fn check(job: &Job) -> Vec<(&'static str, RunProblem)> {
@@ -38,7 +38,7 @@ fn directions(options: &Options) -> Found {
         options,
         &format!("performs no {}s", excess.direction.name()),
     );
-    Some((option(options), problem.hint(excess.hint)))
+    Some((excess.option, problem.hint(excess.hint)))
 }
 
 /// Refuses `verify` where the engine changes files and moves no data.

@@ -72,39 +72,39 @@ pub fn uses(options: &Options, direction: Direction) -> bool {
     )
 }
 
-/// Returns the option that says which directions the job's ops have.
-pub fn option(options: &Options) -> &'static str {
-    match options.replay.found {
-        Some(_) => "read_iolog",
-        None => "rw",
-    }
-}
-
 /// Ops of a job that its engine or file does not take.
 pub struct Excess {
     /// The first of their directions.
     pub direction: Direction,
-    /// Advice on how to leave all of them out.
+    /// Option that asks for them.
+    pub option: &'static str,
+    /// Advice on how to do without them.
     pub hint: String,
 }
 
-/// Returns what a job has beyond ops of the directions `taken`.
+/// Returns the ops of a job in directions other than `taken`; `None` if it has none.
 pub fn excess(options: &Options, taken: &[Direction]) -> Option<Excess> {
+    let is_excess = |direction: &Direction| uses(options, *direction) && !taken.contains(direction);
+    let excess: Vec<_> = Direction::ALL.into_iter().filter(is_excess).collect();
+    let direction = *excess.first()?;
     let names = |of: &[Direction], between| {
         let names: Vec<_> = of.iter().map(|direction| direction.name()).collect();
         names.join(between)
     };
-    let mut beyond = Direction::ALL.to_vec();
-    beyond.retain(|direction| uses(options, *direction) && !taken.contains(direction));
-    let hint = match option(options) {
-        "rw" => format!("use `rw={}`", names(taken, "` or `rw=")),
-        _ => {
-            let skipped = names(&beyond, ",");
-            format!("leave such ops out: `replay_skip={skipped}`")
+    // The log says what a replay does; `rw` has no effect on it.
+    let (option, hint) = match options.replay.found {
+        Some(_) => {
+            let skipped = names(&excess, ",");
+            let hint = format!("leave such ops out: `replay_skip={skipped}`");
+            ("read_iolog", hint)
         }
+        None => ("rw", format!("use `rw={}`", names(taken, "` or `rw="))),
     };
-    let direction = *beyond.first()?;
-    Some(Excess { direction, hint })
+    Some(Excess {
+        direction,
+        option,
+        hint,
+    })
 }
 
 /// Returns the smallest and largest op of a direction, in bytes.

@@ -16,8 +16,6 @@ use super::table::{Held, ZoneTable, issue};
 /// the first write in flight by up to a group.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AreaWrites {
-    /// The zone has an area.
-    pub(super) is_open: bool,
     /// Offset of the next write.
     next: u64,
     /// Start of the younger group.
@@ -35,7 +33,6 @@ impl AreaWrites {
     /// Begins with nothing in flight at the write pointer of a zone that has an area.
     pub(super) const fn open(pointer: u64) -> Self {
         Self {
-            is_open: true,
             next: pointer,
             younger_from: pointer,
             older: 0,
@@ -126,22 +123,22 @@ impl AreaWrites {
     /// end stays so, and what lies behind is written again.
     pub(super) fn resume(&self, found: &Zone, area: WriteArea) -> Option<u64> {
         let ahead = self.next.checked_sub(found.write_pointer)?;
-        let agrees = self.is_open && found.keeps_area() && ahead <= 2 * area.bytes;
+        let agrees = found.has_area && ahead <= 2 * area.bytes;
         agrees.then(|| self.next.min(found.write_pointer + area.bytes))
     }
 }
 
 impl ZoneTable {
     /// Returns whether a zone has a random write area.
+    #[inline]
     pub(super) fn has_area(&self, index: usize) -> bool {
-        let writes = self.area_writes.get(index);
-        writes.is_some_and(|writes| writes.is_open)
+        self.zones[index].zone.has_area
     }
 
     /// Returns whether writes or a command have a zone.
     pub(super) fn is_held(&self, index: usize) -> bool {
-        let is_idle = (self.area_writes.get(index)).is_none_or(AreaWrites::is_idle);
-        self.zones[index].held != Held::Free || !is_idle
+        let has_writes = self.has_area(index) && !self.area_writes[index].is_idle();
+        self.zones[index].held != Held::Free || has_writes
     }
 
     /// Returns the offset of the next write of a zone.
@@ -154,20 +151,23 @@ impl ZoneTable {
 
     /// Returns whether a zone must be opened with an area before a job writes there.
     pub(super) fn wants_area(&self, rules: &ZoneRules, index: usize) -> bool {
+        if !rules.areas || self.area.is_none() {
+            return false;
+        }
         // The condition is that of the last report, step or reset: writes do not change it.
         let state = &self.zones[index];
-        let is_new = state.zone.condition == ZoneCondition::Empty && state.written() == 0;
-        rules.areas && self.area.is_some() && is_new && !self.has_area(index)
+        state.zone.condition == ZoneCondition::Empty && state.written() == 0
     }
 
     /// Returns whether a write of `length` bytes has to wait for those in flight in the area of its
     /// zone.
     pub(super) fn overfills(&self, index: usize, length: u64) -> bool {
-        let Some(area) = self.area.filter(|_| self.has_area(index)) else {
+        if !self.has_area(index) {
             return false;
-        };
-        let writes = &self.area_writes[index];
-        !writes.fits(&self.zones[index].zone, area, length)
+        }
+        let (zone, writes) = (&self.zones[index].zone, &self.area_writes[index]);
+        self.area
+            .is_some_and(|area| !writes.fits(zone, area, length))
     }
 
     /// Returns whether a zone with an area takes one more write, or what has to come before it.
@@ -253,7 +253,6 @@ impl ZoneTable {
         if self.has_area(index) {
             self.written_whole -= u32::from(self.zones[index].is_full());
             self.zones[index].zone.has_area = false;
-            self.area_writes[index] = AreaWrites::default();
         }
     }
 

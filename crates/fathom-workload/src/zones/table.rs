@@ -400,7 +400,7 @@ impl ZoneTable {
             _ => found.start,
         };
         self.move_pointer(index, pointer.clamp(found.start, found.write_end()));
-        let has_area = found.keeps_area() && self.area.is_some();
+        let has_area = found.has_area && self.area.is_some();
         let is_begun = found.has_pointer() && (self.zones[index].written() > 0 || has_area);
         if is_begun && !self.zones[index].is_full() {
             self.list_as_open(index, owner);

@@ -90,8 +90,8 @@ impl ZoneTable {
         if state.is_outdated(rules) {
             return self.hold_for(index, StepKind::Reset(ResetReason::OldData));
         }
-        let is_quiet = state.reads == 0 && !self.is_held(index);
-        if self.is_beyond_threshold(rules, user) && state.written() > 0 && is_quiet {
+        let is_quiet = || state.reads == 0 && !self.is_held(index);
+        if self.is_beyond_threshold(rules, user) && state.written() > 0 && is_quiet() {
             user.writes = 0;
             return self.hold_for(index, StepKind::Reset(ResetReason::Threshold));
         }
@@ -183,7 +183,7 @@ impl ZoneTable {
         let reset = is_full || state.is_outdated(rules);
         let takes = match self.has_area(index) {
             true => self.takes_another(rules, index),
-            false => !self.is_held(index),
+            false => state.held == Held::Free,
         };
         if !takes || reset && (state.reads > 0 || self.is_held(index)) {
             return Fitness::Busy;
