@@ -4,33 +4,38 @@
 # qemu: 8, the first whose NVMe places data
 # vm: --nvme fdp=4
 . /guest.sh
+. /placement.sh
 
 job() {
     fathom run --name=vm --ioengine=io_uring_cmd --filename=/dev/ng0n1 --rw=write --bs=4k --size=1m \
         --iodepth=8 --output=report "$@" >/tmp/log 2>&1
 }
 
-# Prints the blocks that were written to each of the four handles, of what its unit has left.
-left() {
-    nvme io-mgmt-recv /dev/ng0n1 --namespace-id=1 --mo=1 --data-len=4096 --raw-binary >/tmp/status \
-        2>/dev/null || nvme fdp status /dev/ng0n1 --namespace-id=1 --raw-binary >/tmp/status
-    for handle in 0 1 2 3; do
-        od -A n -t u8 -j $((16 + handle * 32 + 8)) -N 8 /tmp/status | tr -d ' '
-    done | tr '\n' ' '
-}
-
-step 'the handles'
-before=$(left)
-echo "blocks left: $before"
-
-step 'two of them in turn'
+step 'two handles in turn'
+before=$(blocks_left)
 job --dataplacement=fdp --plids=1,3 || { cat /tmp/log report; fail 'placed writes'; }
-after=$(left)
-echo "blocks left: $after"
+takes "$before" 0 1024 0 1024
+
+step 'all of them, and one'
+before=$(blocks_left)
+job --dataplacement=fdp || { cat /tmp/log report; fail 'four handles'; }
+takes "$before" 512 512 512 512
+before=$(blocks_left)
+job --fdp=1 --fdp_pli=2 --verify=crc32c || { cat /tmp/log report; fail 'one handle'; }
+takes "$before" 0 0 2048 0
+
+step 'handles that are drawn'
+before=$(blocks_left)
+job --dataplacement=fdp --plid_select=random || { cat /tmp/log report; fail 'drawn handles'; }
+after=$(blocks_left)
+echo "blocks left: $before, then $after"
 # shellcheck disable=SC2086
 set -- $before $after
-[ "$1" = "$5" ] && [ "$3" = "$7" ] || fail 'other handles have got writes'
-[ $(($2 - $6)) = 1024 ] && [ $(($4 - $8)) = 1024 ] || fail 'not half of the writes each'
+[ $(($1 + $2 + $3 + $4 - $5 - $6 - $7 - $8)) = 2048 ] || fail 'not all writes'
+for handle in 0 1 2 3; do
+    [ "$1" -gt "$5" ] || fail "nothing at handle $handle"
+    shift
+done
 
 step 'what is refused'
 if job --dataplacement=fdp --plids=4; then fail 'handle 4'; fi

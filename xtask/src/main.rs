@@ -131,6 +131,7 @@ cargo xtask qemu     run the tests of tests/vm, each in a machine that QEMU emul
     --only NAME      only the tests whose name contains NAME
     --long           also those that take minutes
     --qemu FILE      emulate by this program
+    --kernel FOLDER  boot this kernel (see vm)
     --fathom FILE    test this program instead of building one
     --list           list the tests and exit
 cargo xtask vm       boot a machine with a stock Debian kernel and fathom: a shell
@@ -146,6 +147,7 @@ cargo xtask vm       boot a machine with a stock Debian kernel and fathom: a she
     --program NAME   take an installed program of this machine along, such as fio
     --test NAME      take an integration test along, as NAME-tests
     --qemu FILE      emulate by this program (default: qemu-system-x86_64 in the path)
+    --kernel FOLDER  boot the kernel of a Debian package unpacked there (dpkg-deb --extract)
     --memory MIB     memory of the machine (default 1024)
     --limit S        stop a script that has not ended after so long (default 180)
     --dev            take a build of fathom without optimisations

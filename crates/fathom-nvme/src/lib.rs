@@ -57,7 +57,9 @@ pub use pdu::{
     DataPdu, Digests, Encoded, FatalStatus, Framing, IcReq, IcResp, Pdu, PduType, ReadyToTransfer,
     Side, TermReq,
 };
-pub use placement::{has_data_placement, placement_identifiers};
+pub use placement::{
+    HANDLE_STATUS_HEADER_BYTES, handle_status_bytes, has_data_placement, placement_identifiers,
+};
 pub use protection::{Guard, Protection, ProtectionError, ProtectionTags, ProtectionType};
 pub use send_queue::{Piece, SendQueue};
 pub use subsystem::{Discovery, Subsystem};

@@ -15,6 +15,7 @@ mod trims;
 mod verify_map;
 mod verify_shared;
 mod write_protected;
+pub(crate) mod zone_names;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -40,6 +41,7 @@ pub use self::replayed::logs_as_data;
 pub use self::streams::{placement, write_streams};
 pub use self::verify_map::verify_maps;
 pub use self::verify_shared::shared as verified_by_many;
+pub use self::zone_names::by_two_names;
 
 /// Returns every problem that prevents the plan from running.
 pub fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Vec<RunProblem> {

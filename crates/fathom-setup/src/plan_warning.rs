@@ -29,6 +29,8 @@ pub enum PlanWarningKind {
     RangeSharedByRanks,
     /// A range begins or ends within a zone.
     ZonesCut,
+    /// Jobs that change zones by commands and write them through the block layer.
+    ZonesByTwoNames,
 }
 
 impl PlanWarningKind {
@@ -48,6 +50,7 @@ impl PlanWarningKind {
             Self::VerifyShared => "verify_shared",
             Self::RangeSharedByRanks => "range_shared_by_ranks",
             Self::ZonesCut => "zones_cut",
+            Self::ZonesByTwoNames => "zones_by_two_names",
         }
     }
 
@@ -66,6 +69,7 @@ impl PlanWarningKind {
             Self::VerifyShared => "verify",
             Self::RangeSharedByRanks => "filename",
             Self::ZonesCut => "zonemode",
+            Self::ZonesByTwoNames => "ioengine",
         }
     }
 }

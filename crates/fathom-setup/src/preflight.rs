@@ -86,6 +86,7 @@ pub fn preflight(plan: &Plan, settings: &Settings, host: Host<'_>) -> Preflight 
         problems.extend(check::logs_as_data(&setups));
         warnings.extend(told);
         warnings.extend(check::pollers::crowded(&setups));
+        warnings.extend(check::by_two_names(&setups));
         warnings.extend(check::shared_range::by_ranks(
             plan,
             &setups,

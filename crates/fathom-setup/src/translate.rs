@@ -26,7 +26,7 @@ use std::sync::Arc;
 use fathom_core::{Direction, Errno, FileIndex, PerDirection, RemoteFile};
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_job::{Job, Options, Plan, ZoneMode};
-use fathom_workload::{FileRange, PatternConfig, Tolerate, WorkerConfig};
+use fathom_workload::{FileRange, PatternConfig, Tolerate, WorkerConfig, ZoneSet};
 
 use self::notes::Warnings;
 pub use self::seeds::entropy;
@@ -91,7 +91,8 @@ impl JobSetup {
         pairs.any(|(one, set)| one.path == file.path && !set.is_emulated())
     }
 
-    fn zone_sets(&self) -> impl Iterator<Item = &fathom_workload::ZoneSet> {
+    /// Returns the zones of the files, the same set for all names of a device.
+    pub(crate) fn zone_sets(&self) -> impl Iterator<Item = &ZoneSet> {
         let access = self.worker.zoned.iter();
         access.flat_map(|access| access.sets.iter().map(AsRef::as_ref))
     }

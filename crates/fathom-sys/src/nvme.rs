@@ -144,24 +144,29 @@ pub fn identify(
     Ok(page)
 }
 
-/// Reads the status of the reclaim unit handles of a namespace (I/O Management Receive), as much of
-/// it as fits.
+/// Fills `status` with the start of the status of a namespace's reclaim unit handles (I/O
+/// Management Receive).
 ///
 /// # Errors
 /// As for [`identify`].
+///
+/// # Panics
+/// `status` is empty, or not a number of dwords.
 pub fn reclaim_unit_handles(
     device: &File,
     nsid: u32,
-    answer: &mut [u8; IDENTIFY_BYTES],
+    status: &mut [u8],
 ) -> Result<(), CommandError> {
+    assert!(!status.is_empty() && status.len().is_multiple_of(4));
+    let dwords = u32::try_from(status.len() / 4).unwrap_or(u32::MAX);
     let command = Command {
         opcode: OPCODE_IO_MANAGEMENT_RECEIVE,
         nsid,
         // The operation, and the number of dwords less one.
-        dwords: [1, DWORDS - 1, 0, 0, 0, 0],
+        dwords: [1, dwords - 1, 0, 0, 0, 0],
         ..Command::default()
     };
-    send(device, IOCTL_IO, command, answer)
+    send(device, IOCTL_IO, command, status)
 }
 
 /// Reads the state of the zones from the one that begins at a block on (Zone Management Receive),
@@ -282,8 +287,6 @@ const fn request(number: u8, bytes: u32) -> u32 {
 
 /// Bytes of every Identify answer.
 const IDENTIFY_BYTES: usize = 4096;
-const DWORDS: u32 = 1024;
-const _: () = assert!(IDENTIFY_BYTES == DWORDS as usize * 4);
 
 const IOCTL_ID: libc::Ioctl = 0x4e40;
 const IOCTL_ADMIN: libc::Ioctl = request(0x41, COMMAND_BYTES) as libc::Ioctl;

@@ -185,14 +185,12 @@ fn add_modules(archive: &mut Archive, root: &Root, spec: &Spec) -> Result<()> {
     let wanted = spec.all_modules();
     let mut order = String::new();
     let names: Vec<&str> = wanted.iter().map(|(name, _)| name.as_str()).collect();
-    for path in modules.in_order(&names)? {
-        let file = path.file_name().context("a module without a name")?;
-        let file = file.to_string_lossy();
-        archive.file(&format!("modules/{file}"), &fs::read(&path)?);
-        let name = Modules::name_of(&path);
-        let own = wanted.iter().find(|(wanted, _)| *wanted == name);
+    for module in modules.in_order(&names)? {
+        let name = &module.name;
+        archive.file(&format!("modules/{name}.ko"), &module.bytes);
+        let own = wanted.iter().find(|(wanted, _)| wanted == name);
         let parameters = own.map_or("", |(_, parameters)| parameters);
-        order.push_str(&format!("{file} {parameters}\n"));
+        order.push_str(&format!("{name}.ko {parameters}\n"));
     }
     archive.file("modules/order", order.as_bytes());
     Ok(())

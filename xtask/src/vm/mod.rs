@@ -39,7 +39,7 @@ pub(crate) use self::suite::run as run_tests;
 
 /// Runs `cargo xtask vm`: a script, whose exit code is that of the command, or a shell.
 pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
-    let mut fathom = None;
+    let (mut fathom, mut kernel) = (None, None);
     let mut words = Words::new(args);
     let mut script = None;
     let mut spec = Spec::default();
@@ -47,6 +47,7 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
         match arg {
             "--fathom" => fathom = Some(PathBuf::from(words.value(arg)?)),
             "--dev" => fathom = Some(build_dev()?),
+            "--kernel" => kernel = Some(PathBuf::from(words.value(arg)?)),
             // The machine that the script describes, with what the arguments add.
             word if !word.starts_with('-') && script.is_none() && spec == Spec::default() => {
                 let found = Script::find(word)?;
@@ -63,7 +64,7 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
     if let Some(why) = machine::obstacle(&spec.qemu) {
         bail!("no machine can run here: {why}");
     }
-    let root = Root::prepare()?;
+    let root = Root::prepare(kernel)?;
     let fathom = fathom.map_or_else(programs::build, Ok)?;
     let folder = RunFolder::create(&target_folder()?.join("vm"))?;
     let code = match script {

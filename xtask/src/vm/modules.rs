@@ -3,12 +3,19 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 /// Modules of a kernel by name, with `_` for `-`.
 #[derive(Debug)]
 pub(crate) struct Modules(BTreeMap<String, PathBuf>);
+
+#[derive(Debug)]
+pub(crate) struct Module {
+    pub(crate) name: String,
+    pub(crate) bytes: Vec<u8>,
+}
 
 impl Modules {
     /// Finds the modules below a folder.
@@ -21,17 +28,17 @@ impl Modules {
                 let path = entry?.path();
                 if path.is_dir() {
                     folders.push(path);
-                } else if path.extension().is_some_and(|end| end == "ko") {
-                    found.insert(Self::name_of(&path), path);
+                } else if let Some(name) = name_of(&path) {
+                    found.insert(name, path);
                 }
             }
         }
         Ok(Self(found))
     }
 
-    /// Returns the files of these modules and of all that they need, in the order of loading. Names
-    /// without a file are part of the kernel.
-    pub(crate) fn in_order(&self, names: &[&str]) -> Result<Vec<PathBuf>> {
+    /// Returns these modules and all that they need, in the order of loading. Names without a file
+    /// are part of the kernel.
+    pub(crate) fn in_order(&self, names: &[&str]) -> Result<Vec<Module>> {
         let mut order = Vec::new();
         for name in names {
             self.add(&plain(name), &mut order)?;
@@ -39,26 +46,51 @@ impl Modules {
         Ok(order)
     }
 
-    /// Returns the name of the module in a file.
-    pub(crate) fn name_of(path: &Path) -> String {
-        plain(&path.file_stem().unwrap_or_default().to_string_lossy())
-    }
-
-    fn add(&self, name: &str, order: &mut Vec<PathBuf>) -> Result<()> {
+    fn add(&self, name: &str, order: &mut Vec<Module>) -> Result<()> {
         let Some(path) = self.0.get(name) else {
             return Ok(());
         };
-        if order.contains(path) {
+        if order.iter().any(|module| module.name == name) {
             return Ok(());
         }
-        let bytes = fs::read(path).with_context(|| path.display().to_string())?;
+        let bytes = read(path).with_context(|| path.display().to_string())?;
         for below in needed(&bytes) {
             self.add(&below, order)?;
         }
-        order.push(path.clone());
+        let name = name.to_owned();
+        order.push(Module { name, bytes });
         Ok(())
     }
 }
+
+/// Returns the name of the module in a file; `None` if it is another kind of file.
+fn name_of(path: &Path) -> Option<String> {
+    let file = path.file_name()?.to_string_lossy();
+    let plain_file = file.strip_suffix(COMPRESSED).unwrap_or(&file);
+    plain_file.strip_suffix(".ko").map(plain)
+}
+
+/// Reads a module, which Debian compresses since its release 13.
+fn read(path: &Path) -> Result<Vec<u8>> {
+    if !path.to_string_lossy().ends_with(COMPRESSED) {
+        return Ok(fs::read(path)?);
+    }
+    let mut command = Command::new("xz");
+    let output = command
+        .args(["--decompress", "--stdout"])
+        .arg(path)
+        .output();
+    let output = output.context("no `xz`: install xz-utils")?;
+    ensure!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(output.stdout)
+}
+
+/// End of the name of a compressed module.
+const COMPRESSED: &str = ".xz";
 
 /// Returns what the section `.modinfo` says of a module's dependencies. Read from there, because
 /// the package has no table of them: that is made when it is installed.
@@ -81,6 +113,14 @@ fn plain(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn modules_are_told_from_other_files() {
+        let name = |path: &str| name_of(Path::new(path));
+        assert_eq!(name("a/nvme-core.ko").as_deref(), Some("nvme_core"));
+        assert_eq!(name("a/nvme-core.ko.xz").as_deref(), Some("nvme_core"));
+        assert_eq!((name("a/README.xz"), name("a/x.ko.txt")), (None, None));
+    }
 
     #[test]
     fn dependencies_are_read_from_the_section() {

@@ -1,24 +1,37 @@
 //! Debian packages of the guest, unpacked and not installed.
 
 use std::collections::BTreeSet;
+use std::fmt::{self, Display, Formatter};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::str::FromStr;
 
 use anyhow::{Context, Result};
 
 use crate::bench::programs::target_folder;
 use crate::process;
 
-/// Folder with the unpacked packages: kernel, modules and programs.
+/// Unpacked packages: kernel, modules and programs.
 #[derive(Debug)]
-pub(crate) struct Root(PathBuf);
+pub(crate) struct Root {
+    programs: PathBuf,
+    /// Folder of the kernel and its modules.
+    kernel: PathBuf,
+}
 
 impl Root {
-    /// Returns the packages unpacked earlier, or downloads and unpacks them.
+    /// Returns the packages, of which the kernel's may be one that was unpacked by hand.
     ///
     /// An error says that this machine cannot have them.
-    pub(crate) fn prepare() -> Result<Self> {
+    pub(crate) fn prepare(kernel: Option<PathBuf>) -> Result<Self> {
+        let programs = Self::unpacked()?;
+        let kernel = kernel.unwrap_or_else(|| programs.clone());
+        Ok(Self { programs, kernel })
+    }
+
+    /// Returns the folder of the packages unpacked earlier, or downloads and unpacks them.
+    fn unpacked() -> Result<PathBuf> {
         let folder = target_folder()?.join("vm");
         let root = folder.join("root");
         // Unpacked for other programs or another kernel, it lacks what is needed now.
@@ -27,7 +40,7 @@ impl Root {
             [&[KERNEL], &PROGRAMS[..]].concat().join("\n"),
         );
         if fs::read_to_string(&contents).is_ok_and(|had| had == wanted) {
-            return Ok(Self(root));
+            return Ok(root);
         }
         let names = closure()?;
         let partial = folder.join(format!("unpacking-{}", std::process::id()));
@@ -42,36 +55,68 @@ impl Root {
             fs::rename(partial.join("root"), &root)?;
         }
         fs::remove_dir_all(&partial)?;
-        unpacked.map(|()| Self(root))
+        unpacked.map(|()| root)
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        &self.programs
     }
 
     /// Returns the kernel's image.
     pub(crate) fn kernel(&self) -> Result<PathBuf> {
-        let kernel = only(&self.0.join("boot"), |name| name.starts_with("vmlinuz-"));
+        let kernel = only(&self.kernel.join("boot"), |name| {
+            name.starts_with("vmlinuz-")
+        });
         kernel.context("the kernel package has no vmlinuz")
     }
 
-    /// Returns the folder of the kernel's modules.
-    pub(crate) fn modules(&self) -> Result<PathBuf> {
+    /// Returns the folder of the kernel's modules, whose name is the kernel's release.
+    fn release(&self) -> Result<PathBuf> {
         // The second is where releases with a merged /usr have it.
         let folders = ["lib/modules", "usr/lib/modules"];
-        let found = folders
-            .iter()
-            .find_map(|folder| only(&self.0.join(folder), |_| true));
-        Ok(found
-            .context("the kernel package has no modules")?
-            .join("kernel"))
+        let mut found = folders.iter().map(|folder| self.kernel.join(folder));
+        let found = found.find_map(|folder| only(&folder, |_| true));
+        found.context("the kernel package has no modules")
+    }
+
+    pub(crate) fn modules(&self) -> Result<PathBuf> {
+        Ok(self.release()?.join("kernel"))
+    }
+
+    /// Returns the first two numbers of the kernel's version.
+    pub(crate) fn kernel_version(&self) -> Result<KernelVersion> {
+        let folder = self.release()?;
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        name.parse()
     }
 
     /// Returns a file in one of these places.
     pub(crate) fn file(&self, places: &[&str]) -> Result<PathBuf> {
-        let mut paths = places.iter().map(|place| self.0.join(place));
+        let mut paths = places.iter().map(|place| self.programs.join(place));
         let found = paths.find(|path| path.exists());
         found.with_context(|| format!("no package has {}", places.join(" or ")))
+    }
+}
+
+/// First two numbers of a kernel's version, which begin its release.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct KernelVersion(u32, u32);
+
+impl FromStr for KernelVersion {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let mut parts = text.split(|c: char| !c.is_ascii_digit());
+        let mut number = || parts.next().and_then(|part| part.parse().ok());
+        let numbers = number().zip(number());
+        let (major, minor) = numbers.with_context(|| format!("no version of Linux: `{text}`"))?;
+        Ok(Self(major, minor))
+    }
+}
+
+impl Display for KernelVersion {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.0, self.1)
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use super::packages::KernelVersion;
 use super::spec::Spec;
 use crate::process;
 
@@ -16,6 +17,7 @@ use crate::process;
 /// # test: one line about what it tests; `cargo xtask qemu` runs scripts that have this
 /// # long: why only a long run has it
 /// # qemu: 8, and the reason
+/// # kernel: 6.16, and the reason
 /// # vm: --nvme ms=8,pi=1 --network
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub(crate) struct Script {
     pub(crate) is_long: bool,
     /// Oldest major version of QEMU that has its devices.
     pub(crate) qemu_min: u32,
+    /// Oldest kernel that has its features.
+    pub(crate) kernel_min: KernelVersion,
     /// Machine that it needs.
     pub(crate) spec: Spec,
 }
@@ -74,6 +78,7 @@ impl Script {
             test: None,
             is_long: false,
             qemu_min: 0,
+            kernel_min: KernelVersion::default(),
             spec: Spec::default(),
             text: String::new(),
         };
@@ -88,6 +93,7 @@ impl Script {
                     let number = version.split(',').next().unwrap_or_default();
                     script.qemu_min = number.parse().context("# qemu: needs a version")?;
                 }
+                Some(("kernel", version)) => script.kernel_min = version.parse()?,
                 Some(("vm", words)) => script.spec.take_line(words)?,
                 _ => {}
             }
@@ -131,8 +137,14 @@ mod tests {
         assert_eq!(script.test.as_deref(), Some("zones"));
         assert_eq!((script.is_long, script.spec.devices.len()), (false, 1));
         assert_eq!(script.spec.limit.as_secs(), 9);
-        let wrong = "# vm: --floppy\n".to_owned();
-        assert!(Script::parse(Path::new("x.sh"), wrong).is_err());
+        for wrong in ["# vm: --floppy\n", "# kernel: 6\n", "# qemu: new\n"] {
+            assert!(Script::parse(Path::new("x.sh"), wrong.to_owned()).is_err());
+        }
+        let text = "# kernel: 6.16, the first\n".to_owned();
+        let script = Script::parse(Path::new("x.sh"), text).expect("a script");
+        let version = |text: &str| text.parse::<KernelVersion>().expect("a version");
+        assert_eq!(script.kernel_min, version("6.16.3+deb13-amd64"));
+        assert!(version("6.1.0-40-amd64") < script.kernel_min);
     }
 
     #[test]

@@ -14,13 +14,14 @@ use crate::process;
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let mut only = String::new();
     let (mut long, mut list) = (false, false);
-    let (mut fathom, mut qemu) = (None, None);
+    let (mut fathom, mut qemu, mut kernel) = (None, None, None);
     let mut words = super::Words::new(args);
     while let Some(arg) = words.next() {
         match arg {
             "--only" => words.value(arg)?.clone_into(&mut only),
             "--fathom" => fathom = Some(PathBuf::from(words.value(arg)?)),
             "--qemu" => qemu = Some(PathBuf::from(words.value(arg)?)),
+            "--kernel" => kernel = Some(PathBuf::from(words.value(arg)?)),
             "--long" => long = true,
             "--list" => list = true,
             other => bail!("qemu has no option `{other}`: `cargo xtask help` lists them"),
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         .for_each(|script| script.spec.qemu.clone_from(&qemu));
     let root = match machine::obstacle(&qemu) {
         Some(why) => Err(why),
-        None => Root::prepare().map_err(|error| format!("{error:#}")),
+        None => Root::prepare(kernel).map_err(|error| format!("{error:#}")),
     };
     let root = match root {
         Ok(root) => root,
@@ -74,6 +75,14 @@ fn test(root: &Root, script: &Script, fathom: &Path) -> Result<()> {
         println!(
             "qemu: {name}: skipped: QEMU {version}, and it needs {}",
             script.qemu_min
+        );
+        return Ok(());
+    }
+    let version = root.kernel_version()?;
+    if version < script.kernel_min {
+        println!(
+            "qemu: {name}: skipped: Linux {version}, and it needs {}",
+            script.kernel_min
         );
         return Ok(());
     }

@@ -7,11 +7,11 @@ use std::path::Path;
 
 use fathom_core::{Direction, EngineError, EngineStep, Errno, RemoteFile};
 use fathom_nvme::{
-    BlockFormat, ControllerIdentity, OptionalCommands, Status, ZoneFormat, has_data_placement,
-    placement_identifiers,
+    BlockFormat, ControllerIdentity, HANDLE_STATUS_HEADER_BYTES, OptionalCommands, Status,
+    ZoneFormat, handle_status_bytes, has_data_placement, placement_identifiers,
 };
 use fathom_sys::files::{self, Access, FileKind};
-use fathom_sys::nvme::{self, CommandError, Identify, IdentifyPage};
+use fathom_sys::nvme::{self, CommandError, Identify};
 
 use super::options::{Options, WriteMode};
 use super::zoned;
@@ -59,12 +59,7 @@ impl Namespace {
         let format =
             BlockFormat::decode(&page, extension.as_deref()).ok_or_else(|| unknown_format(path))?;
         let placements = match has_data_placement(&controller) {
-            true => {
-                let mut status: IdentifyPage = [0; 4096];
-                nvme::reclaim_unit_handles(device, id, &mut status)
-                    .map_err(failed("Reclaim Unit Handle Status"))?;
-                placement_identifiers(&status)
-            }
+            true => placements(device, id).map_err(failed("Reclaim Unit Handle Status"))?,
             false => Vec::new(),
         };
         let zones = match asks_for_zones {
@@ -232,6 +227,18 @@ fn transferred_metadata(format: &BlockFormat, options: &Options) -> (u32, u32) {
         (false, true) => (bytes, 0),
         (false, false) => (0, bytes),
     }
+}
+
+/// Reads the placement identifiers that a namespace offers.
+///
+/// The header is read first, for the length: QEMU refuses a buffer of several segments that it does
+/// not fill.
+fn placements(device: &File, id: u32) -> Result<Vec<u16>, CommandError> {
+    let mut header = [0; HANDLE_STATUS_HEADER_BYTES];
+    nvme::reclaim_unit_handles(device, id, &mut header)?;
+    let mut status = vec![0; handle_status_bytes(&header)];
+    nvme::reclaim_unit_handles(device, id, &mut status)?;
+    Ok(placement_identifiers(&status))
 }
 
 fn unknown_format(path: &str) -> EngineError {

@@ -179,6 +179,7 @@ mod tests {
 
     use super::super::{Translation, translate};
     use super::*;
+    use crate::check::zone_names::written_two_ways;
     use crate::testing::plan;
 
     const MIB: u64 = 1 << 20;
@@ -290,6 +291,21 @@ mod tests {
         });
         let sets: Vec<_> = sets.collect();
         assert!(Arc::ptr_eq(sets[0], sets[1]));
+    }
+
+    #[test]
+    fn writes_by_both_names_of_a_namespace_are_told() {
+        let told = |words: &str| {
+            let done = translated(words, Ok(Some(report())));
+            assert!(done.problems.is_empty(), "{:?}", done.problems);
+            written_two_ways(&done.setups).len()
+        };
+        assert_eq!(told(&format!("{COMMANDS} {BLOCKS} --numjobs=2")), 1);
+        assert_eq!(told(&format!("{COMMANDS} --rw=trim --bs=4m {BLOCKS}")), 1);
+        assert_eq!(told(&format!("{COMMANDS} {BLOCKS} --rw=read")), 0);
+        assert_eq!(told(&format!("{COMMANDS} --rw=read {BLOCKS}")), 0);
+        assert_eq!(told(&format!("{BLOCKS} --numjobs=2")), 0);
+        assert_eq!(told(&format!("{COMMANDS} --numjobs=2")), 0);
     }
 
     #[test]
