@@ -321,7 +321,7 @@ impl Passthrough {
             (0, Some(file)) => self.check_read(slot, &op, file),
             (1.., _) => self.failed(result),
             (..0, _) => {
-                if let Some((errno, why)) = cancelled(result) {
+                if let Some((errno, why)) = kept_from_controller(result, op.length) {
                     self.failure = Some((errno, why.into()));
                 }
                 result
@@ -535,21 +535,38 @@ fn part(buffer: &mut [u8], offset: u32, length: u32) -> &mut [u8] {
 /// Interval between looks at the format of the namespaces, each a read of sysfs.
 const LOOK_INTERVAL: Nanos = Nanos::from_secs(1);
 
-/// Returns the errno and the reason of a command that the driver has given up on.
+/// Returns the errno and the reason of a command of so many bytes that the kernel has given up on,
+/// or has refused.
 #[cold]
-fn cancelled(result: i32) -> Option<(Errno, &'static str)> {
-    let why = "the driver gave up on the command: the controller was reset, or is gone";
-    (result == Errno::EINTR.result()).then_some((Errno::EINTR, why))
+fn kept_from_controller(result: i32, bytes: i32) -> Option<(Errno, &'static str)> {
+    let given_up = "the driver gave up on the command: the controller was reset, or is gone";
+    let too_long = "the kernel refused the command: where it makes no block device of a \
+                    namespace, it may take 127.5 KiB at most; choose a smaller `bs`";
+    let reasons = [
+        (Errno::EINTR, given_up, true),
+        (Errno::EINVAL, too_long, bytes > DEFAULT_BYTES_MAX),
+    ];
+    let mut fitting = reasons.into_iter().filter(|(_, _, fits)| *fits);
+    let (errno, why, _) = fitting.find(|(errno, _, _)| result == errno.result())?;
+    Some((errno, why))
 }
+
+/// Longest request that a queue of the block layer takes, unless its driver says otherwise: 255
+/// sectors. Linux 6.17 leaves it at that where it refuses the zones of a namespace.
+const DEFAULT_BYTES_MAX: i32 = 255 * 512;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_command_that_was_given_up_has_a_reason() {
-        let why = cancelled(Errno::EINTR.result()).map(|(_, why)| why);
-        assert!(why.is_some_and(|why| why.contains("reset")), "{why:?}");
-        assert_eq!(cancelled(Errno::EINVAL.result()), None);
+    fn a_command_that_the_kernel_keeps_has_a_reason() {
+        let why = |errno: Errno, bytes| Some(kept_from_controller(errno.result(), bytes)?.1);
+        let given_up = why(Errno::EINTR, 4096).expect("a reason");
+        assert!(given_up.contains("reset"), "{given_up}");
+        let too_long = why(Errno::EINVAL, 128 << 10).expect("a reason");
+        assert!(too_long.contains("smaller `bs`"), "{too_long}");
+        assert_eq!(why(Errno::EINVAL, 64 << 10), None);
+        assert_eq!(why(Errno::EIO, 128 << 10), None);
     }
 }

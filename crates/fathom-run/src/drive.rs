@@ -336,7 +336,7 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
 }
 
 /// Returns the results of a worker; its engine may say more of an error than the errno does.
-fn results(worker: Worker, engine: &impl Engine) -> Results {
+fn results(worker: Box<Worker>, engine: &impl Engine) -> Results {
     let mut results = worker.into_results();
     if let Some(error) = &mut results.error
         && error.detail.is_none()
