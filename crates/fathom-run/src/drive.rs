@@ -35,7 +35,7 @@ use fathom_workload::{
     Checker, Control, JobLog, RecordingSink, Results, Worker, WorkerConfig, turn,
 };
 
-use self::start::{await_peer, open_files, pass_barrier, worker_of};
+use self::start::{SharedStart, await_peer, open_files, pass_barrier, worker_of};
 use crate::affinity::{self, ThreadSettings};
 use crate::agreed_start::AgreedStart;
 use crate::hooks::Hooks;
@@ -94,6 +94,8 @@ pub(crate) struct RunState {
     pub(crate) unheard: Arc<AtomicUsize>,
     /// Each job can have a processor to itself and may spin until its ops are due.
     pub(crate) wakes_early: bool,
+    /// Number of jobs on this host that come before those of the run: of ranks with lower numbers.
+    pub(crate) jobs_before: usize,
     /// Agreed start of the first wave.
     pub(crate) agreed: Option<AgreedStart>,
     /// Interval at which the results so far are to be kept.
@@ -109,6 +111,7 @@ impl RunState {
             live: None,
             unheard: Arc::default(),
             wakes_early: false,
+            jobs_before: 0,
             agreed: None,
             keep_every: None,
         }
@@ -119,6 +122,8 @@ impl RunState {
 pub(crate) struct JobHandles<'a> {
     /// State shared with the other threads.
     pub(crate) shared: &'a RunState,
+    /// Number of the job in the run, from 0.
+    pub(crate) index: usize,
     /// Requests of the watcher, such as to stop.
     pub(crate) control: &'a Control,
     /// Start barrier of the wave.
@@ -257,8 +262,7 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     outcome: &mut JobOutcome,
     watch: W,
 ) -> Result<(), JobFailure> {
-    let handles = context.handles;
-    let clock = handles.shared.clock;
+    let (handles, clock) = (context.handles, context.handles.shared.clock);
     let capabilities = engine.capabilities();
     outcome.engine = Some(capabilities);
     let config = &work.config;
@@ -279,7 +283,8 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     // that share the processor.
     let _warmed_up = watched.begin(clock.now());
     (handles.ready)();
-    outcome.begun = Some(pass_barrier(handles));
+    let (begun, shared_start) = pass_barrier(context);
+    (outcome.begun, beside.shared_start) = (Some(begun), shared_start);
     if context.hooks.has_prerun() {
         let origin = handles.shared.origin.get().copied().unwrap_or_default();
         let start = origin + delay;
@@ -373,6 +378,8 @@ struct Beside<'a> {
     live: Option<(&'a SharedCounts, SeenCounts)>,
     /// Waits for ops to be due.
     pacer: Pacer,
+    /// Confinement that holds until the first op has been issued.
+    shared_start: Option<SharedStart>,
 }
 
 impl<'a> Beside<'a> {
@@ -382,6 +389,7 @@ impl<'a> Beside<'a> {
             waits: ProcessorWaits::open(),
             live: handles.live.map(|live| (live, SeenCounts::new())),
             pacer: Pacer::new(scheduled && handles.shared.wakes_early),
+            shared_start: None,
         }
     }
 
@@ -405,13 +413,10 @@ fn drive<E: Engine>(
     let (control, clock) = (handles.control, &handles.shared.clock);
     let mut now = clock.now();
     let mut publish_at = now;
-    let mut gives_way = !handles.shared.wakes_early;
     loop {
         let step = turn(worker, engine, control, now);
-        if std::mem::take(&mut gives_way) {
-            // Jobs that share the processor issue their first ops before any of them goes on. The
-            // last of four began a third later when each went to sleep first.
-            std::thread::yield_now();
+        if let Some(shared_start) = beside.shared_start.take() {
+            shared_start.give_way();
         }
         match step {
             Step::Again => {}
@@ -510,6 +515,7 @@ mod tests {
             let say: Say = std::rc::Rc::new(|_| {});
             let handles = JobHandles {
                 shared: &shared,
+                index: 0,
                 control: &control,
                 barrier: &barrier,
                 cell: &cell,

@@ -184,6 +184,7 @@ fn spawn<'scope>(
             let say = teller(shared, sender.clone());
             let handles = JobHandles {
                 shared,
+                index,
                 control,
                 barrier: &barrier,
                 cell,

@@ -310,6 +310,7 @@ impl Execution<'_, '_> {
         let shared = RunState {
             live: (shows && session.progress.is_some()).then(live),
             wakes_early: self.has_processors_for(setups.len()),
+            jobs_before: plan.place.on_host as usize * setups.len(),
             agreed: self.agreed,
             keep_every: settings.keep_every(),
             ..RunState::new(clock)

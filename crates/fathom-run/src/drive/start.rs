@@ -5,9 +5,10 @@ use std::sync::atomic::Ordering;
 use fathom_core::{Capabilities, Engine, Errno, FileIndex, Nanos, Tick};
 use fathom_setup::outcome::JobFailure;
 use fathom_sys::clock::{Clock, sleep_until, spin_until, yield_until};
+use fathom_sys::thread;
 use fathom_workload::Worker;
 
-use super::{JobContext, JobHandles, Work};
+use super::{JobContext, Work};
 use crate::pacing::LOOK_AROUND;
 use crate::replay_reader::ReplayReader;
 
@@ -95,24 +96,88 @@ pub(super) fn await_peer<E: Engine>(
     Ok(false)
 }
 
-/// Waits for the start of the wave, and returns the time.
+/// Waits for the start of the wave. Returns the time, and where jobs share processors what holds
+/// until the first op has been issued.
 ///
 /// The barrier opens before an agreed start, and each thread sleeps until shortly before it by a
 /// timer of its own: woken by the watcher instead, the last of 8 ranks on two processors began
 /// twice as late. With a processor each, threads spin the rest. Without, they take turns, so that
 /// each is awake at the start; asleep until then, the 8 ranks began a quarter further apart.
-pub(super) fn pass_barrier(handles: &JobHandles<'_>) -> Tick {
-    let (clock, start) = (&handles.shared.clock, handles.barrier.pass());
+pub(super) fn pass_barrier(context: &JobContext<'_>) -> (Tick, Option<SharedStart>) {
+    let (handles, shared) = (context.handles, context.handles.shared);
+    // A command would inherit the one processor, and a peer lets wait.
+    let begins_at_once = !context.has_peer && !context.hooks.has_prerun();
+    let shared_start = match begins_at_once && !shared.wakes_early {
+        true => Some(SharedStart::in_turn(shared.jobs_before + handles.index)),
+        false => None,
+    };
+    let (clock, start) = (&shared.clock, handles.barrier.pass());
     sleep_until(
         clock,
         Tick::new(start.get().saturating_sub(WAKE_EARLY.get())),
     );
-    match handles.shared.wakes_early {
+    match shared.wakes_early {
         true => spin_until(clock, start),
         false => yield_until(clock, start),
     }
-    clock.now()
+    (clock.now(), shared_start)
+}
+
+/// Start of a job that shares its processor: until it is dropped, the calling thread is confined to
+/// one of those that it may use, so that jobs use all of them evenly. Left to the scheduler, six of
+/// 8 ranks came to be on one of two.
+pub(super) struct SharedStart {
+    /// Processors to give back, if there is a choice.
+    allowed: Vec<u32>,
+}
+
+impl SharedStart {
+    /// Confines the thread whose turn this is, of many.
+    fn in_turn(turn: usize) -> Self {
+        let mut allowed = thread::allowed_cpus().unwrap_or_default();
+        let own = allowed.get(turn % allowed.len().max(1));
+        let is_confined = own.is_some_and(|&own| thread::set_allowed_cpus(&[own]).is_ok());
+        if allowed.len() < 2 || !is_confined {
+            allowed.clear();
+        }
+        Self { allowed }
+    }
+
+    /// Lets the jobs that share the processor issue their first ops before this one goes on: the
+    /// last of four began a third later when each went to sleep first. It may use all processors
+    /// from then on, which costs 10 µs, too many for those that wait.
+    pub(super) fn give_way(self) {
+        std::thread::yield_now();
+    }
+}
+
+impl Drop for SharedStart {
+    fn drop(&mut self) {
+        if !self.allowed.is_empty() {
+            // Fails if the host has taken all the others away meanwhile.
+            let _one_is_left = thread::set_allowed_cpus(&self.allowed);
+        }
+    }
 }
 
 /// Time that waking a thread takes, on an idle host.
 const WAKE_EARLY: Nanos = Nanos::from_micros(200);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_take_processors_in_turn_and_give_them_back() {
+        let all = thread::allowed_cpus().expect("a mask");
+        for turn in 0..=all.len() {
+            let start = SharedStart::in_turn(turn);
+            let own = all[turn % all.len()];
+            assert_eq!(thread::allowed_cpus().expect("a mask"), [own]);
+            SharedStart::in_turn(turn + 1).give_way();
+            assert_eq!(thread::allowed_cpus().expect("a mask"), [own], "no choice");
+            start.give_way();
+            assert_eq!(thread::allowed_cpus().expect("a mask"), all);
+        }
+    }
+}
