@@ -15,20 +15,12 @@ atomic_writes() {
     grep -c 'WRITE_ATOMIC_16\|raw=9c ' /sys/kernel/tracing/trace || true
 }
 
-# Requires that a job fails with a reason: `refused REASON OPTIONS...`.
-refused() {
-    reason=$1
-    shift
-    if job "$@"; then fail "accepted: $*"; fi
-    grep -q "$reason" /tmp/log || { cat /tmp/log; fail 'no reason'; }
-}
-
 mount -t tracefs none /sys/kernel/tracing
 echo 1 >/sys/kernel/tracing/events/scsi/scsi_dispatch_cmd_start/enable
 for engine in pvsync2 libaio io_uring; do
     step "$engine"
     echo >/sys/kernel/tracing/trace
-    job --ioengine=$engine --iodepth=4 --verify=crc32c || { cat /tmp/log report; fail 'atomic writes'; }
+    works --ioengine=$engine --iodepth=4 --verify=crc32c
     [ "$(atomic_writes)" = 512 ] || fail "$(atomic_writes) atomic writes, not 512"
 done
 

@@ -26,19 +26,6 @@ job() {
         --eta=never "$@" >/tmp/log 2>&1
 }
 
-# Requires that a job works: `works OPTIONS...`.
-works() {
-    job "$@" || { cat /tmp/log; fail "$*"; }
-}
-
-# Requires that a job fails with a reason: `refused REASON OPTIONS...`.
-refused() {
-    reason=$1
-    shift
-    if job "$@"; then fail "accepted: $*"; fi
-    grep -q "$reason" /tmp/log || { cat /tmp/log; fail 'no reason'; }
-}
-
 # Requires that all data of the jobs are one byte: `all_are BYTE`, in a form that tr takes.
 all_are() {
     # The target writes past the page cache.

@@ -539,16 +539,14 @@ const LOOK_INTERVAL: Nanos = Nanos::from_secs(1);
 /// or has refused.
 #[cold]
 fn kept_from_controller(result: i32, bytes: i32) -> Option<(Errno, &'static str)> {
-    let given_up = "the driver gave up on the command: the controller was reset, or is gone";
-    let too_long = "the kernel refused the command: where it makes no block device of a \
-                    namespace, it may take 127.5 KiB at most; choose a smaller `bs`";
-    let reasons = [
-        (Errno::EINTR, given_up, true),
-        (Errno::EINVAL, too_long, bytes > DEFAULT_BYTES_MAX),
-    ];
-    let mut fitting = reasons.into_iter().filter(|(_, _, fits)| *fits);
-    let (errno, why, _) = fitting.find(|(errno, _, _)| result == errno.result())?;
-    Some((errno, why))
+    if result == Errno::EINTR.result() {
+        let why = "the driver gave up on the command: the controller was reset, or is gone";
+        return Some((Errno::EINTR, why));
+    }
+    let why = "the kernel refused the command: where it makes no block device of a namespace, it \
+               may take 127.5 KiB at most; choose a smaller `bs`";
+    let is_too_long = result == Errno::EINVAL.result() && bytes > DEFAULT_BYTES_MAX;
+    is_too_long.then_some((Errno::EINVAL, why))
 }
 
 /// Longest request that a queue of the block layer takes, unless its driver says otherwise: 255

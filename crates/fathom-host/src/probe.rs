@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fathom_sys::files::{self, Access, AtomicWriteUnits};
+use fathom_sys::kernel_version::KernelVersion;
 use fathom_sys::{clock, numa, system};
 
 use crate::block_tree::BlockTree;
@@ -57,15 +58,7 @@ pub fn atomic_writes(path: &Path) -> io::Result<Option<AtomicWriteUnits>> {
 /// Returns whether the block layer keeps write pointers of zones, by which it holds back writes
 /// (zone write plugs): since Linux 6.10.
 pub fn block_layer_keeps_write_pointers() -> bool {
-    is_at_least(&system::kernel().release, (6, 10))
-}
-
-/// Returns whether a release of the kernel, such as `6.12.0-amd64`, is of this version or a later
-/// one; false if it does not begin with two numbers.
-fn is_at_least(release: &str, version: (u32, u32)) -> bool {
-    let mut parts = release.split(|c: char| !c.is_ascii_digit());
-    let mut number = || parts.next()?.parse::<u32>().ok();
-    number().zip(number()).is_some_and(|found| found >= version)
+    KernelVersion::running() >= Some(KernelVersion::new(6, 10))
 }
 
 /// Returns the number of write streams that the kernel offers for a block device; 0 for anything
@@ -105,13 +98,6 @@ fn blkio_mount_in(mounts: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn releases_are_compared_by_number() {
-        let is_new = |release| is_at_least(release, (6, 10));
-        assert!(is_new("6.10.0-amd64") && is_new("6.17.13+deb13") && is_new("7.0-rc1"));
-        assert!(!is_new("6.9.12") && !is_new("5.15.0") && !is_new("6") && !is_new(""));
-    }
 
     #[test]
     fn the_controller_is_found_among_the_mounts() {

@@ -20,6 +20,7 @@ pub mod file_io;
 pub mod files;
 pub mod in_flight;
 pub mod kept_mappings;
+pub mod kernel_version;
 pub mod lease;
 pub mod libiscsi;
 pub mod libnfs;

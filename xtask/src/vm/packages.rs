@@ -1,13 +1,12 @@
 //! Debian packages of the guest, unpacked and not installed.
 
 use std::collections::BTreeSet;
-use std::fmt::{self, Display, Formatter};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::str::FromStr;
 
 use anyhow::{Context, Result};
+use fathom_sys::kernel_version::KernelVersion;
 
 use crate::bench::programs::target_folder;
 use crate::process;
@@ -70,7 +69,7 @@ impl Root {
         kernel.context("the kernel package has no vmlinuz")
     }
 
-    /// Returns the folder of the kernel's modules, whose name is the kernel's release.
+    /// Returns the folder that is named after the kernel's release.
     fn release(&self) -> Result<PathBuf> {
         // The second is where releases with a merged /usr have it.
         let folders = ["lib/modules", "usr/lib/modules"];
@@ -79,15 +78,16 @@ impl Root {
         found.context("the kernel package has no modules")
     }
 
+    /// Returns the folder of the kernel's modules.
     pub(crate) fn modules(&self) -> Result<PathBuf> {
         Ok(self.release()?.join("kernel"))
     }
 
-    /// Returns the first two numbers of the kernel's version.
+    /// Returns the kernel's version.
     pub(crate) fn kernel_version(&self) -> Result<KernelVersion> {
         let folder = self.release()?;
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        name.parse()
+        KernelVersion::of_release(&name).with_context(|| format!("no version of Linux: {name}"))
     }
 
     /// Returns a file in one of these places.
@@ -95,28 +95,6 @@ impl Root {
         let mut paths = places.iter().map(|place| self.programs.join(place));
         let found = paths.find(|path| path.exists());
         found.with_context(|| format!("no package has {}", places.join(" or ")))
-    }
-}
-
-/// First two numbers of a kernel's version, which begin its release.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct KernelVersion(u32, u32);
-
-impl FromStr for KernelVersion {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let mut parts = text.split(|c: char| !c.is_ascii_digit());
-        let mut number = || parts.next().and_then(|part| part.parse().ok());
-        let numbers = number().zip(number());
-        let (major, minor) = numbers.with_context(|| format!("no version of Linux: `{text}`"))?;
-        Ok(Self(major, minor))
-    }
-}
-
-impl Display for KernelVersion {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.0, self.1)
     }
 }
 

@@ -7,8 +7,8 @@
 //! open zones fails, as does any op on an offline zone; the device below never sees it. Zones may
 //! go offline or read-only at a given time, or be reset as if by another host.
 //!
-//! A zone that was opened with a random write area takes writes in any order that begin at the
-//! write pointer or behind it, and end within two areas of it.
+//! A zone that was opened with a random write area takes writes in any order that begin at or
+//! beyond the write pointer, and end within two areas of it.
 //!
 //! # Limits
 //! Resets, commits and finishes by command take no time. A zone stays open from its first write

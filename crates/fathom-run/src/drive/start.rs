@@ -127,20 +127,21 @@ pub(super) fn pass_barrier(context: &JobContext<'_>) -> (Tick, Option<SharedStar
 /// one of those that it may use, so that jobs use all of them evenly. Left to the scheduler, six of
 /// 8 ranks came to be on one of two.
 pub(super) struct SharedStart {
-    /// Processors to give back, if there is a choice.
-    allowed: Vec<u32>,
+    /// Processors to give back; `None` if there is no choice.
+    allowed: Option<Vec<u32>>,
 }
 
 impl SharedStart {
     /// Confines the thread whose turn this is, of many.
     fn in_turn(turn: usize) -> Self {
-        let mut allowed = thread::allowed_cpus().unwrap_or_default();
-        let own = allowed.get(turn % allowed.len().max(1));
-        let is_confined = own.is_some_and(|&own| thread::set_allowed_cpus(&[own]).is_ok());
-        if allowed.len() < 2 || !is_confined {
-            allowed.clear();
+        let allowed = thread::allowed_cpus().ok().filter(|cpus| cpus.len() > 1);
+        let is_confined = |cpus: &Vec<u32>| {
+            let own = cpus[turn % cpus.len()];
+            thread::set_allowed_cpus(&[own]).is_ok()
+        };
+        Self {
+            allowed: allowed.filter(is_confined),
         }
-        Self { allowed }
     }
 
     /// Lets the jobs that share the processor issue their first ops before this one goes on: the
@@ -153,9 +154,9 @@ impl SharedStart {
 
 impl Drop for SharedStart {
     fn drop(&mut self) {
-        if !self.allowed.is_empty() {
+        if let Some(allowed) = &self.allowed {
             // Fails if the host has taken all the others away meanwhile.
-            let _one_is_left = thread::set_allowed_cpus(&self.allowed);
+            let _one_is_left = thread::set_allowed_cpus(allowed);
         }
     }
 }

@@ -23,31 +23,36 @@ pub fn by_two_names(setups: &[JobSetup]) -> Vec<PlanWarning> {
 /// commands, which the block layer does not see.
 pub(crate) fn written_two_ways(setups: &[JobSetup]) -> Vec<PlanWarning> {
     let by_commands = |setup: &&JobSetup| setup.job.options.engine.manages_zones;
+    let (by_commands, others): (Vec<_>, Vec<_>) = setups.iter().partition(by_commands);
+    let changers: Vec<_> = by_commands
+        .into_iter()
+        .filter(|setup| writes(&setup.job.options))
+        .collect();
     let mut warnings: Vec<PlanWarning> = Vec::new();
-    let writers = setups
-        .iter()
-        .filter(|setup| !by_commands(setup) && uses(&setup.job.options, Direction::Write));
-    for setup in writers {
-        let mut others = setups.iter().filter(by_commands).filter(|other| {
-            let mut theirs = other.zone_sets();
-            let is_ours = |set: &ZoneSet| setup.zone_sets().any(|own| ptr::eq(own, set));
-            writes(&other.job.options) && theirs.any(is_ours)
-        });
+    for setup in others {
+        let is_ours = |set: &ZoneSet| setup.zone_sets().any(|own| ptr::eq(own, set));
+        let mut changers = changers.iter();
+        let Some(other) = changers.find(|other| other.zone_sets().any(is_ours)) else {
+            continue;
+        };
         // Clones would repeat it.
         let is_told = warnings.iter().any(|warning| warning.job == setup.name);
-        if let Some(other) = others.next().filter(|_| !is_told) {
-            warnings.push(PlanWarning {
-                kind: PlanWarningKind::ZonesByTwoNames,
-                job: setup.name.clone(),
-                message: format!(
-                    "its zones are changed by the commands of `{}`, too: since Linux 6.10, the \
-                     block layer keeps write pointers of its own, which miss these, and fails \
-                     writes with EIO",
-                    other.name
-                ),
-                hint: format!("use `ioengine={}` in both", other.job.options.engine.name),
-            });
+        if uses(&setup.job.options, Direction::Write) && !is_told {
+            warnings.push(warning(setup, other));
         }
     }
     warnings
+}
+
+fn warning(setup: &JobSetup, other: &JobSetup) -> PlanWarning {
+    PlanWarning {
+        kind: PlanWarningKind::ZonesByTwoNames,
+        job: setup.name.clone(),
+        message: format!(
+            "`{}` changes its zones by commands, too: since Linux 6.10, the block layer keeps \
+             write pointers of its own, does not see commands, and fails writes with EIO",
+            other.name
+        ),
+        hint: format!("use `ioengine={}` in both", other.job.options.engine.name),
+    }
 }
