@@ -104,6 +104,10 @@ for rw in write randwrite; do
     refused "no zone of the job's range can be written" /dev/nullb0 --ioengine=libaio --rw=$rw --bs=256k \
         --offset=8z --size=2z
 done
+for rw in trim randtrim; do
+    refused "no zone of the job's range can be reset" /dev/nullb0 --ioengine=libaio --rw=$rw --bs=4m \
+        --offset=8z --size=2z
+done
 
 step 'a write error is recovered from'
 job /dev/nvme0n1 --ioengine=psync --rw=trim --bs=4m

@@ -66,18 +66,28 @@ pub(crate) fn size(
     let last = piece.text.char_indices().next_back();
     match last {
         Some((end, '%')) => percent(piece, end).map(Size::Percent),
-        Some((end, 'z' | 'Z')) if is_digits(&piece.text[..end]) => {
-            let zones = counted(
-                piece.part(0..end),
-                kb_base,
-                0,
-                u64::from(u32::MAX),
-                findings,
-            )?;
-            Ok(Size::Zones(u32::try_from(zones).unwrap_or(u32::MAX)))
-        }
+        Some((end, 'z' | 'Z')) => zones(piece, end, kb_base, findings).map(Size::Zones),
         _ => counted(piece, kb_base, min, u64::MAX, findings).map(Size::Bytes),
     }
+}
+
+fn zones(
+    piece: Piece<'_>,
+    end: usize,
+    kb_base: u64,
+    findings: &mut Findings,
+) -> Result<u32, Problem> {
+    let digits = piece.part(0..end);
+    if !is_digits(digits.text) {
+        return Err(Problem::new(
+            "bad-zones",
+            piece.range(),
+            format!("`{}` is not a whole number of zones", piece.text),
+        )
+        .fix("write only digits before the `z`"));
+    }
+    let zones = counted(digits, kb_base, 0, u64::from(u32::MAX), findings)?;
+    Ok(u32::try_from(zones).unwrap_or(u32::MAX))
 }
 
 fn percent(piece: Piece<'_>, end: usize) -> Result<u32, Problem> {
@@ -365,8 +375,15 @@ mod tests {
         assert_eq!(read("101%").unwrap_err().code, "bad-percent");
         assert_eq!(read("-1%").unwrap_err().code, "bad-percent");
         assert_eq!(read("%").unwrap_err().code, "bad-percent");
+    }
+
+    #[test]
+    fn zones_are_whole_numbers() {
+        let read = |text| size(Piece::new(text), 1024, 0, &mut Findings::default());
         assert_eq!(read("4z"), Ok(Size::Zones(4)));
-        assert!(read("z").is_err() && read("-1z").is_err());
+        for text in ["z", "-1z", "1.5z", "4kz"] {
+            assert_eq!(read(text).unwrap_err().code, "bad-zones");
+        }
     }
 
     proptest! {

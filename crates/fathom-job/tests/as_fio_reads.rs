@@ -21,6 +21,11 @@ const READINGS: &[(&str, &str, &str)] = &[
     ("--size=-8k", "--size=8k", "out-of-range"),
     ("--size=100%%", "--size=100%", "bad-percent"),
     ("--size=5000.5%", "--size=5000", "bad-percent"),
+    (
+        "--zonemode=strided --zonesize=16k --size=-4z",
+        "--zonemode=strided --zonesize=16k --size=4z",
+        "bad-zones",
+    ),
     ("--size=200k,500k", "--size=500k", "bad-suffix"),
     ("--iodepth=4,8", "--iodepth=4", "fraction"),
     ("--iodepth=-4", "", "out-of-range"),

@@ -59,10 +59,10 @@ pub(crate) enum ZoneAnswer {
     Wait,
     /// Draw another target.
     Skip,
-    /// No zone of the range takes such an op: `kept`: only until the pass ends.
+    /// No zone of the range takes such an op.
     Exhausted {
-        /// Zones are full of data of this pass, which must stay.
-        kept: bool,
+        /// None ever will: not one can be written, or reset.
+        for_good: bool,
     },
 }
 

@@ -33,7 +33,7 @@ impl ZoneTable {
                 let read = self.read_from(rules, index, &moved);
                 read.unwrap_or(ZoneAnswer::Skip)
             }
-            None => ZoneAnswer::Exhausted { kept: false },
+            None => ZoneAnswer::Exhausted { for_good: false },
         }
     }
 

@@ -332,7 +332,7 @@ impl ZoneTable {
             // A sequential job has skipped zones that are offline, read-only or conventional.
             return match self.next_trimmable(rules, from) {
                 Some(_) => ZoneAnswer::Skip,
-                None => ZoneAnswer::Exhausted { kept: false },
+                None => self.without_trimmable(rules),
             };
         }
         match self.next_readable(rules, from) {
@@ -343,7 +343,7 @@ impl ZoneTable {
                 read.unwrap_or(ZoneAnswer::Skip)
             }
             Some(_) => ZoneAnswer::Skip,
-            None => ZoneAnswer::Exhausted { kept: false },
+            None => ZoneAnswer::Exhausted { for_good: false },
         }
     }
 

@@ -16,7 +16,7 @@ use crate::pattern::OpTarget;
 mod device;
 mod single;
 
-use device::{Device, KIB, ZONE};
+use device::{Device, KIB, ZONE, can_be_reset};
 
 /// Job of a test.
 struct Job {
@@ -301,9 +301,8 @@ fn run(case: &Case) {
             }
             ZoneAnswer::Wait => job.target = Some(target),
             ZoneAnswer::Skip => {}
-            ZoneAnswer::Exhausted { kept } => {
-                let may_end =
-                    kept || target.direction != Direction::Write || !any_writable(&device, job);
+            ZoneAnswer::Exhausted { for_good } => {
+                let may_end = !for_good || !any_takes(target.direction, &device, job);
                 assert!(may_end, "{:?} gave up: {case:?}", job.rules);
                 // A pass of this job ends here; one of another begins when it pleases.
                 job.left = 0;
@@ -386,19 +385,24 @@ fn issue(device: &mut Device, target: &OpTarget, fails: bool, random: &mut Xoshi
     device.write(target, !fails || random.below(2) == 0);
 }
 
-/// Returns whether a zone of the job's range could take its writes.
-fn any_writable(device: &Device, job: &Job) -> bool {
-    let block = u64::from(job.rules.smallest_write);
-    let writable = |zone: &&Zone| {
-        let ended = matches!(
-            zone.condition,
-            ZoneCondition::ReadOnly | ZoneCondition::Offline | ZoneCondition::NotWritePointer
-        );
-        !ended && (zone.capacity >= block || job.rules.writes_remainder)
+/// Returns whether a zone of the job's range takes a write or a trim, now or when it is emptied.
+fn any_takes(direction: Direction, device: &Device, job: &Job) -> bool {
+    let takes = match direction {
+        Direction::Read => return true,
+        Direction::Write => is_writable,
+        Direction::Trim => |zone: &Zone, _: &Job| can_be_reset(zone),
     };
-    device.zones[job.rules.range.clone()]
-        .iter()
-        .any(|zone| writable(&zone))
+    let mut zones = device.zones[job.rules.range.clone()].iter();
+    zones.any(|zone| takes(zone, job))
+}
+
+fn is_writable(zone: &Zone, job: &Job) -> bool {
+    let ended = matches!(
+        zone.condition,
+        ZoneCondition::ReadOnly | ZoneCondition::Offline | ZoneCondition::NotWritePointer
+    );
+    let fits = zone.capacity >= u64::from(job.rules.smallest_write);
+    !ended && (fits || job.rules.writes_remainder)
 }
 
 proptest! {

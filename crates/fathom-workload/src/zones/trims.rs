@@ -29,7 +29,7 @@ impl ZoneTable {
         match self.next_trimmable(rules, drawn) {
             Some(index) if self.is_quiet(index) => self.reset_by_trim(index, target),
             Some(_) => ZoneAnswer::Wait,
-            None => ZoneAnswer::Exhausted { kept: false },
+            None => self.without_trimmable(rules),
         }
     }
 
@@ -41,6 +41,14 @@ impl ZoneTable {
         let mut quiet = self.after(rules, from).filter(fits);
         let quiet = quiet.find(|&index| self.is_quiet(index));
         quiet.or_else(|| self.after(rules, from).find(fits))
+    }
+
+    /// Returns the answer where no zone may be trimmed: for now, if one could be.
+    pub(super) fn without_trimmable(&self, rules: &ZoneRules) -> ZoneAnswer {
+        let mut zones = rules.range.clone();
+        ZoneAnswer::Exhausted {
+            for_good: !zones.any(|index| self.can_be_reset(index)),
+        }
     }
 
     fn reset_by_trim(&mut self, index: usize, target: &OpTarget) -> ZoneAnswer {

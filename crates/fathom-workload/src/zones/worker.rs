@@ -203,13 +203,15 @@ impl Worker {
                         return Err(IssueStatus::Failed);
                     }
                 }
-                ZoneAnswer::Exhausted { kept } => match target.direction {
+                ZoneAnswer::Exhausted { for_good } => match target.direction {
                     // As in fio, a mixed job writes while there is nothing to read.
                     Direction::Read if self.source.used.write => {
                         target.direction = Direction::Write;
                         target.length = self.config.pattern.sizes.write.largest();
                     }
-                    direction => return Err(self.without_zone(direction, target.file, kept, now)),
+                    direction => {
+                        return Err(self.without_zone(direction, target.file, for_good, now));
+                    }
                 },
             }
         }
@@ -317,17 +319,21 @@ impl Worker {
         &mut self,
         direction: Direction,
         file: FileIndex,
-        kept: bool,
+        for_good: bool,
         now: Tick,
     ) -> IssueStatus {
-        if direction == Direction::Write && !kept {
+        if for_good {
+            let (activity, done) = match direction {
+                Direction::Trim => (JobActivity::Trim, "reset"),
+                _ => (JobActivity::Write, "written"),
+            };
             self.fail(JobError {
                 errno: Errno::EIO,
-                activity: JobActivity::Write,
+                activity,
                 file,
                 offset: 0,
                 length: 0,
-                detail: Some("no zone of the job's range can be written".to_owned()),
+                detail: Some(format!("no zone of the job's range can be {done}")),
             });
             return IssueStatus::Failed;
         }

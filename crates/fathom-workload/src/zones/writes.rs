@@ -142,7 +142,7 @@ impl ZoneTable {
         Err(match (busy, no_room) {
             (true, _) => ZoneAnswer::Wait,
             (false, true) => ZoneAnswer::Skip,
-            (false, false) => ZoneAnswer::Exhausted { kept },
+            (false, false) => ZoneAnswer::Exhausted { for_good: !kept },
         })
     }
 

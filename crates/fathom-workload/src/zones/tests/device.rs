@@ -169,14 +169,7 @@ impl Device {
         let zone = self.zones[usize::try_from(target.offset / ZONE).expect("a zone")];
         let whole = (target.offset, u64::from(target.length)) == (zone.start, zone.length);
         assert!(whole, "{target:?} is no whole zone");
-        let is_lost = matches!(
-            zone.condition,
-            ZoneCondition::Offline | ZoneCondition::ReadOnly
-        );
-        assert!(
-            zone.kind != ZoneKind::Conventional && !is_lost,
-            "{target:?}"
-        );
+        assert!(can_be_reset(&zone), "{target:?}");
     }
 
     pub(super) fn manage(&mut self, action: ZoneAction, start: u64) {
@@ -221,4 +214,13 @@ impl Device {
 
 fn block(offset: u64) -> usize {
     usize::try_from(offset / BLOCK).expect("few blocks")
+}
+
+/// Returns whether a device resets a zone.
+pub(super) fn can_be_reset(zone: &Zone) -> bool {
+    let is_lost = matches!(
+        zone.condition,
+        ZoneCondition::Offline | ZoneCondition::ReadOnly
+    );
+    zone.kind != ZoneKind::Conventional && !is_lost
 }

@@ -130,7 +130,8 @@ fn an_op_that_is_not_issued_gives_its_zone_back() {
 /// A pass that is skipped whole is no success.
 #[test]
 fn a_sequential_pass_over_lost_zones_ends_with_the_reason() {
-    for block in [16384, 12288] {
+    let (write, trim) = (Direction::Write, Direction::Trim);
+    for (direction, block) in [(write, 16384), (write, 12288), (trim, ZONE)] {
         let lost = [ZoneCondition::Offline, ZoneCondition::ReadOnly];
         let device = Device::new(2, ZONE, &lost);
         let mut table = ZoneTable::new(&device.report());
@@ -141,14 +142,28 @@ fn a_sequential_pass_over_lost_zones_ends_with_the_reason() {
         let mut user = table.register(&rules);
         let pass = 2 * ZONE / block;
         for number in 0..pass {
-            let write = target(Direction::Write, number * block, block);
-            let answer = table.admit(&rules, &mut user, &write, Tick::ZERO);
+            let drawn = target(direction, number * block, block);
+            let answer = table.admit(&rules, &mut user, &drawn, Tick::ZERO);
             let want = match number + 1 == pass {
-                true => ZoneAnswer::Exhausted { kept: false },
+                true => ZoneAnswer::Exhausted { for_good: true },
                 false => ZoneAnswer::Skip,
             };
             assert_eq!(answer, want, "{block}: target {number} of {pass}");
         }
+    }
+}
+
+/// Zones that are empty today may have data tomorrow; lost ones may not.
+#[test]
+fn random_trims_end_for_good_only_where_no_zone_can_be_reset() {
+    let (offline, empty) = (ZoneCondition::Offline, ZoneCondition::Empty);
+    for (conditions, for_good) in [([offline, offline], true), ([offline, empty], false)] {
+        let mut table = ZoneTable::new(&Device::new(2, ZONE, &conditions).report());
+        let rules = rules(&table);
+        let mut user = table.register(&rules);
+        let drawn = target(Direction::Trim, 0, ZONE);
+        let answer = table.admit(&rules, &mut user, &drawn, Tick::ZERO);
+        assert_eq!(answer, ZoneAnswer::Exhausted { for_good });
     }
 }
 
