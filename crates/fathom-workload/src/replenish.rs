@@ -5,6 +5,8 @@
 //! stage stay the same, so the free list is left alone and what every round would count is counted
 //! once for all of them. Equivalent to `reap` and `issue_batch` in turn.
 
+use std::hint::select_unpredictable;
+
 use fathom_core::{Completion, Engine, Nanos, Slot, Step, Submitted, Tick};
 
 use crate::fast_path::{MixedTally, OpSource, Tally};
@@ -149,6 +151,15 @@ impl Worker {
     }
 }
 
+/// Returns the earlier of a foreseen start and the issue time, see [`Timers::after_submission`].
+///
+/// An engine about as fast as a clock read issues before that start in some ops and after it in
+/// others. A branch is mispredicted so often that the null engine lost a sixth of its IOPS.
+#[inline(always)]
+fn earlier(foreseen: Tick, issue: Tick) -> Tick {
+    select_unpredictable(issue < foreseen, issue, foreseen)
+}
+
 /// Runs the loop.
 #[inline(always)]
 fn replenish<E: Engine, O: OpSource, T: Tally>(
@@ -200,9 +211,8 @@ fn replenish<E: Engine, O: OpSource, T: Tally>(
             end = End::Blocked(slot);
             break;
         };
-        if issue < now {
-            state.start_by(issue);
-        }
+        state.start = earlier(now, issue);
+        state.due = earlier(due, issue);
         state.issue = issue;
         now = Timers::after_submission(after, clock_read);
         count += 1;
