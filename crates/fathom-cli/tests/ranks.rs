@@ -177,6 +177,28 @@ fn one_rank_writes_and_all_read() {
 }
 
 #[test]
+fn ranks_create_look_up_and_delete_files_step_by_step() {
+    let folder = Folder::new();
+    let example = include_str!("../../../examples/hosts/mdtest-easy.fio")
+        .replace("nrfiles=10000", "nrfiles=20")
+        .replace("ioengine=filestat", "ioengine=filestat\nrank_shift=1");
+    let steps = [
+        ("make-directory", 1),
+        ("create", 20),
+        ("look-up", 20),
+        ("delete", 20),
+        ("remove-directory", 1),
+    ];
+    for (section, ops) in steps {
+        run_section(&folder, &example, section, 2);
+        let sum = folder.fathom(&format!("merge --output-format=json {section}"));
+        assert_eq!(jobs(&sum.expect(0).json()), [(section.to_owned(), 2 * ops)]);
+        let left = folder.path().join("mdtest-easy.0").exists();
+        assert_eq!(left, section != "remove-directory");
+    }
+}
+
+#[test]
 fn names_of_logs_end_with_the_host() {
     let folder = Folder::new();
     let job = "--name=a --ioengine=null --size=64k --write_bw_log=l --bandwidth-log=agg \
