@@ -116,6 +116,7 @@ fn started(line: &[String], clients: &Clients, dialect: Dialect) -> Result<Progr
     let start = Start {
         patience,
         hosts: &names,
+        data: &data,
         voice: &voice,
     };
     let ended = wait(child, &exchange, interrupts, &start);
@@ -139,7 +140,18 @@ fn started(line: &[String], clients: &Clients, dialect: Dialect) -> Result<Progr
 struct Start<'a> {
     patience: Nanos,
     hosts: &'a [&'a str],
+    /// Standard output of the launcher, and its standard error.
+    data: &'a LauncherVoice,
     voice: &'a LauncherVoice,
+}
+
+impl Start<'_> {
+    /// Ends a launcher that has not started all ranks. Nothing that it prints is a report then:
+    /// MPICH's tells of its end on standard output.
+    fn end(&self, launcher: &mut Child) {
+        self.data.mute();
+        launcher.end();
+    }
 }
 
 /// Returns whether the status line goes to a terminal: fio's to standard output.
@@ -169,7 +181,7 @@ fn wait(
         if interrupts.count() > stopped {
             stopped = interrupts.count();
             if !has_started {
-                child.end();
+                start.end(&mut child);
                 bail!("--client: interrupted before all ranks had started");
             }
             exchange
@@ -186,7 +198,7 @@ fn wait(
         if !has_started && through.is_none() && clock.now() - begun >= start.patience {
             // The marks of ranks that are there have come long ago.
             let late = client_start::late(start.patience, &start.voice.ranks(), start.hosts);
-            child.end();
+            start.end(&mut child);
             return Err(late);
         }
         clock::sleep(NAP);

@@ -23,6 +23,7 @@ pub(crate) struct LauncherVoice(Arc<Mutex<Heard>>);
 struct Heard {
     ranks: BTreeSet<u32>,
     is_closed: bool,
+    is_muted: bool,
     /// First error of passing it on.
     failed: Option<io::Error>,
 }
@@ -57,9 +58,14 @@ impl LauncherVoice {
         Ok(this)
     }
 
+    /// Passes nothing on any more.
+    pub(crate) fn mute(&self) {
+        self.heard().is_muted = true;
+    }
+
     /// Passes a piece on. After an error no more is: the launcher must not wait for a reader.
     fn write(&self, to: &mut impl Write, text: &[u8]) {
-        if self.heard().failed.is_some() {
+        if self.heard().failed.is_some() || self.heard().is_muted {
             return;
         }
         let written = to.write_all(text).and_then(|()| to.flush());

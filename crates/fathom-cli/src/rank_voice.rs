@@ -3,6 +3,7 @@
 
 use std::io::{self, Write as _};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::standard_stream::StandardStream;
 
@@ -13,8 +14,20 @@ pub(crate) fn speak_as(name: String) {
     let _same = NAME.set(name);
 }
 
-/// Takes text of a rank other than 0; returns false in any other process.
+/// Says nothing for the rest of this process's life: nobody listens any more. A launcher may die of
+/// text that it cannot pass on, and end all ranks, as MPICH's does.
+#[cfg_attr(not(feature = "mpi"), expect(dead_code, reason = "a run is alone"))]
+pub(crate) fn fall_silent() {
+    // Relaxed: the flag carries no data.
+    IS_SILENT.store(true, Ordering::Relaxed);
+}
+
+/// Takes text of a rank other than 0, or of one that has fallen silent; returns false in any other
+/// process.
 pub(crate) fn takes(stream: StandardStream, text: &str) -> bool {
+    if IS_SILENT.load(Ordering::Relaxed) {
+        return true;
+    }
     let Some(name) = NAME.get() else {
         return false;
     };
@@ -32,6 +45,7 @@ fn named(name: &str, text: &str) -> String {
 }
 
 static NAME: OnceLock<String> = OnceLock::new();
+static IS_SILENT: AtomicBool = AtomicBool::new(false);
 
 #[cfg(test)]
 mod tests {

@@ -14,6 +14,7 @@ use crate::clients::{self, rank_side};
 use crate::environment::Process;
 use crate::exit::{self, ProgramEnd};
 use crate::output::{self, Data};
+use crate::rank_voice;
 use crate::ranks::FAILED;
 use crate::ranks::client_status::ClientStatus;
 use crate::ranks::crew::Crew;
@@ -112,7 +113,11 @@ fn follow(crew: &Crew, folder: &Path, mut status: ClientStatus<'_>) -> Result<()
             if now >= look_at && !is_asked {
                 look_at = now + LOOK_EVERY;
                 // Killed, or its terminal has gone: nobody waits for the rest.
-                is_asked = rank_side::stop_is_asked(folder) || rank_side::is_abandoned(folder);
+                let is_abandoned = rank_side::is_abandoned(folder);
+                if is_abandoned {
+                    rank_voice::fall_silent();
+                }
+                is_asked = is_abandoned || rank_side::stop_is_asked(folder);
                 if is_asked {
                     ranks.ask_stop(StopReason::Requested);
                 }
