@@ -140,14 +140,15 @@ fn started(line: &[String], clients: &Clients, dialect: Dialect) -> Result<Progr
 struct Start<'a> {
     patience: Nanos,
     hosts: &'a [&'a str],
-    /// Standard output of the launcher, and its standard error.
+    /// Standard output of the launcher.
     data: &'a LauncherVoice,
+    /// Standard error of the launcher.
     voice: &'a LauncherVoice,
 }
 
 impl Start<'_> {
-    /// Ends a launcher that has not started all ranks. Nothing that it prints is a report then:
-    /// MPICH's tells of its end on standard output.
+    /// Ends a launcher that has not started all ranks. There is no report then, and nothing that it
+    /// prints is passed on to standard output, where MPICH's tells of its end.
     fn end(&self, launcher: &mut Child) {
         self.data.mute();
         launcher.end();

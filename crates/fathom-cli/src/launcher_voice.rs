@@ -58,14 +58,18 @@ impl LauncherVoice {
         Ok(this)
     }
 
-    /// Passes nothing on any more.
+    /// Stops passing the output on; it is still read.
     pub(crate) fn mute(&self) {
         self.heard().is_muted = true;
     }
 
     /// Passes a piece on. After an error no more is: the launcher must not wait for a reader.
     fn write(&self, to: &mut impl Write, text: &[u8]) {
-        if self.heard().failed.is_some() || self.heard().is_muted {
+        let is_over = {
+            let heard = self.heard();
+            heard.is_muted || heard.failed.is_some()
+        };
+        if is_over {
             return;
         }
         let written = to.write_all(text).and_then(|()| to.flush());

@@ -14,8 +14,8 @@ pub(crate) fn speak_as(name: String) {
     let _same = NAME.set(name);
 }
 
-/// Says nothing for the rest of this process's life: nobody listens any more. A launcher may die of
-/// text that it cannot pass on, and end all ranks, as MPICH's does.
+/// Drops all text from now on, as nobody reads it any more. MPICH's launcher dies of text that it
+/// cannot pass on, and ends all ranks before they have reported.
 #[cfg_attr(not(feature = "mpi"), expect(dead_code, reason = "a run is alone"))]
 pub(crate) fn fall_silent() {
     // Relaxed: the flag carries no data.

@@ -153,8 +153,8 @@ impl Worker {
 
 /// Returns the earlier of a foreseen start and the issue time, see [`Timers::after_submission`].
 ///
-/// An engine about as fast as a clock read issues before that start in some ops and after it in
-/// others. A branch is mispredicted so often that the null engine lost a sixth of its IOPS.
+/// An engine about as fast as a clock read issues some ops before that start and some after it. A
+/// branch was rejected: it is mispredicted so often that the null engine lost a sixth of its IOPS.
 #[inline(always)]
 fn earlier(foreseen: Tick, issue: Tick) -> Tick {
     select_unpredictable(issue < foreseen, issue, foreseen)

@@ -110,15 +110,16 @@ fn follow(crew: &Crew, folder: &Path, mut status: ClientStatus<'_>) -> Result<()
     let mut wait = |is_over: &dyn Fn(&Ranks<MpiLink>) -> bool| {
         crew.wait(&mut |ranks| {
             let now = clock.now();
-            if now >= look_at && !is_asked {
+            if now >= look_at {
                 look_at = now + LOOK_EVERY;
-                // Killed, or its terminal has gone: nobody waits for the rest.
+                // Killed, or its terminal has gone: nobody waits for the rest. It may be killed
+                // after it has asked to stop, too.
                 let is_abandoned = rank_side::is_abandoned(folder);
                 if is_abandoned {
                     rank_voice::fall_silent();
                 }
-                is_asked = is_abandoned || rank_side::stop_is_asked(folder);
-                if is_asked {
+                if !is_asked && (is_abandoned || rank_side::stop_is_asked(folder)) {
+                    is_asked = true;
                     ranks.ask_stop(StopReason::Requested);
                 }
             }

@@ -61,7 +61,7 @@ pub(crate) enum ZoneAnswer {
     Skip,
     /// No zone of the range takes such an op.
     Exhausted {
-        /// None ever will: not one can be written, or reset.
+        /// None ever will: no zone can be written, or for a trim be reset.
         for_good: bool,
     },
 }

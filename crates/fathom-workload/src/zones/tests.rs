@@ -302,7 +302,7 @@ fn run(case: &Case) {
             ZoneAnswer::Wait => job.target = Some(target),
             ZoneAnswer::Skip => {}
             ZoneAnswer::Exhausted { for_good } => {
-                let may_end = !for_good || !any_takes(target.direction, &device, job);
+                let may_end = !for_good || !any_zone_takes(target.direction, &device, job);
                 assert!(may_end, "{:?} gave up: {case:?}", job.rules);
                 // A pass of this job ends here; one of another begins when it pleases.
                 job.left = 0;
@@ -386,7 +386,7 @@ fn issue(device: &mut Device, target: &OpTarget, fails: bool, random: &mut Xoshi
 }
 
 /// Returns whether a zone of the job's range takes a write or a trim, now or when it is emptied.
-fn any_takes(direction: Direction, device: &Device, job: &Job) -> bool {
+fn any_zone_takes(direction: Direction, device: &Device, job: &Job) -> bool {
     let takes = match direction {
         Direction::Read => return true,
         Direction::Write => is_writable,

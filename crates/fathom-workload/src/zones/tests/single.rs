@@ -153,7 +153,7 @@ fn a_sequential_pass_over_lost_zones_ends_with_the_reason() {
     }
 }
 
-/// Zones that are empty today may have data tomorrow; lost ones may not.
+/// Empty zones may yet be written by another job; lost ones may not.
 #[test]
 fn random_trims_end_for_good_only_where_no_zone_can_be_reset() {
     let (offline, empty) = (ZoneCondition::Offline, ZoneCondition::Empty);
