@@ -94,7 +94,7 @@ fn a_mebibyte_of_anything_keeps_to_the_limits() {
     let watchdog = Watchdog::start();
     let mut broken = String::new();
     for (index, head) in heads.iter().enumerate() {
-        // All parts behind the first two heads, lists behind those that take lists.
+        // All parts after the first two heads, lists after those that take lists.
         let parts = if index < 2 { &parts[..] } else { &lists[..] };
         for part in parts {
             if let Err(breach) = try_file(&filled(head, part), &watchdog) {

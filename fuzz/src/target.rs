@@ -66,7 +66,7 @@ pub(crate) const TARGETS: &[Target] = &[
     target("nvme-zones", nvme_zones::decode, no_words),
 ];
 
-/// A target with a bug to be found, which is no decoder.
+/// A target with a planted bug, which is not a decoder.
 const PLANTED: Target = target("planted", planted::decode, no_words);
 
 /// Result of a decoder that kept to the rules.

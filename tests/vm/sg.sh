@@ -110,7 +110,7 @@ umount /tmp/mounted
 step 'a partition'
 printf 'o\nn\np\n1\n\n\nw\n' | fdisk /dev/sda >/dev/null 2>&1
 if within 10 test -b /dev/sda1; then
-    refused 'no whole SCSI disk' /dev/sda1 --rw=read --iodepth=1
+    refused 'not a whole SCSI disk' /dev/sda1 --rw=read --iodepth=1
 else
     echo 'skipped: no partition was made'
 fi

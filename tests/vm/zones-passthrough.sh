@@ -101,7 +101,7 @@ step 'what is refused'
 refused 'write_mode' 1 --rw=write --write_mode=compare
 works 1 --rw=write --write_mode=zeroes --size=2z
 refused 'name /dev/ng0n1' /dev/nvme0n1 --rw=write
-refused 'metadata behind the data' 4 --rw=write
+refused 'metadata after the data' 4 --rw=write
 refused '`sg` opens none' /dev/sg0 --rw=write --ioengine=sg
 refused 'has no room for another open or active zone' 1 --rw=randwrite --ignore_zone_limits=1 --max_open_zones=16
 fathom lint --name=vm --ioengine=io_uring_cmd --filename=/dev/ng0n1 --zonemode=zbd --rw=trim --bs=64k >/tmp/log 2>&1 || true

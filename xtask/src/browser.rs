@@ -30,7 +30,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         for page in PAGES {
             println!("{:20} {}", page.name, page.what);
         }
-        println!("{LIVE_PAGE:20} run that goes on, on its local page");
+        println!("{LIVE_PAGE:20} a run in progress, on its local page");
         return Ok(());
     }
     let chosen: Vec<&Page> = PAGES.iter().filter(|page| options.wants(page)).collect();
@@ -201,7 +201,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes a folder anew.
+/// Recreates a folder.
 fn emptied(folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
@@ -276,7 +276,7 @@ const SHORT: [&str; 6] = [
     "--runtime=300ms",
 ];
 
-/// Name of the page of a run that goes on.
+/// Name of the page of a run in progress.
 const LIVE_PAGE: &str = "live";
 
 /// Page that the self-test breaks in every way.

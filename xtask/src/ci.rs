@@ -182,8 +182,8 @@ fn open_mpi_5(root: &Path) -> Result<()> {
     ranks_with(root, "open-mpi-5-build", &compiler, &launcher)
 }
 
-/// Tests ranks with another MPI. In a target folder of its own: the bindings are not generated anew
-/// for another `MPICC`.
+/// Tests ranks with another MPI. In a target folder of its own: the bindings are not generated
+/// again for another `MPICC`.
 fn ranks_with(root: &Path, folder: &str, compiler: &Path, launcher: &Path) -> Result<()> {
     let target = programs::target_folder()?.join(folder);
     let [compiler, launcher, target] =

@@ -94,7 +94,7 @@ struct Picture {
     is_modelled: bool,
 }
 
-/// Returns the pictures of the document, each with the commands and the paragraph behind it.
+/// Returns the pictures of the document, each with the commands and the paragraph after it.
 fn pictures(text: &str) -> Result<Vec<Picture>> {
     let mut pictures = Vec::new();
     for part in text.split("](gallery/").skip(1) {
@@ -149,7 +149,7 @@ fn here() -> Result<String> {
     ))
 }
 
-/// Writes the sentence into the paragraph behind the commands of a picture.
+/// Writes the sentence into the paragraph after the commands of a picture.
 fn measured(text: &str, name: &str, sentence: &str) -> Result<String> {
     let picture = text.find(&format!("](gallery/{name}.svg)"));
     let place = picture.and_then(|at| {

@@ -173,8 +173,8 @@ impl Admission {
         self.buffers.put(buffer, waiting, &mut self.wakes);
     }
 
-    /// Notes that a device completed a command `took` after its start: automatic pacing tells slow
-    /// devices from others by it. Time to receive or to send the data does not count.
+    /// Notes that a device completed a command `took` after its start: automatic pacing recognises
+    /// slow devices by it. Time to receive or to send the data does not count.
     #[inline]
     pub fn served(&mut self, device: u32, took: Nanos) {
         self.pacer.served(device, took);

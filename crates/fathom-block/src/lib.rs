@@ -1,8 +1,8 @@
 //! The block layer in front of a device: the queue of requests, the set of tags that says how many
 //! there may be, and who gets the next one; and layers that stack over any block device.
 //!
-//! Nothing here blocks: a caller is told that it waits, and whom it has to wake. So the same code
-//! serves threads that park and jobs of a simulation.
+//! Nothing here blocks: a call returns that its caller must wait, or whom it has to wake. So the
+//! same code serves threads that park and jobs of a simulation.
 #![forbid(unsafe_code)]
 
 mod admission;

@@ -57,7 +57,8 @@ impl Pacer {
         }
     }
 
-    /// Takes a request, unless it may go on at once; `is_blocked` while others wait for buffers.
+    /// Holds a request and returns true, unless it may go on at once; `is_blocked` while others
+    /// wait for buffers.
     #[inline]
     pub(crate) fn hold(&mut self, wanted: Wanted, is_blocked: bool, now: Tick) -> bool {
         match self {

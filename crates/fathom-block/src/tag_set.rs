@@ -6,15 +6,16 @@
 //! get     ─► no tag ─► lock, mark the words, try again ─► one of eight wait queues
 //! ```
 //!
-//! Nothing here blocks or wakes: `get` tells the caller to wait, and every call that may end a
-//! wait returns the waiters that the caller must wake. A woken waiter requests its tags again.
+//! Nothing here blocks or wakes: `get` returns that the caller must wait, and every call that may
+//! end a wait returns the waiters that the caller must wake. A woken waiter requests its tags
+//! again.
 //!
 //! No wake-up is lost, because a waiter marks each word *before* its last attempt there: a thread
 //! that later frees a tag of that word sees the mark and counts the tag here, under the lock. In
 //! `plain` and `elastic` a batch is at most an eighth of the tags, and waiters join only while all
 //! tags are taken, so at least eight batches follow the last waiter. A batch wakes fewer waiters
 //! than it has tags only if it empties a queue; that happens to at most seven queues before the
-//! last, and each full batch moves on to the next queue. In `fair` free tags are counted anew each
+//! last, and each full batch moves on to the next queue. In `fair` free tags are recounted each
 //! time, and only waiters that were granted tags may take them.
 
 use crate::sync::{Mutex, MutexGuard, PoisonError};
@@ -231,7 +232,7 @@ impl TagSet {
         self.wake_and_settle(&mut line)
     }
 
-    /// Takes `need` tags, or some of them if not all are there.
+    /// Takes `need` tags, or as many as there are, and returns whether these are all.
     #[inline]
     fn take(&self, hint: &mut Hint, need: u32, tags: &mut Vec<Tag>) -> bool {
         let wanted = tags.len() + need as usize;
@@ -246,8 +247,9 @@ impl TagSet {
         tags.len() == wanted
     }
 
-    /// `fair`: takes the tags granted, or spare ones if no waiter is ahead. While words are marked,
-    /// tags are taken only here, under the lock, so those counted are free.
+    /// `fair`: takes the tags granted, or spare ones if no waiter is ahead, and returns whether it
+    /// took any. While words are marked, tags are taken only here, under the lock, so those counted
+    /// are free.
     fn take_in_turn(
         &self,
         line: &mut Line,

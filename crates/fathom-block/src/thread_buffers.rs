@@ -100,7 +100,7 @@ impl ThreadBuffers {
         taken.buffer
     }
 
-    /// Returns a buffer while `waiting` requests of this thread wait for one.
+    /// Gives back a buffer; `waiting` requests of this thread wait for one.
     #[inline]
     pub(crate) fn put(&mut self, buffer: Box<DataBuffer>, waiting: u32, wakes: &mut Vec<u32>) {
         self.cache.push(buffer);
@@ -122,7 +122,7 @@ impl ThreadBuffers {
             return neediest == NOBODY && cached <= self.pool.cache();
         }
         let held = self.in_use + cached;
-        // A difference of one is let be, or a buffer would go round between equals for ever.
+        // A difference of one is tolerated, or a buffer would circulate between equals forever.
         neediest == NOBODY || (neediest > 0 && neediest + 1 >= held)
     }
 
@@ -224,7 +224,7 @@ impl Drop for ThreadBuffers {
 /// Longer than the pauses of a host that waits for its answers, and too short for others to miss
 /// the buffers: each has its share meanwhile.
 const KEEP_INTERVAL: Nanos = Nanos::from_millis(10);
-/// Time after which a buffer of an unlimited pool that nobody needed is freed, at most twice over.
-/// Long enough that a load which comes and goes allocates rarely, short enough that a thousand idle
+/// Time after which an unused buffer of an unlimited pool is freed; it may take twice as long. Long
+/// enough that a load which comes and goes allocates rarely, short enough that a thousand idle
 /// connections hold no memory when they are looked at.
 const IDLE_INTERVAL: Nanos = Nanos::from_millis(500);

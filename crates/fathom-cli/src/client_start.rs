@@ -1,4 +1,4 @@
-//! Start of the ranks of `--client`: its limit of time, and the hosts that have not kept it.
+//! Start of the ranks of `--client`: its time limit, and the hosts that have not met it.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn patience_of(text: Option<&str>) -> Result<Nanos> {
     seconds.map(Nanos::from_secs).ok_or_else(|| {
         let hint = format!("set it to seconds, 1 to {PATIENCE_SECONDS_MAX}, or unset it");
         with_hint(
-            format!("--client: {VARIABLE}: {text:?} is no number of seconds"),
+            format!("--client: {VARIABLE}: {text:?} is not a number of seconds"),
             Some(hint),
         )
     })

@@ -8,7 +8,7 @@
 //!
 //! Launchers change exit codes, print about them, and end the ranks when they get a signal. So the
 //! code and requests to stop go through a folder that only this program and rank 0 know. Before MPI
-//! has started, which may take for ever, ranks tell of themselves by marks on standard error.
+//! has started, which may take forever, ranks announce themselves by marks on standard error.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -92,7 +92,7 @@ fn started(line: &[String], clients: &Clients, dialect: Dialect) -> Result<Progr
     here.extend(line.iter().map(OsString::from));
     let names: Vec<&str> = hosts.iter().map(|(host, _)| &*host.name).collect();
     let mut command = launcher.command(&rank, &here, &names, is_root());
-    if clients.settings.debug.tells("process") {
+    if clients.settings.debug.includes("process") {
         let text = format!("process  {}\n", mpi_launcher::line(&command));
         output::print(StandardStream::Error, &text);
     }
@@ -148,7 +148,7 @@ struct Start<'a> {
 
 impl Start<'_> {
     /// Ends a launcher that has not started all ranks. There is no report then, and nothing that it
-    /// prints is passed on to standard output, where MPICH's tells of its end.
+    /// prints is passed on to standard output, where MPICH's launcher reports its end.
     fn end(&self, launcher: &mut Child) {
         self.data.mute();
         launcher.end();
@@ -164,7 +164,7 @@ fn is_terminal(dialect: Dialect) -> bool {
 }
 
 /// Waits until the launcher has ended, or for some time after rank 0 has: a launcher that waits for
-/// a host which is cut off may never end. Nor may one that waits for a host to start.
+/// a host that is cut off, or that has not started, may never end.
 fn wait(
     mut child: Child,
     exchange: &Exchange,
@@ -265,7 +265,7 @@ impl Drop for Exchange {
 /// Rank 0's side of the exchange.
 #[cfg_attr(
     not(feature = "mpi"),
-    expect(dead_code, reason = "this program is no rank")
+    expect(dead_code, reason = "this program is not a rank")
 )]
 pub(crate) mod rank_side {
     use super::*;
@@ -286,12 +286,12 @@ pub(crate) mod rank_side {
         let _left = fs::remove_dir_all(folder);
     }
 
-    /// Tells that MPI has started on all ranks.
+    /// Reports that MPI has started on all ranks.
     pub(crate) fn tell_started(folder: &Path) -> io::Result<()> {
         fs::write(folder.join(STARTED), "")
     }
 
-    /// Tells the exit code.
+    /// Reports the exit code.
     pub(crate) fn tell_code(folder: &Path, code: u8) -> io::Result<()> {
         let path = folder.join(CODE);
         let new = path.with_extension("new");
@@ -300,8 +300,8 @@ pub(crate) mod rank_side {
     }
 }
 
-/// Parses the command line of each group as its first host does, so that errors are told before a
-/// host is asked for; returns them.
+/// Parses the command line of each group as its first host does, so that errors are reported before
+/// a host is contacted; returns the results.
 fn refused(clients: &Clients, hosts: &[(ClientHost, usize)], dialect: Dialect) -> Option<String> {
     for (at, group) in clients.groups.iter().enumerate() {
         // Those that are read elsewhere or only once are left to the ranks.

@@ -52,7 +52,7 @@ enum Kind {
     Named,
 }
 
-/// Returns the words of a command of this program, behind a prompt or `sudo`, up to what is the
+/// Returns the words of a command of this program, after a prompt or `sudo`, up to what is the
 /// shell's; `None` for other lines.
 fn command(line: &str) -> Option<Vec<String>> {
     let line = line.split_once("$ ").map_or(line, |(_, rest)| rest).trim();

@@ -20,7 +20,7 @@ pub(crate) struct Process {
     /// its runs, and the C library reads files of sysfs and procfs each time.
     cpus: OnceLock<u32>,
     memory_mib: OnceLock<u64>,
-    /// Own rank, and the places of all, where a launcher has told them.
+    /// Own rank, and the places of all, where a launcher reports them.
     ranks: Option<(u32, Vec<RankPlace>)>,
 }
 

@@ -74,7 +74,7 @@ pub(crate) fn code(dialect: Dialect, end: ProgramEnd) -> u8 {
             },
         ) => u8::from(failed_jobs > 0 || tolerated_errors > 0),
         // The system cuts fio's count to eight bits, so 256 failures look like success: not copied.
-        // An incomplete log is no failure to fio.
+        // To fio, an incomplete log is not a failure.
         (
             Dialect::Fio,
             ProgramEnd::Ran { failed_jobs, .. } | ProgramEnd::LogBroken { failed_jobs },

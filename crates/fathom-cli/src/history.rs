@@ -97,11 +97,11 @@ pub(crate) enum HistoryCommand {
     },
     /// Show how a metric developed: its levels, and what changed between them
     Trend(TrendArguments),
-    /// Tell whether the newest runs changed for the worse: exit code 1 if so
+    /// Check whether the newest runs changed for the worse: exit code 1 if so
     ///
     /// Of each metric and each plan on each machine, a change for the worse among the newest 10
     /// runs counts, and the newest 5 runs are held against those before. Each of them has a chance
-    /// of 1 % of a false alarm; the result tells how many are to be expected.
+    /// of 1 % of a false alarm; the result says how many are to be expected.
     Check(CheckArguments),
     /// Copy the history into a new file, also while it is in use
     Backup {

@@ -14,7 +14,7 @@ use fathom_log::{TableColumn, TableFile, TableKind};
 use super::ExportFormat;
 use crate::failure::with_hint;
 use crate::history_keep::{reader, with_its_hint};
-use crate::kept_output::{Kept, at, keep, told};
+use crate::kept_output::{Kept, at, keep, with_place};
 use crate::output::{self, StandardStream};
 
 /// Writes the selected runs to a file or to standard output.
@@ -58,7 +58,7 @@ pub(crate) fn export(
                     again.map_err(|_| io::Error::other("told already"))
                 })
             });
-            Err(told(&error, EXPORT, kept))
+            Err(with_place(&error, EXPORT, kept))
         }
         Err(ExportError::History(error)) => Err(with_its_hint(error)),
         Err(ExportError::Refused(error)) => Err(error),
@@ -281,7 +281,7 @@ const GROUP_ROWS: usize = 4096;
 /// Most series that a refusal names.
 const SERIES_SHOWN: usize = 5;
 
-const UNDATED: &str = "do not tell when they began";
+const UNDATED: &str = "have no start time";
 
 const EXPORT: Kept = Kept {
     words: "the export was",

@@ -70,19 +70,17 @@ mod kept {
         let path = default_path(&|name| std::env::var_os(name)).map_err(with_its_hint)?;
         match History::open_read_only(&path) {
             Err(error) if matches!(error.problem(), HistoryProblem::Older(_)) => writer(),
-            opened => opened.map(with_notes_told).map_err(with_its_hint),
+            opened => opened.map(print_notes).map_err(with_its_hint),
         }
     }
 
     /// Opens the history for writing, and says what the user should know about it.
     pub(crate) fn writer() -> Result<History> {
         let path = default_path(&|name| std::env::var_os(name)).map_err(with_its_hint)?;
-        History::open(&path)
-            .map(with_notes_told)
-            .map_err(with_its_hint)
+        History::open(&path).map(print_notes).map_err(with_its_hint)
     }
 
-    fn with_notes_told(history: History) -> History {
+    fn print_notes(history: History) -> History {
         for note in history.notes() {
             output::print(StandardStream::Error, &format!("fathom: note: {note}\n"));
         }

@@ -1,4 +1,4 @@
-//! `fathom history trend`, and what is told of a series.
+//! `fathom history trend`, and the description of a series.
 
 use std::ops::Range;
 
@@ -98,7 +98,7 @@ pub(super) fn series_of(
     history.series(metric, selection).map_err(with_its_hint)
 }
 
-/// Trend of a series, with what is told of it.
+/// Trend of a series, with its description.
 pub(super) struct Told {
     pub(super) series: RunSeries,
     pub(super) trend: Trend,

@@ -103,7 +103,7 @@ fn record_path(named: &str, rank: Option<Rank>) -> Result<String> {
     })?;
     let path = Path::new(named).join(rank.record_name());
     // A record is read again, and written while jobs run: a pipe would hold the rank until a reader
-    // comes. A folder is told below.
+    // comes. A folder is refused below.
     let there = fs::metadata(&path);
     if there.is_ok_and(|there| !there.is_file() && !there.is_dir()) {
         let shown = path.display();

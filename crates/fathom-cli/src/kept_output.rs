@@ -1,4 +1,4 @@
-//! Output that cannot be written under its name: kept under another one, which is told.
+//! Output that cannot be written under its name: kept under another one, which the error names.
 //!
 //! The numbers behind an output may have taken long to collect.
 
@@ -12,7 +12,7 @@ use fathom_host::output_file::{self, Stop};
 
 use crate::failure::with_hint;
 
-/// Writes a file. If that fails, it is kept under another name, which the error tells.
+/// Writes a file. If that fails, it is kept under another name, which the error states.
 pub(crate) fn write_or_keep(path: &Path, bytes: &[u8], what: Kept, stop: &Stop) -> Result<()> {
     let Err(error) = output_file::write(path, bytes, stop) else {
         return Ok(());
@@ -22,7 +22,7 @@ pub(crate) fn write_or_keep(path: &Path, bytes: &[u8], what: Kept, stop: &Stop) 
         return Err(error);
     }
     let kept = keep(path, what, &mut |file| file.write_all(bytes));
-    Err(told(&error, what, kept))
+    Err(with_place(&error, what, kept))
 }
 
 /// Kind of an output.
@@ -35,7 +35,11 @@ pub(crate) struct Kept {
 }
 
 /// Returns the error with the place where the output was kept, if it was.
-pub(crate) fn told(error: &anyhow::Error, what: Kept, kept: Option<PathBuf>) -> anyhow::Error {
+pub(crate) fn with_place(
+    error: &anyhow::Error,
+    what: Kept,
+    kept: Option<PathBuf>,
+) -> anyhow::Error {
     let hint = kept.map(|kept| format!("{} kept as {}", what.words, kept.display()));
     with_hint(format!("{error:#}"), hint)
 }
@@ -53,7 +57,7 @@ pub(crate) fn at(
 }
 
 /// Writes a new file beside a path, or among the temporary ones, and returns its name. `write`
-/// begins anew with each file that it gets.
+/// starts over with each file that it gets.
 pub(crate) fn keep(
     path: &Path,
     what: Kept,
@@ -116,7 +120,7 @@ fn keep_in(
 ) -> Option<PathBuf> {
     for number in 1..=NUMBER_MAX {
         let kept = folder.join(numbered(path, number, what.extension));
-        // Only a new file: another one of the name is somebody's.
+        // Only a new file: an existing one of the name is not ours.
         match File::options().write(true).create_new(true).open(&kept) {
             Ok(mut file) => {
                 if write(&mut file).is_ok() {

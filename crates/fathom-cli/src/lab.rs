@@ -40,7 +40,7 @@ pub(crate) struct LabArguments {
     /// Run N experiments with the baseline in place of every variant, and count false alarms
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     a_a: Option<u32>,
-    /// Begin anew instead of continuing
+    /// Start over instead of continuing
     #[arg(long)]
     fresh: bool,
     /// Refuse files that run commands of their own
@@ -258,7 +258,8 @@ fn refuse_commands(plan: &LabPlan) -> Result<()> {
     }
 }
 
-/// Returns the line about an event; of those without a failure only if somebody watches.
+/// Returns the line about an event; of those without a failure only if standard error is a
+/// terminal.
 fn line(
     plan: &LabPlan,
     event: &LabEvent<'_>,
@@ -280,12 +281,15 @@ fn line(
         LabEvent::Retry { slot, why } => format!("{}: {why}; the repeat is done again", name(slot)),
         LabEvent::RetryOfOne { slot, why } => {
             format!(
-                "{}: {why}; so did all others, this one is done again",
+                "{}: {why}; all others failed in the same way, and this one is done again",
                 name(slot)
             )
         }
-        LabEvent::AllFailed { why } => format!("{why}; each run fails so: the lab is given up"),
-        LabEvent::Failed { slot, why } => format!("{}: {why}; the cell is given up", name(slot)),
+        LabEvent::AllFailed { why } => format!(
+            "{why}; every run fails this way: the lab is \
+                                                abandoned"
+        ),
+        LabEvent::Failed { slot, why } => format!("{}: {why}; the cell is abandoned", name(slot)),
         // Notes of the table have them all; CSV has no notes.
         LabEvent::Ended {
             slot,

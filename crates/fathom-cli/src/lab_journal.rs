@@ -34,7 +34,7 @@ pub(crate) fn open<'p>(plan: &'p LabPlan, fresh: bool) -> Result<Box<dyn Journal
                 "{}: the file was changed since the unfinished lab `{}` began:\n{changes}",
                 plan.file, plan.name
             );
-            let hint = "undo the change to continue, or begin anew with --fresh";
+            let hint = "undo the change to continue, or start over with --fresh";
             Err(with_hint(why, Some(hint)))
         }
     }
@@ -58,13 +58,13 @@ pub(crate) const fn runs_before(_plan: &LabPlan) -> Vec<EarlierRun> {
     Vec::new()
 }
 
-/// Without the history, an interrupted lab begins anew.
+/// Without the history, an interrupted lab starts over.
 #[cfg(not(feature = "history"))]
 pub(crate) fn open<'p>(_plan: &'p LabPlan, _fresh: bool) -> Result<Box<dyn Journal + 'p>> {
     use crate::output::{self, StandardStream};
 
     let note = "fathom: lab: note: built without the history: nothing is kept, and an interrupted \
-                lab begins anew\n";
+                lab starts over\n";
     output::print(StandardStream::Error, note);
     Ok(Box::new(fathom_lab::NoJournal))
 }

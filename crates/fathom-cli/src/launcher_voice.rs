@@ -102,11 +102,11 @@ impl LauncherVoice {
     }
 }
 
-/// Says that this rank is there, to the user's program, before MPI starts. `variable` reads the
+/// Announces this rank to the user's program, before MPI starts. `variable` reads the
 /// environment: the launcher's number is all that is known then.
 #[cfg_attr(
     not(feature = "mpi"),
-    expect(dead_code, reason = "this program is no rank")
+    expect(dead_code, reason = "this program is not a rank")
 )]
 pub(crate) fn say_here(variable: &dyn Fn(&str) -> Option<String>) {
     let mut told = RANKS.iter().filter_map(|name| variable(name)?.parse().ok());

@@ -108,12 +108,12 @@ fn program(run: impl FnOnce(&[OsString], Dialect) -> ProgramEnd) -> ExitCode {
     let ended = std::panic::catch_unwind(AssertUnwindSafe(|| run(&words, dialect)));
     // The hook has reported the panic to the user.
     let end = ended.unwrap_or(ProgramEnd::Bug);
-    tell_kept_mappings();
+    warn_of_kept_mappings();
     ExitCode::from(exit::code(dialect, end))
 }
 
 /// Warns of mappings that the kernel did not release during the run.
-fn tell_kept_mappings() {
+fn warn_of_kept_mappings() {
     let Some(kept) = KeptMappings::so_far() else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Figures of a run that goes on, for its views: a terminal (`--live`) and a page (`--serve`).
+//! Figures of a run in progress, for its views: a terminal (`--live`) and a page (`--serve`).
 //!
 //! ```text
 //!  jobs ──► snapshot, twice a second ──► LiveState ──► Figures ──► terminal

@@ -45,7 +45,8 @@ pub(crate) struct MergeArguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  fathom run --rank=0/2 --start-at=17:30:00Z --record=out/ job.fio   (and --rank=1/2 elsewhere)
+  fathom run --rank=0/2 --start-at=17:30:00Z --record=out/ job.fio   # one host
+  fathom run --rank=1/2 --start-at=17:30:00Z --record=out/ job.fio   # another
   fathom merge out/
   fathom merge --output-format=json out/rank-0000.json out/rank-0001.json";
 
@@ -157,7 +158,7 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
         let mut found: Vec<PathBuf> = entries.collect::<Result<_, _>>().with_context(shown)?;
         found.retain(|file| is_record_of_rank(file));
         if found.is_empty() {
-            let hint = "`fathom run --rank=N/M --record=FOLDER` writes one a rank";
+            let hint = "`fathom run --rank=N/M --record=FOLDER` writes one per rank";
             let why = format!("{}: no record of a rank (rank-0000.json…)", shown());
             return Err(with_hint(why, Some(hint)));
         }

@@ -6,7 +6,7 @@ use fathom_record::MetricName;
 /// Reads a metric's name.
 ///
 /// # Errors
-/// Says what is unknown, and the name that was probably meant, else the possible ones.
+/// States what is unknown, and the name that was probably meant, else the possible ones.
 pub(crate) fn parse(text: &str) -> Result<MetricName, String> {
     MetricName::parse(text).map_err(|error| {
         let message = error.message;

@@ -36,7 +36,7 @@ impl MetricsFile {
     }
 
     /// Writes the figures while the run goes on (`--status-interval`). The first failure is
-    /// told, and the run goes on: each later write tries again.
+    /// reported, and the run continues: each later write tries again.
     pub(crate) fn show(&self, record: &Record) {
         let mut metrics = RunMetrics::of_record(record);
         metrics.is_running = true;
@@ -46,7 +46,7 @@ impl MetricsFile {
         };
         if !self.has_failed.replace(true) {
             let path = self.path.display();
-            let text = format!("fathom: note: {OPTION}: {path}: {error:#}; the run goes on\n");
+            let text = format!("fathom: note: {OPTION}: {path}: {error:#}; the run continues\n");
             output::print(StandardStream::Error, &text);
         }
     }

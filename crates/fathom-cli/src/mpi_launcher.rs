@@ -121,7 +121,7 @@ pub(crate) struct RankCommand {
 }
 
 impl LauncherKind {
-    /// Tells launchers apart by the output of `--version`.
+    /// Distinguishes launchers by the output of `--version`.
     fn of_version(text: &str) -> Option<Self> {
         let has = |words: &str| text.contains(words);
         match () {
@@ -132,7 +132,7 @@ impl LauncherKind {
     }
 }
 
-/// Returns what a launcher prints about itself, within a limit of time and of bytes.
+/// Returns the version text of a launcher, limited in time and bytes.
 fn version(program: &Path) -> Result<String> {
     let clock = Clock::monotonic();
     let until = clock.now() + VERSION_PATIENCE;
@@ -178,7 +178,7 @@ const VARIABLE: &str = "FATHOM_MPIRUN";
 const NAMES: [&str; 2] = ["mpirun", "mpiexec"];
 /// A guess: launchers answer within a tenth of a second, from a network file system within some.
 const VERSION_PATIENCE: Nanos = Nanos::from_secs(20);
-/// MPICH's text, with all its switches, has 2 KiB.
+/// Limit of that text: MPICH's, with all its switches, has 2 KiB.
 const VERSION_BYTES_MAX: usize = 64 << 10;
 
 #[cfg(test)]

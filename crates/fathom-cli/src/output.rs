@@ -55,8 +55,7 @@ pub(crate) fn printable_lines(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the beginning of a text that somebody else has written, without control characters, for
-/// a message.
+/// Returns the beginning of a foreign text, without control characters, for a message.
 pub(crate) fn beginning(text: &str) -> String {
     let mut letters = text.chars();
     let start: String = letters.by_ref().take(SHOWN_MAX).collect();

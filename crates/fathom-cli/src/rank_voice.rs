@@ -1,5 +1,5 @@
 //! Voice of a rank: of all processes of a run, rank 0 alone writes to standard output; what the
-//! others say goes to standard error, each line behind the name of its host.
+//! others say goes to standard error, each line after the name of its host.
 
 use std::io::{self, Write as _};
 use std::sync::OnceLock;
@@ -14,7 +14,7 @@ pub(crate) fn speak_as(name: String) {
     let _same = NAME.set(name);
 }
 
-/// Drops all text from now on, as nobody reads it any more. MPICH's launcher dies of text that it
+/// Drops all text from now on, as it has no reader any more. MPICH's launcher dies of text that it
 /// cannot pass on, and ends all ranks before they have reported.
 #[cfg_attr(not(feature = "mpi"), expect(dead_code, reason = "a run is alone"))]
 pub(crate) fn fall_silent() {

@@ -10,7 +10,7 @@ use fathom_record::Record;
 
 use crate::output::{self, StandardStream};
 
-/// Record of a run that goes on, replaced as a whole each time.
+/// Record of a run in progress, replaced as a whole each time.
 ///
 /// A thread of its own writes it, so that a slow file system delays neither jobs nor their watcher.
 /// While it writes, further records are skipped.
@@ -67,7 +67,7 @@ impl SoFar {
     fn failed(&mut self, error: &dyn std::fmt::Display) {
         if !std::mem::replace(&mut self.has_failed, true) {
             let path = self.path.display();
-            let text = format!("fathom: note: --record: {path}: {error}; the run goes on\n");
+            let text = format!("fathom: note: --record: {path}: {error}; the run continues\n");
             output::print(StandardStream::Error, &text);
         }
     }

@@ -42,7 +42,7 @@ mod kept {
         lab_of(history, lab)
     }
 
-    /// Says which labs there are, or that one side of a comparison was named.
+    /// States which labs there are, or that one side of a comparison was named.
     fn no_such_lab(
         history: &History,
         name: &str,

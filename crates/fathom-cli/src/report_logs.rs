@@ -1,4 +1,4 @@
-//! Pages of I/O logs: reading, and what to say about files that are no logs.
+//! Pages of I/O logs: reading, and messages about files that are not logs.
 
 use std::fmt;
 use std::fs::File;
@@ -21,8 +21,8 @@ pub(crate) fn kind(word: &str) -> Result<LogKind, String> {
     })
 }
 
-/// Returns whether a file is to be read as a log: its content is that of one, or its name is and
-/// it is no JSON.
+/// Returns whether a file is to be read as a log: its content is that of one, or its name is and it
+/// is not JSON.
 fn is_log(word: &str) -> bool {
     let path = Path::new(word);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -59,14 +59,14 @@ pub(crate) fn split(words: &[String], kind: Option<LogKind>) -> Result<(Vec<Stri
         [_, other, ..] if !logs.is_empty() => {
             // Tells a name that does not exist by the system's own words.
             Path::new(other).metadata().with_context(|| other.clone())?;
-            let why = format!("{other}: no log; a page of logs shows one run beside them");
+            let why = format!("{other}: not a log; a page of logs shows one run beside them");
             Err(with_hint(why, Some("write a page of its own")))
         }
         _ => Ok((logs, others)),
     }
 }
 
-/// Returns the page of logs. `kind` overrides what the names of the files tell.
+/// Returns the page of logs. `kind` overrides what the names of the files say.
 ///
 /// A signal ends the process meanwhile: nothing has been written yet.
 pub(crate) fn page(words: &[String], kind: Option<LogKind>) -> Result<Page> {
@@ -188,7 +188,7 @@ fn sample(row: &LogRow, has_max: bool) -> LogSample {
     }
 }
 
-/// Returns what the end of a log tells.
+/// Returns the notes about the end of a log.
 fn notes(end: LogEnd) -> Vec<String> {
     match end {
         LogEnd::NoLineEnd => vec![
@@ -214,7 +214,7 @@ fn refused(path: &str, error: &io::Error) -> anyhow::Error {
              priority"
         };
         return with_hint(
-            format!("{path}:{line}: no line of a log: {why}"),
+            format!("{path}:{line}: not a line of a log: {why}"),
             Some(hint),
         );
     }

@@ -8,11 +8,11 @@ use fathom_host::output_file::{self, Stop};
 use fathom_report::{Drawing, Page};
 use fathom_sys::signals::Interrupts;
 
-use crate::kept_output::{Kept, at, keep_folder, told, write_or_keep};
+use crate::kept_output::{Kept, at, keep_folder, with_place, write_or_keep};
 
 /// Writes a page, and each of its figures into a directory if one is named.
 ///
-/// An output that cannot be written under its name is kept under another, which the error tells.
+/// An output that cannot be written under its name is kept under another, which the error names.
 /// Figures are written even if the page is not.
 pub(crate) fn write(page: &Page, html: &Path, svg_dir: Option<&Path>) -> Result<()> {
     let interrupts = Interrupts::install().context("signals")?;
@@ -32,7 +32,7 @@ pub(crate) fn write(page: &Page, html: &Path, svg_dir: Option<&Path>) -> Result<
             .map(|drawing| (file_name(drawing), drawing.svg.as_bytes()))
             .collect();
         let kept = keep_folder(folder, &files);
-        told(&error, FIGURES, kept)
+        with_place(&error, FIGURES, kept)
     });
     let drawn = drawn.context("--svg-dir");
     match (written, drawn) {

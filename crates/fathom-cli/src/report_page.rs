@@ -21,7 +21,7 @@ pub(crate) struct ReportArguments {
     /// Subject of the page, see below; two words are the sides of a comparison, if not I/O logs
     #[arg(value_name = "WHAT", required = true)]
     what: Vec<String>,
-    /// Quantity in the I/O logs, if their names do not tell: resp, lat, clat, slat, bw, iops
+    /// Quantity in the I/O logs, if their names do not give it: resp, lat, clat, slat, bw, iops
     #[arg(long, value_name = "KIND", value_parser = report_logs::kind)]
     kind: Option<LogKind>,
     /// Write one page of HTML, which needs no network and no other file
@@ -81,7 +81,7 @@ Examples:
 
 WHAT is
   FILE                   a record, an exported run, or fio's report as JSON or JSON+
-  LOG…                   I/O logs, fio's or fathom's, which are laid over each other
+  LOG…                   I/O logs, fio's or fathom's, which are overlaid
   RUN LOG…               a record, fio's report or a run of the history, and its I/O logs
   FILE.toml, lab:NAME    a lab of the history: the last one of that file or name
   NUMBER                 a run of the history

@@ -78,7 +78,7 @@ fn one(what: &str, wanted: &Wanted<'_>) -> Result<Subject> {
     })
 }
 
-/// Finds a subject in the history; `None` if the words are no name of one.
+/// Finds a subject in the history; `None` if the words do not name one.
 fn of_history(what: &str, wanted: &Wanted<'_>) -> Result<Option<Subject>> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number(what) {
@@ -123,7 +123,7 @@ impl Subject {
     /// Returns its page, with I/O logs if there are any.
     ///
     /// # Errors
-    /// There are logs, but the subject is no run.
+    /// There are logs, but the subject is not a run.
     pub(crate) fn page(self, logs: Option<&LogReduction>) -> Result<Page> {
         match self {
             Self::Run { title, run } => Ok(run.page(&title, logs)),

@@ -156,7 +156,7 @@ fn merge(plan: &Plan, dialect: Dialect) -> ProgramEnd {
 /// Returns the output of `--debug` for a plan that is only parsed.
 fn parsed(plan: &Plan, settings: &Settings, dialect: Dialect) -> String {
     let mut text = settings.debug.announcement(dialect.program());
-    if settings.debug.tells("parse") {
+    if settings.debug.includes("parse") {
         text.push_str(&option_lines(plan, std::process::id()));
     }
     text

@@ -21,7 +21,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<(String, ImportedRun)>> {
     files.retain(|file| file.extension().is_some_and(|end| end == "json"));
     files.sort();
     if files.is_empty() {
-        bail!("{}: no file that ends in .json", path.display());
+        bail!("{}: no file ends in .json", path.display());
     }
     let mut runs = Vec::new();
     for file in files {

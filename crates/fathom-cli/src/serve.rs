@@ -1,4 +1,4 @@
-//! `fathom run --serve`: a page about a run that goes on, for a browser, and its metrics.
+//! `fathom run --serve`: a page about a run in progress, for a browser, and its metrics.
 //!
 //! ```text
 //!  GET /              the page: style and script of its own, nothing from elsewhere

@@ -65,7 +65,7 @@ pub(crate) struct TargetArguments {
 /// Device of the namespace.
 #[derive(Args, Clone, Debug)]
 struct DeviceArguments {
-    /// Namespace without data: reads return zeros, writes are forgotten
+    /// Namespace without data: reads return zeros, writes are discarded
     #[arg(long, value_name = "SIZE", value_parser = size)]
     null: Option<u64>,
     /// Namespace in memory, sparse

@@ -62,7 +62,7 @@ fn broken_line(line: &str, width: usize, hanging: usize) -> String {
     text
 }
 
-/// Returns the column where a description begins: behind the last gap of two or more spaces, else
+/// Returns the column where a description begins: after the last gap of two or more spaces, else
 /// where the line begins.
 fn indent(line: &str) -> usize {
     let begin = line.len() - line.trim_start().len();

@@ -1,4 +1,4 @@
-//! Views of a run that goes on: the terminal (`--live`) and the page (`--serve`).
+//! Views of a run in progress: the terminal (`--live`) and the page (`--serve`).
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -102,7 +102,7 @@ impl OpenViews {
     }
 }
 
-/// Starts the server and tells its address.
+/// Starts the server and prints its address.
 fn serve(address: SocketAddr, hub: &Arc<Hub>) -> Result<Server> {
     let server = Server::start(address, Arc::clone(hub)).map_err(|error| {
         let hint = match error.kind() {

@@ -8,7 +8,7 @@ use common::Folder;
 
 /// Command line, exit code as `fathom` and as `fio`, and a part of the message on either stream.
 const CASES: &[(&str, i32, i32, &str)] = &[
-    // fio ends with 0; as `fathom` the failure is told by the exit code.
+    // fio ends with 0; as `fathom` the exit code reports the failure.
     ("--exec_prerun=false", 1, 0, "exec_prerun `false` failed"),
     // Groups whose jobs are all hidden, or were skipped.
     ("--stats=0", 0, 0, ""),

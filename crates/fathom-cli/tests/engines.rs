@@ -148,7 +148,7 @@ fn reads_of_holes_are_reported() {
     let words = "run --name=t --rw=randread --size=1m --filename=data --output-format=normal,json";
     let run = folder.fathom(words).expect(0);
     if !run.out.contains("never_written_percent\": 100") {
-        println!("skipped: this file system does not tell of holes");
+        println!("skipped: this file system does not report holes");
         return;
     }
     assert!(

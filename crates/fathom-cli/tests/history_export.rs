@@ -294,7 +294,11 @@ fn metrics_that_cannot_be_written_are_told_once_while_the_run_goes_on() {
                  --runtime=500ms --rate_iops=1000 --status-interval=100ms \
                  --metrics-file=full.prom";
     let run = folder.fathom(words).expect(2);
-    assert_eq!(run.err.matches("; the run goes on\n").count(), 1, "{run:?}");
+    assert_eq!(
+        run.err.matches("; the run continues\n").count(),
+        1,
+        "{run:?}"
+    );
     assert!(run.out.contains("read: IOPS="), "{run:?}");
     // Not beside it: a collector reads all files of its directory.
     assert_eq!(folder.names(), ["full.prom"]);

@@ -36,7 +36,7 @@ fn serve_with(busy: AtomicU64) -> (u16, Objects) {
     (port, objects)
 }
 
-/// Starts a server that refuses so many requests, and then takes all.
+/// Starts a server that refuses this number of requests, and then takes all.
 fn serve_busy(requests: u64) -> u16 {
     let (port, _objects) = serve_with(AtomicU64::new(requests));
     port

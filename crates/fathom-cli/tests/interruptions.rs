@@ -158,8 +158,8 @@ impl Drop for Held {
     }
 }
 
-/// The kernel tears down libaio's queue only when the device has completed its ops; the user is
-/// told so at once.
+/// The kernel tears down libaio's queue only when the device has completed its ops; the program
+/// says so at once.
 #[test]
 fn waiting_for_a_slow_disk_is_reported() {
     let folder = Folder::new();
@@ -191,7 +191,7 @@ fn waiting_for_a_slow_disk_is_reported() {
     )));
     run.signal("TERM");
     assert!(comes_about(|| has_said(
-        "leaving without a report, as soon as the device"
+        "leaving without a report, once the device"
     )));
     let run = run.outcome();
     assert!(run.code.is_none(), "{run:#?}");
@@ -251,7 +251,7 @@ fn leftovers_of_a_killed_table_are_removed_by_the_next() {
         return println!("skipped: no /dev/shm");
     }
     let folders = [folder.path(), memory];
-    // Of another user, or of somebody else's test.
+    // Of another user, or of another test.
     let before = tables_files(&folders);
     let new = || {
         let mut now = tables_files(&folders);

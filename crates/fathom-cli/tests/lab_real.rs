@@ -59,7 +59,7 @@ fn has_fio() -> bool {
     has_fio
 }
 
-/// A job that ends at once, with what a test adds behind it.
+/// A job that ends at once, followed by what a test adds.
 const JOB: &str = r#"
 [lab]
 name = "real"

@@ -16,7 +16,7 @@ fn without_a_terminal_or_the_feature_it_is_refused() {
     let run = folder.fathom("run --live --name=t --ioengine=null --rw=read --size=1m");
     let run = run.expect(2);
     let why = match cfg!(feature = "live") {
-        true => "fathom: --live: standard error is no terminal\n",
+        true => "fathom: --live: standard error is not a terminal\n",
         false => "fathom: --live: this program was built without it\n",
     };
     assert!(run.err.starts_with(why), "{}", run.err);

@@ -51,7 +51,7 @@ fn the_value_column_is_named_after_what_was_measured() {
     let said = convert(&folder, "plain.log", "--kind=clat b.csv", 0);
     assert!(head("b.csv").starts_with("time_ms,clat_ns,"));
     assert!(!said.contains("hint"), "{said}");
-    // A table under another name has told its column.
+    // A table under another name has named its column.
     let said = convert(&folder, "b.csv", "c.csv", 0);
     assert!(head("c.csv").starts_with("time_ms,clat_ns,"), "{said}");
     convert(&folder, "b.csv", "--kind=slat d.csv", 0);

@@ -122,7 +122,7 @@ fn a_full_disk_ends_the_log_and_not_the_job() {
     std::os::unix::fs::symlink(full, folder.path().join("p_clat.1.log")).unwrap();
     let words = format!("run {NULL} --size=8m --write_lat_log=p --output-format=json");
     let run = folder.fathom(&words).expect(2);
-    // It is no single job's.
+    // It does not belong to a single job.
     let told = "fathom: the log p_clat.1.log is incomplete";
     assert!(run.err.contains(told), "{run:#?}");
     assert!(run.err.contains("dropped: a log broke off"), "{run:#?}");

@@ -74,7 +74,7 @@ fn seeks_of_modelled_devices_are_reported_on_request() {
     assert!(text.contains(told), "{text}");
     let without = folder.fathom(&format!("{words} --rw=read").replace("--seeks ", ""));
     assert!(!without.expect(0).out.contains("seeks"));
-    // Of a real device the kernel tells.
+    // For a real device, the kernel knows.
     let real = folder.fathom("run --seeks --name=j --ioengine=null --rw=read --size=1m");
     assert!(real.expect(2).err.contains("fathom trace"));
 }

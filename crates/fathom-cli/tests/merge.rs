@@ -115,11 +115,11 @@ fn what_cannot_be_merged_is_refused() {
         ),
         (
             "--read_iolog=a:b --merge_blktrace_iters=2:0",
-            "`0` is no whole number from 1",
+            "`0` is not a whole number from 1 on",
         ),
         (
             "--read_iolog=a:b --merge_blktrace_scalars=-5:1",
-            "`-5` is no percentage",
+            "`-5` is not a percentage",
         ),
         (
             "--read_iolog=a:b --merge_blktrace_file=a",

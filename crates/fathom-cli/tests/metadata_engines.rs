@@ -81,7 +81,7 @@ fn files_are_made_as_the_options_say() {
         "--ioengine=filestat --nrfiles=3 --filesize=4k --unlink=1",
     );
     assert!(folder.names().is_empty(), "unlink=1");
-    // Created anew in each pass, so that each op creates.
+    // Recreated in each pass, so that each op creates.
     let words = "--nrfiles=3 --filesize=4k --loops=3 --unlink_each_loop=1 --ioengine=";
     for engine in ["filecreate", "dircreate"] {
         let folder = Folder::new();

@@ -10,7 +10,7 @@ use std::process::Command;
 use common::{Folder, Run};
 use serde_json::Value;
 
-/// Starts so many ranks of `fathom-mpi run` with these words.
+/// Starts `count` ranks of `fathom-mpi run` with these words.
 fn ranks(folder: &Folder, count: u32, words: &str) -> Run {
     Run::of(launcher(folder, count, words))
 }
@@ -585,7 +585,7 @@ fn clients_that_cannot_be_are_refused() {
         ("--client=empty j.fio", "the list names no host"),
         ("--client=sock:/tmp/s j.fio", "not a socket"),
         ("--client=a none.fio", "none.fio"),
-        ("--client=a j.fio --rank=0/2", "the launcher tells the rank"),
+        ("--client=a j.fio --rank=0/2", "the launcher gives the rank"),
         ("--server", "no server is needed"),
     ] {
         let run = clients(&folder, false, words).expect(2);

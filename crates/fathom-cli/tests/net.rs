@@ -195,7 +195,7 @@ fn listeners_are_reached_from_this_machine_alone_unless_told_otherwise() {
             .lines()
             .find(|line| line.contains(&local))
             .map(str::to_owned);
-        // Ends the wait, and is no peer of fio's protocol.
+        // Ends the wait, and is not a peer of fio's protocol.
         drop(TcpStream::connect((host, port)));
         let run = Run::from(reader.wait_with_output().unwrap()).expect(1);
         assert!(

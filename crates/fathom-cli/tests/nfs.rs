@@ -106,7 +106,7 @@ fn what_cannot_run_is_refused_with_a_remedy() {
         check_refused(READ_ONLY, job, &["read-only", "use `rw=read`"]);
         check_refused("/run/none", job, &["mount", "check nfs_url"]);
         check_refused("/run/export?version=4", job, &["version=4"]);
-        check_refused("/run/export?uid=me", job, &["`uid=me` is no number"]);
+        check_refused("/run/export?uid=me", job, &["`uid=me` is not a number"]);
         check_refused(
             "/run/export?gids=1",
             job,

@@ -342,7 +342,7 @@ fn interrupt_ends_the_wait_for_a_job_file() {
         "lint pipe",
         "peak --against pipe job.fio",
     ] {
-        // As a shell has what a script runs behind `&` ignore the interrupt.
+        // As a shell makes commands of a script that end with `&` ignore the interrupt.
         let script = format!("trap '' INT; exec {FATHOM} {words}");
         let mut command = folder.command("sh", "-c");
         let mut child = Guard(Some(command.arg(script).spawn().unwrap()));

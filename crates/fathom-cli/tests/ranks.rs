@@ -1,4 +1,4 @@
-//! Sections of some ranks, in the place of others, their logs, and what a killed rank leaves.
+//! Sections of some ranks, in place of others, their logs, and what a killed rank leaves.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;

@@ -37,7 +37,7 @@ fn a_record_becomes_a_page() {
         assert!(page.contains(text), "{text}");
     }
     assert_eq!(page.matches("<script").count(), 1, "only its own");
-    // The name of SVG is no address that anything is loaded from.
+    // The namespace of SVG is not an address that anything is loaded from.
     let page = page.replace("http://www.w3.org/2000/svg", "");
     assert!(!page.contains("http:") && !page.contains("https:"));
     assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());

@@ -89,7 +89,7 @@ fn the_kind_is_told_guessed_or_stated() {
     let guessed = page(&folder, "mystery.log");
     has(
         &guessed,
-        &["guessed: nothing tells the kind", "--kind clat"],
+        &["guessed: nothing states the kind", "--kind clat"],
     );
     let stated = page(&folder, "mystery.log --kind slat");
     has(
@@ -114,7 +114,7 @@ fn odd_logs_have_pages_that_tell_it() {
         "1 log, 2002 lines.",
         "go back once, by up to 1.899 s",
         "the longest begins at 0.100 s",
-        "it breaks off amid a line",
+        "it breaks off within a line",
         "odd_clat.1.log, write",
     ];
     has(&page(&folder, "odd_clat.1.log"), &parts);
@@ -142,20 +142,20 @@ fn what_is_no_log_is_refused_by_file_and_line() {
     for (words, why) in [
         (
             "bad_lat.log",
-            "bad_lat.log:2: no line of a log: `x` is not a number\nhint: ",
+            "bad_lat.log:2: not a line of a log: `x` is not a number\nhint: ",
         ),
         (
             "text.log",
-            "text.log:1: no line of a log: `hello` is not a number\nhint: ",
+            "text.log:1: not a line of a log: `hello` is not a number\nhint: ",
         ),
         (
             "h_clat_hist.1.log",
-            "h_clat_hist.1.log:1: no line of a log: it has 1858 columns",
+            "h_clat_hist.1.log:1: not a line of a log: it has 1858 columns",
         ),
         ("good_lat.log job.fio", "job.fio: "),
         (
             "job.fio good_lat.log job.fio",
-            "job.fio: no log; a page of logs shows one run",
+            "job.fio: not a log; a page of logs shows one run",
         ),
         ("empty.json", "empty.json: no JSON document"),
         ("good_lat.log lab:none", "there is no history"),
@@ -198,7 +198,7 @@ fn histogram_logs_have_a_page() {
     folder.write("cut_clat_hist.1.log", &whole[..whole.len() - 100]);
     has(
         &page(&folder, "cut_clat_hist.1.log"),
-        &["breaks off amid a line"],
+        &["breaks off within a line"],
     );
     folder.write("bad_clat_hist.1.log", whole + "1, 2, 0, 4096, 0\n");
     let run = report(&folder, "bad_clat_hist.1.log", 2);

@@ -1,4 +1,4 @@
-//! `fathom run --serve`: the page of a run that goes on, end to end.
+//! `fathom run --serve`: the page of a run in progress, end to end.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -182,7 +182,7 @@ fn what_cannot_be_served_is_refused() {
         ),
         (
             "--serve example.org:80",
-            "`example.org:80` is no IP address",
+            "`example.org:80` is not an IP address",
             "127.0.0.1:8080",
         ),
         (
@@ -192,12 +192,12 @@ fn what_cannot_be_served_is_refused() {
         ),
         (
             "--serve 0 --machine m.toml",
-            "`--serve` shows a run while it goes on",
+            "`--serve` shows a run while it is running",
             "--record FILE",
         ),
         (
             "--live --machine m.toml",
-            "`--live` shows a run while it goes on",
+            "`--live` shows a run while it is running",
             "--record FILE",
         ),
     ] {

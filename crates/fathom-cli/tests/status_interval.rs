@@ -122,7 +122,7 @@ fn an_interim_report_includes_cpu_time_of_workers() {
         }
         let run = run.expect(0);
         let documents = Deserializer::from_str(&run.out).into_iter::<Value>();
-        // Per byte, so that it is no matter what else the machine does meanwhile.
+        // Per byte, so that it does not matter what else the machine does meanwhile.
         let costs: Vec<f64> = documents
             .map(|document| {
                 let job = &document.unwrap()["jobs"][0];

@@ -51,7 +51,7 @@ fn other_files_are_refused_by_inflate_log() {
     folder.write("cut", &whole[..whole.len() / 2]);
     for (name, lines, why) in [
         ("text", 0, "it is not a compressed log"),
-        ("cut", 1, "it breaks off amid a compressed stream"),
+        ("cut", 1, "it breaks off within a compressed stream"),
         ("nothing", 0, "No such file or directory"),
     ] {
         let run = folder
@@ -166,7 +166,7 @@ fn the_bandwidth_of_all_jobs_adds_up() {
             assert!(last >= 1500, "{name}: {text}");
             let moved = json["jobs"][0][direction]["io_kbytes"].as_f64().unwrap();
             // Each window's rate is rounded down, and its end to the millisecond. What was moved
-            // behind the last whole window, or told after it, has no line.
+            // after the last whole window, or reported after it, has no line.
             let most = moved + 4.0 + moved / 50.0;
             assert!((0.6 * moved..=most).contains(&kib), "{name}: {kib} {moved}");
             assert!(direction == "trim" || moved > 1000.0, "{name}: {moved}");

@@ -83,7 +83,7 @@ fn data_of_files_and_memory_survive_their_hosts() {
     // The file outlives the target.
     let target = Serving::start(&folder, file);
     target.load(&folder, 1, again).expect(0);
-    // Meanwhile nobody else serves it.
+    // Meanwhile no other target serves it.
     check_refused(
         &folder,
         "--file disk.img --listen 127.0.0.1:0",

@@ -126,7 +126,7 @@ fn a_report_is_for_people_too() {
     let folder = Folder::new();
     let device = or_skip!(device_under(&folder));
     let run = or_skip!(Tracing::begin(&folder, &format!("--seconds 100 {device}"))).end();
-    // Ended before its time: what was seen is told all the same.
+    // Ended early: what was seen is still reported.
     let run = run.expect(2);
     assert!(run.out.contains("s traced\n"), "{run:#?}");
     assert!(run.err.contains("interrupted"), "{run:#?}");

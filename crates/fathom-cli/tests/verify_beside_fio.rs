@@ -68,13 +68,13 @@ fn check(header: &str, options: &str) {
     );
     if damage(&data, options) {
         let theirs = fio(&folder, &words("read"));
-        // fio's exit code does not tell of damage behind the first interval of an op.
+        // fio's exit code does not report damage after the first interval of an op.
         let found = theirs.code != Some(0) || theirs.err.contains("verify failed");
         assert!(found, "{options}: damaged: {theirs:#?}");
     }
 }
 
-/// Changes a byte of the third block's end, unless the method does not cover it.
+/// Changes a byte near the third block's end and returns true, unless the method does not cover it.
 fn damage(data: &Path, options: &str) -> bool {
     if options.contains("verify=meta") || options.contains("verify=null") {
         return false;

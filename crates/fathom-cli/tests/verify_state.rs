@@ -175,7 +175,7 @@ fn a_job_that_failed_leaves_a_state() {
         let read = format!("run {JOB} --rw=read --verify_state_load=1 --output-format=json");
         let read = format!("{read} --continue_on_error=verify");
         folder.fathom(&read).expect(0);
-        // What was written is missing, and nobody knows of the rest.
+        // What was written is missing, and the rest is unknown.
         folder.write("data", earlier);
         let run = folder.fathom(&read).expect(1);
         let found = &run.json()["jobs"][0]["fathom"]["verify"]["mismatches"];

@@ -33,9 +33,9 @@ use crate::{DataBuffer, Direction, Errno, OpKind, Tick, Zone, ZoneAction};
 /// # Data
 /// The first `length` bytes of `data` belong to the command. A device that needs them beyond the
 /// call takes the buffer out and returns it in [`Finished::data`]; one that has no data, or copies
-/// it in the call, leaves the buffer alone, and the driver keeps it beside the command. So
-/// modelled devices pay nothing for data in virtual time, and a kernel never writes to memory that
-/// somebody else holds: ownership says who may touch a buffer. A command that needs several
+/// it in the call, leaves the buffer alone, and the driver keeps it beside the command. So modelled
+/// devices pay nothing for data in virtual time, and a kernel never writes to memory that another
+/// party holds: ownership decides which code may touch a buffer. A command that needs several
 /// buffers is issued as several commands.
 ///
 /// # Cost
@@ -150,7 +150,7 @@ impl Command {
         }
     }
 
-    /// Returns the offset behind the last byte.
+    /// Returns the offset after the last byte.
     #[must_use]
     #[inline]
     pub const fn end(&self) -> u64 {

@@ -47,7 +47,7 @@ pub struct EngineInfo {
     pub files_in_memory: bool,
     /// Noun phrase for help texts.
     pub help: &'static str,
-    /// End of its jobs; tells engines that perform I/O from those that do other work.
+    /// End of its jobs; distinguishes engines that perform I/O from those that do other work.
     pub job_end: JobEnd,
     /// Pause after each op that the engine's own options ask for.
     pub pause: Option<fn(&EngineValues) -> Nanos>,
@@ -106,7 +106,7 @@ pub enum JobEnd {
     /// Report of the engine ([`Completion::ENDED`](crate::Completion::ENDED)). Its ops are no
     /// I/O: reports show their number and latency, but no bytes.
     Engine,
-    /// Never. Its ops are no I/O, as with [`Engine`](Self::Engine).
+    /// Never. Its ops are not I/O, as with [`Engine`](Self::Engine).
     Never,
 }
 
@@ -158,7 +158,7 @@ pub enum OptionEffect {
     /// The value, which must be given, names a file that the engine writes, below the job's
     /// `directory`.
     WrittenFile,
-    /// The value, which must be given, names the job's only file, in the place of `filename`.
+    /// The value, which must be given, names the job's only file, in place of `filename`.
     FileName,
 }
 

@@ -29,14 +29,14 @@ pub struct Zone {
 }
 
 impl Zone {
-    /// Returns the offset behind the zone.
+    /// Returns the offset after the zone.
     #[must_use]
     #[inline]
     pub const fn end(&self) -> u64 {
         self.start.saturating_add(self.length)
     }
 
-    /// Returns the offset behind the last byte that can be written.
+    /// Returns the offset after the last byte that can be written.
     #[must_use]
     #[inline]
     pub const fn write_end(&self) -> u64 {

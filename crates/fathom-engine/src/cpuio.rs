@@ -368,7 +368,7 @@ mod tests {
             let (began, before, Some(waited_before)) =
                 (engine.clock.now(), processor_time(), waited())
             else {
-                println!("skipped: the kernel does not tell how long threads wait");
+                println!("skipped: the kernel does not say how long threads wait");
                 return;
             };
             for _ in 0..25 {

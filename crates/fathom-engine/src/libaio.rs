@@ -100,8 +100,7 @@ impl Libaio {
                 step: EngineStep::Option(USERSPACE_REAP.name),
                 target: "engine `libaio`".into(),
                 errno: None,
-                hint: "this kernel's ring is laid out in a way not known: leave out userspace_reap"
-                    .into(),
+                hint: "this kernel's ring has an unknown layout: leave out userspace_reap".into(),
             });
         }
         Ok(Self {

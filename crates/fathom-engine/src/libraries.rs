@@ -48,7 +48,7 @@ impl Waits {
         }
     }
 
-    /// Waits until so many ops can be reaped.
+    /// Waits until `min` ops can be reaped.
     pub(crate) fn wait_for(&mut self, client: &mut impl Client, min: u32, until: Option<Tick>) {
         while client.ready() < min as usize && client.in_flight() > 0 {
             let now = self.clock.now();

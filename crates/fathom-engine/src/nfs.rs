@@ -272,7 +272,7 @@ fn check_argument(argument: &str) -> Result<(), (String, String)> {
         (_, Some(number)) if range.contains(&number) => Ok(()),
         _ => {
             let why = format!(
-                "`{argument}` is no number from {} to {}",
+                "`{argument}` is not a number from {} to {}",
                 range.start(),
                 range.end()
             );

@@ -535,7 +535,7 @@ fn part(buffer: &mut [u8], offset: u32, length: u32) -> &mut [u8] {
 /// Interval between looks at the format of the namespaces, each a read of sysfs.
 const LOOK_INTERVAL: Nanos = Nanos::from_secs(1);
 
-/// Returns the errno and the reason of a command of so many bytes that the kernel has given up on,
+/// Returns the errno and the reason of a command of `bytes` bytes that the kernel has given up on,
 /// or has refused.
 #[cold]
 fn kept_from_controller(result: i32, bytes: i32) -> Option<(Errno, &'static str)> {

@@ -151,7 +151,7 @@ impl Sg {
     fn refused(&mut self, result: i32) {
         let errno = Errno::try_from(-result).unwrap_or(Errno::EIO);
         if [Errno::EINVAL, Errno::ENOMEM].contains(&errno) {
-            // An op that was no command has its own reason, and has given it already.
+            // An op that did not become a command has its own reason, and has given it already.
             self.explained(errno, || {
                 "the kernel does not take so long a command: see max_hw_sectors_kb and \
                  max_segments in /sys/block/…/queue, and lower bs"

@@ -185,7 +185,7 @@ fn a_wait_ends_with_its_time_when_nothing_completes() {
         name: "io_uring",
         ..Setup::default()
     };
-    // A read of a pipe that nobody has written to yet.
+    // A read of a pipe that has no data yet.
     if let Some(mut bench) = Bench::over_pipe(&setup) {
         let mut read = bench.read(0, 0);
         read.length = 4;

@@ -92,7 +92,7 @@ fn ops_complete_though_their_file_is_closed_under_them() {
         engine.as_dyn().close(FileIndex::new(0)).unwrap();
         let whole: Vec<_> = (0..4).map(|slot| (slot, BLOCK.cast_signed())).collect();
         assert_eq!(results(&mut engine, 4), whole, "{name}");
-        // And what comes after that is told that there is no file.
+        // Ops after that fail, as there is no file.
         engine.as_dyn().prepare(&read(0, 0, 0));
         engine.as_dyn().submit(0);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Conformance of the engines whose ops are no I/O: what a worker relies on.
+//! Conformance of the engines whose ops are not I/O: what a worker relies on.
 #![expect(
     clippy::unwrap_used,
     reason = "the whole file is a test, its helpers too"

@@ -221,7 +221,7 @@ fn reader_of(data: &[u8]) -> Side {
     let port = port();
     let words = format!("port={port} listen");
     let mut reader = Side::new("net", Direction::Read, &words).unwrap();
-    // Binds; nobody is there yet.
+    // Binds; there is no peer yet.
     assert_eq!(reader.engine.as_dyn().connect(), Ok(false));
     let mut peer = TcpStream::connect(("127.0.0.1", port)).unwrap();
     peer.write_all(data).unwrap();

@@ -88,7 +88,7 @@ mod tests {
         std::fs::remove_file(&sparse).unwrap();
         assert_eq!(found.total_bytes, 4096 + 8192);
         if found.hole_bytes() == 0 {
-            println!("skipped: this file system does not tell of holes");
+            println!("skipped: this file system does not report holes");
             return;
         }
         assert_eq!(found.hole_bytes(), 8192);

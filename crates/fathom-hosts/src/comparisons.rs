@@ -51,7 +51,7 @@ struct Series {
 /// Step of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// This ping is to be sent, and the time told by [`Comparisons::sent`].
+    /// This ping is to be sent, and its time passed to [`Comparisons::sent`].
     Ping {
         to: Rank,
         token: u32,
@@ -63,7 +63,7 @@ pub(crate) enum Step {
 }
 
 impl Comparisons {
-    /// Creates the comparisons of so many ranks, none of which is due.
+    /// Creates the comparisons of `ranks` ranks, none of which is due.
     pub(crate) fn new(ranks: u32) -> Self {
         Self {
             clocks: (0..ranks).map(|_| ComparedClock::default()).collect(),
@@ -226,7 +226,8 @@ const FIRST_ANSWER_MAX: Nanos = Nanos::from_millis(250);
 const ANSWER_MAX: Nanos = Nanos::from_millis(20);
 /// Pause after a series without an answer.
 const RETRY_AFTER: Nanos = Nanos::from_millis(50);
-/// Pause after the first series, and so much more after each: the second one tells the drift.
+/// Pause after the first series, which grows by the same after each: the second series shows the
+/// drift.
 const AGAIN_AFTER: Nanos = Nanos::from_secs(10);
 /// Longest pause between series.
 const AGAIN_EVERY: Nanos = Nanos::from_secs(30);

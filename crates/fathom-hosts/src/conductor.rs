@@ -1,4 +1,4 @@
-//! The conductor: who may start what, and when.
+//! The conductor: decides which rank may start which wave, and when.
 
 use std::collections::VecDeque;
 
@@ -16,13 +16,13 @@ use crate::{Rank, Wave};
 ///
 /// Create it with [`Conductor::new`], and feed it with [`handle_report`](Self::handle_report) and,
 /// from [`wake_at`](Self::wake_at) on, [`handle_timeout`](Self::handle_timeout); after each of them
-/// and after each command take what is to be sent or told from [`poll_output`](Self::poll_output).
-/// Hand over reports that have arrived before a time-out. Rank 0 has its own
-/// [`Member`](crate::Member) like all others; its messages need no transport.
+/// and after each command take what is to be sent or reported from
+/// [`poll_output`](Self::poll_output). Hand over reports that have arrived before a time-out. Rank
+/// 0 has its own [`Member`](crate::Member) like all others; its messages need no transport.
 ///
-/// 1. All ranks report their checks. All sound: each lays out its files, and a file that several
-///    name is the lowest rank's. Not sound: nobody makes or starts anything.
-/// 2. When nobody runs, and all ranks wait at a gate or are through, the smallest wave that is
+/// 1. All ranks report their checks. If all are sound, each lays out its files; a file that several
+///    name is the lowest rank's. Otherwise no rank creates or starts anything.
+/// 2. When no rank runs jobs, and all wait at a gate or are through, the smallest wave that is
 ///    waited for starts, [`START_LEAD`] ahead on the common clock, which is rank 0's. When it has
 ///    ended on all ranks, they prepare their next ones.
 /// 3. When all are through or lost, the caller gathers the records and calls
@@ -31,8 +31,8 @@ use crate::{Rank, Wave};
 /// A rank is lost when it was silent for [`SILENCE_MAX`], or when the transport says so
 /// ([`handle_gone`](Self::handle_gone)). Then no further wave starts; those that run end.
 ///
-/// A report costs the same with any number of ranks; what all ranks are told at once costs a step
-/// for each of them.
+/// A report costs the same with any number of ranks; an order to all ranks costs a step for each of
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Conductor {
     seats: Vec<Seat>,
@@ -75,7 +75,7 @@ impl std::fmt::Display for BadRankCount {
 impl std::error::Error for BadRankCount {}
 
 impl Conductor {
-    /// Creates the conductor of so many ranks. `stop_together`: when one rank is through with a
+    /// Creates the conductor of `ranks` ranks. `stop_together`: when one rank is through with a
     /// wave, the others end it.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ impl Conductor {
         })
     }
 
-    /// Starts nothing on a rank before [`set_clock`](Self::set_clock) has told its clock. Without
+    /// Starts nothing on a rank before [`set_clock`](Self::set_clock) was called for it. Without
     /// this all clocks are taken to be rank 0's. Call it before the first report.
     #[must_use]
     pub fn awaiting_clocks(mut self) -> Self {
@@ -113,7 +113,7 @@ impl Conductor {
         self
     }
 
-    /// Sets the clock of a rank, by which it is told when to start. A rank that does not exist is
+    /// Sets the clock of a rank, in which its start times are given. A rank that does not exist is
     /// ignored.
     pub fn set_clock(&mut self, now: Tick, rank: Rank, clock: RemoteClock) {
         if rank.index() < self.seats.len() {
@@ -173,7 +173,7 @@ impl Conductor {
     /// Looks for ranks that have been silent for too long.
     pub fn handle_timeout(&mut self, now: Tick) {
         let late = (now - self.scanned_at) - SCAN_EVERY;
-        // This process did not run for a while: nobody else is to blame for what it did not hear.
+        // This process did not run for a while: silence meanwhile is not the fault of other ranks.
         let pause = if late > OWN_PAUSE_MAX {
             late
         } else {
@@ -258,7 +258,7 @@ impl Conductor {
         seat.is_none_or(|seat| matches!(seat.standing(), Standing::Lost | Standing::Left))
     }
 
-    /// Returns whether the rank has not told the result of its checks yet.
+    /// Returns whether the rank has not reported the result of its checks yet.
     #[must_use]
     pub fn is_checking(&self, rank: Rank) -> bool {
         let seat = self.seats.get(rank.index());

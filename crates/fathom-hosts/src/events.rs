@@ -1,4 +1,4 @@
-//! Outputs of the conductor: orders to send, and events to tell.
+//! Outputs of the conductor: orders to send, and events to report.
 
 use fathom_core::{Nanos, Tick};
 
@@ -75,6 +75,6 @@ pub enum Event {
         /// Its defect.
         error: MessageError,
     },
-    /// The link has failed: this rank hears and tells nothing any more.
+    /// The link has failed: this rank no longer receives or sends anything.
     LinkFailed(Text),
 }

@@ -14,7 +14,7 @@ pub struct MemoryLink {
     others: Vec<Sender<(Rank, Vec<u8>)>>,
 }
 
-/// Creates the links of so many ranks, in order.
+/// Creates the links of `ranks` ranks, in order.
 #[must_use]
 pub fn memory_links(ranks: u32) -> Vec<MemoryLink> {
     let (senders, inboxes): (Vec<_>, Vec<_>) = (0..ranks).map(|_| channel()).unzip();

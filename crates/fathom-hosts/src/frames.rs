@@ -1,4 +1,4 @@
-//! Messages in small frames, of which only so many are on their way to a rank.
+//! Messages in small frames, a limited number of which are on their way to a rank.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,9 +15,9 @@ use crate::error::{MessageError, MessageErrorKind};
 /// [`next_message`](Self::next_message).
 ///
 /// A frame has at most [`FRAME_BYTES_MAX`] bytes, and at most [`WINDOW`] of them are on their way
-/// to a rank: each frame tells how many have arrived in the other direction. So a carrier needs
-/// [`frames_max`](Self::frames_max) places and no more, even if a rank takes nothing. What waits
-/// here for a rank is bounded too.
+/// to a rank: each frame acknowledges those that have arrived in the other direction. So a carrier
+/// needs [`frames_max`](Self::frames_max) places and no more, even if a rank takes nothing. What
+/// waits here for a rank is bounded too.
 ///
 /// ```text
 /// byte 0     bit 0: begins a message   bit 1: ends it   bit 2: bulk   bit 3: arrivals only
@@ -51,9 +51,9 @@ struct Peer {
     /// Frames sent, and those of them that have arrived.
     sent: u32,
     confirmed: u32,
-    /// Frames that have arrived here, and the number last told.
+    /// Frames that have arrived here, and the number last acknowledged.
     arrived: u32,
-    told: u32,
+    acknowledged: u32,
     /// Beginning of a message of which more frames follow.
     partial: Option<(Channel, Vec<u8>)>,
 }
@@ -65,11 +65,11 @@ impl Frames {
         Self::default()
     }
 
-    /// Returns the largest number of frames that are on their way from one of so many ranks.
+    /// Returns the largest number of frames that are on their way from one of `ranks` ranks.
     #[must_use]
     pub const fn frames_max(ranks: u32) -> usize {
-        // Two more in each direction: a rank tells of arrivals after half a window, and of no more
-        // than a window before it hears that its own frames have arrived.
+        // Two more in each direction: a rank acknowledges arrivals after half a window, and at most
+        // one window of them before it hears that its own frames have arrived.
         (WINDOW as usize + 2) * ranks as usize
     }
 
@@ -139,7 +139,7 @@ impl Peer {
         let frame = frame(flags, self.arrived, part);
         self.offset += part.len();
         self.sent = self.sent.wrapping_add(1);
-        self.told = self.arrived;
+        self.acknowledged = self.arrived;
         if later.is_empty() {
             self.queued_bytes -= self.offset;
             self.offset = 0;
@@ -148,13 +148,13 @@ impl Peer {
         Some(frame)
     }
 
-    /// Returns a frame that tells of arrivals alone, once there were many without another to tell
-    /// of them.
+    /// Returns a frame that only acknowledges arrivals, once there were many and no other frame has
+    /// done so.
     fn arrivals(&mut self) -> Option<Vec<u8>> {
-        if self.arrived.wrapping_sub(self.told) < WINDOW / 2 {
+        if self.arrived.wrapping_sub(self.acknowledged) < WINDOW / 2 {
             return None;
         }
-        self.told = self.arrived;
+        self.acknowledged = self.arrived;
         Some(frame(ARRIVALS, self.arrived, &[]))
     }
 

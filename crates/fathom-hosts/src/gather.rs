@@ -48,7 +48,7 @@ pub enum GatherOutput {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GatherError {
-    /// The rank was silent, after so many bytes.
+    /// The rank fell silent after some bytes.
     Silent {
         /// Bytes that had arrived.
         bytes: u64,
@@ -214,7 +214,7 @@ mod tests {
         (0..length).map(|at| at.to_le_bytes()[0]).collect()
     }
 
-    /// Fetches from so many ranks, of which `silent` answer nothing, the last asked first.
+    /// Fetches from `ranks` ranks, the last one first; those in `silent` never answer.
     fn fetched(ranks: u32, silent: &[u32]) -> Vec<(u32, Result<Vec<u8>, GatherError>)> {
         let mut now = Tick::ZERO;
         let mut gather = Gather::new(now, Item::Record, (0..ranks).rev().map(Rank::new));

@@ -9,13 +9,13 @@
 //!
 //! Nothing here does I/O or reads a clock: messages and `now` go in, messages come out. [`Ranks`]
 //! joins the parts over a [`Link`], such as MPI, and a clock that its caller lends. No rank waits
-//! for a message: it asks its [`Member`] while it naps. Each message tells the whole state of its
+//! for a message: it asks its [`Member`] while it naps. Each message has the whole state of its
 //! sender, as far as the receiver needs it; lost, doubled and late ones do no harm.
 //!
-//! * The common clock is that of rank 0. Waves are agreed in it; each rank is told a time on its
-//!   own clock, with the bound of the error ([`RemoteClock`]).
+//! * The common clock is that of rank 0. Waves are agreed in it; each rank gets a time on its own
+//!   clock, with the bound of the error ([`RemoteClock`]).
 //! * A run of one wave on one rank takes the same path as any other.
-//! * Decoders trust nobody: a message is at most 64 KiB, and each field is checked.
+//! * Decoders trust no peer: a message is at most 64 KiB, and each field is checked.
 #![forbid(unsafe_code)]
 
 mod bulk;

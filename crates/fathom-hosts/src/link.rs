@@ -24,7 +24,7 @@ pub trait Link {
     /// Takes the next message that has arrived, with its sender; `None` if there is none now.
     ///
     /// # Errors
-    /// A rank is gone, which is told once, or the carrier itself has failed.
+    /// A rank is gone, which is reported once, or the carrier itself has failed.
     fn receive(&mut self) -> Result<Option<(Rank, Vec<u8>)>, LinkError>;
 
     /// Returns the rank of this process.

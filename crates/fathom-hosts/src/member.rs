@@ -1,4 +1,4 @@
-//! A rank's side: tells the conductor its state, and follows its orders.
+//! A rank's side: reports its state to the conductor, and follows its orders.
 
 use fathom_core::{Nanos, Tick};
 
@@ -9,8 +9,8 @@ use crate::seat::Place;
 
 /// State machine of one rank.
 ///
-/// The run tells how far it is by [`enter`](Self::enter), in the order of [`Stage`], and asks what
-/// it may do by the getters; it never waits for an answer here. Feed it with
+/// The run reports its progress by [`enter`](Self::enter), in the order of [`Stage`], and asks by
+/// the getters what it may do; it never waits for an answer here. Feed it with
 /// [`handle_order`](Self::handle_order) and, from [`wake_at`](Self::wake_at) on,
 /// [`handle_timeout`](Self::handle_timeout), and send what [`poll_report`](Self::poll_report)
 /// returns. `now` is the rank's own clock.
@@ -95,7 +95,7 @@ impl Member {
         self.give_up();
     }
 
-    /// Asks for all ranks to stop. The first reason counts.
+    /// Requests that all ranks stop. The first reason counts.
     pub fn ask_stop(&mut self, reason: StopReason) {
         if self.wants_stop.is_none() {
             self.wants_stop = Some(reason);
@@ -103,7 +103,7 @@ impl Member {
         }
     }
 
-    /// Asks for all ranks to end this wave, such as for `exitall`.
+    /// Requests that all ranks end this wave, such as for `exitall`.
     pub fn ask_end(&mut self, wave: Wave) {
         if self.wants_end < Some(wave) {
             self.wants_end = Some(wave);
@@ -111,7 +111,7 @@ impl Member {
         }
     }
 
-    /// Sets the progress that the next report tells.
+    /// Sets the progress for the next report.
     pub const fn set_progress(&mut self, progress: Progress) {
         self.progress = progress;
     }
@@ -223,7 +223,7 @@ impl Member {
         self.start
     }
 
-    /// Returns whether and when the jobs of this wave start.
+    /// Returns when the jobs of this wave start, or that they wait or never will.
     #[must_use]
     pub fn gate(&self, wave: Wave) -> Gate {
         let start = self.start.filter(|start| start.wave == wave);

@@ -46,7 +46,7 @@ pub struct CommonTime {
     pub drift_ppb: Option<i64>,
 }
 
-/// State of a rank, told when it changes and each second.
+/// State of a rank, sent when it changes and each second.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Report {
     /// Stage that the rank has reached.
@@ -81,7 +81,7 @@ pub enum Stage {
     },
     /// Its run has failed, for this reason.
     Failed(Text),
-    /// It has been told to leave, and does.
+    /// It has been told to leave, and is leaving.
     Left,
 }
 

@@ -165,8 +165,8 @@ impl RemoteClock {
         }
     }
 
-    /// Returns the line through the first and the last comparison, if it tells more than that
-    /// clocks drift by [`DRIFT_MAX_PPM`] at most.
+    /// Returns the line through the first and the last comparison, if it says more than the general
+    /// bound: that clocks drift by at most [`DRIFT_MAX_PPM`].
     fn line(&self) -> Option<Line> {
         let (first, last) = (self.alignments.first()?, self.last()?);
         let run = ns(last.at) - ns(first.at);
@@ -200,8 +200,8 @@ fn between(before: Alignment, after: Alignment, at: Tick) -> Offset {
     }
 }
 
-/// Returns how far clocks are apart after `span` if they differ by so many parts per million,
-/// rounded up.
+/// Returns how far clocks are apart after `span` if they differ by `ppm` parts per million, rounded
+/// up.
 fn apart(span: i128, ppm: i128) -> i128 {
     span.abs() * ppm / MILLION + 1
 }

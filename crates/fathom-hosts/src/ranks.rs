@@ -15,9 +15,9 @@ use crate::{Rank, Text, Wave};
 /// One rank of a run and, beside rank 0, the conductor of all: carries their messages over a
 /// [`Link`], and compares the clocks.
 ///
-/// 1. The run tells how far it is ([`checked`](Self::checked), [`laid_out`](Self::laid_out),
-///    [`ready`](Self::ready), [`ended`](Self::ended)), and asks what it may do by the getters.
-/// 2. The program tells that the record is written ([`through`](Self::through)), or that there is
+/// 1. The run reports its progress ([`checked`](Self::checked), [`laid_out`](Self::laid_out),
+///    [`ready`](Self::ready), [`ended`](Self::ended)), and asks by the getters what it may do.
+/// 2. The program reports that the record is written ([`through`](Self::through)), or that there is
 ///    none ([`failed`](Self::failed)). On rank 0, once [`is_all_through`](Self::is_all_through), it
 ///    gathers the records and calls [`leave`](Self::leave).
 /// 3. All end when [`may_leave`](Self::may_leave) has a code.
@@ -57,7 +57,7 @@ pub struct RanksOptions {
     pub host_ranks: u32,
     /// On rank 0: when one rank is through with a wave, all end it.
     pub stop_together: bool,
-    /// Receives events; all but those about the link are told on rank 0 alone.
+    /// Receives events; all but those about the link occur on rank 0 alone.
     pub tell: Box<dyn FnMut(&Event)>,
 }
 
@@ -122,23 +122,23 @@ impl<L: Link> Ranks<L> {
         })
     }
 
-    /// Tells the result of the checks. [`verdict`](Self::verdict) follows.
+    /// Reports the result of the checks. [`verdict`](Self::verdict) follows.
     pub fn checked(&mut self, checks: Checks) {
         self.enter(Stage::Checked(checks));
     }
 
-    /// Tells that the files are laid out. [`files_ready`](Self::files_ready) follows.
+    /// Reports that the files are laid out. [`files_ready`](Self::files_ready) follows.
     pub fn laid_out(&mut self) {
         self.enter(Stage::LaidOut);
     }
 
-    /// Tells that the jobs of a wave wait to start. [`gate`](Self::gate) follows.
+    /// Reports that the jobs of a wave wait to start. [`gate`](Self::gate) follows.
     pub fn ready(&mut self, wave: Wave) {
         self.enter(Stage::Ready(wave));
     }
 
-    /// Tells that the last job of a wave has ended now. `late_ns`: start of its first job after the
-    /// agreed moment; `None` if none ran.
+    /// Reports that the last job of a wave has just ended. `late_ns`: start of its first job after
+    /// the agreed moment; `None` if none ran.
     pub fn ended(&mut self, wave: Wave, late_ns: Option<i64>) {
         let start = self.member.start().filter(|start| start.wave == wave);
         if let Some((start, late_ns)) = start.zip(late_ns) {
@@ -154,29 +154,29 @@ impl<L: Link> Ranks<L> {
         self.enter(Stage::Ended(wave));
     }
 
-    /// Tells that the jobs have ended and the record is written; `code`: this rank's exit code.
+    /// Reports that the jobs have ended and the record is written; `code`: this rank's exit code.
     pub fn through(&mut self, code: u8) {
         self.enter(Stage::Through { code });
     }
 
-    /// Tells that there will be no record, and why.
+    /// Reports that there will be no record, and why.
     pub fn failed(&mut self, reason: &str) {
         self.enter(Stage::Failed(Text::new(reason)));
     }
 
-    /// Asks for all ranks to stop.
+    /// Requests that all ranks stop.
     pub fn ask_stop(&mut self, reason: StopReason) {
         self.member.ask_stop(reason);
         self.flush();
     }
 
-    /// Asks for all ranks to end a wave.
+    /// Requests that all ranks end a wave.
     pub fn ask_end(&mut self, wave: Wave) {
         self.member.ask_end(wave);
         self.flush();
     }
 
-    /// Sets the progress that the next report tells.
+    /// Sets the progress for the next report.
     pub const fn set_progress(&mut self, progress: Progress) {
         self.member.set_progress(progress);
     }
@@ -245,7 +245,8 @@ impl<L: Link> Ranks<L> {
         self.member.files_ready()
     }
 
-    /// Returns whether and when the jobs of a wave start, by the clock of the options.
+    /// Returns when the jobs of a wave start, by the clock of the options, or that they wait or
+    /// never will.
     #[must_use]
     pub fn gate(&self, wave: Wave) -> Gate {
         self.member.gate(wave)

@@ -14,7 +14,7 @@ pub(crate) struct Seat {
     pub(crate) granted: Option<(Wave, Tick)>,
     pub(crate) progress: Progress,
     pub(crate) clock: RemoteClock,
-    /// Its clock is known, without which it cannot be told when to start.
+    /// Its clock is known, without which it cannot be given a time to start.
     pub(crate) clock_known: bool,
     /// Time of its last report.
     pub(crate) heard_at: Tick,
@@ -146,7 +146,7 @@ pub(crate) enum Standing {
 pub(crate) struct Tally([u32; 8]);
 
 impl Tally {
-    /// Counts so many ranks that have not been heard of.
+    /// Creates the tally of `ranks` ranks that have not been heard from.
     pub(crate) fn new(ranks: u32) -> Self {
         let mut counts = [0; 8];
         counts[Standing::Checking as usize] = ranks;

@@ -57,7 +57,7 @@ impl Spread {
     #[must_use]
     pub fn mark(&self, value: f64) -> Option<Mark> {
         let distance = (value - self.median).abs();
-        // Written so that a value that is no number is not off.
+        // Written so that a NaN is not off.
         let is_off =
             distance >= OFF_SHARE * self.median && distance >= OFF_DEVIATIONS * self.deviation;
         if !is_off || self.median <= 0.0 || self.count < RANKS_MIN {

@@ -175,7 +175,7 @@ fn a_silent_rank_is_named_within_twelve_seconds_and_the_others_end() {
     }
     assert_eq!(events(&mut conductor), [Event::AllThrough]);
     assert_eq!(conductor.worst_code(), 2);
-    // It was only slow: it hears that nothing starts on it, and is told of.
+    // It was only slow: it hears that nothing starts on it, and is reported.
     says(&mut conductor, at(13_000), 2, Stage::Ready(Wave::new(0)));
     let mut again = conductor.clone();
     assert_eq!(

@@ -6,9 +6,9 @@
 //! before another is a late one, one that is never taken a lost one; an order stays on its way
 //! after it has arrived, so it can come again. States that were seen are not followed again.
 //!
-//! In each state: nobody runs while another runs a different wave, nobody lays out files before all
-//! have checked, all are told one time. And if all that is on its way were lost there, the next
-//! reports would lead on: nobody hangs.
+//! In each state: no rank runs while another runs a different wave, no rank lays out files before
+//! all have checked, all are given the same time. And if all messages on their way were lost there,
+//! the next reports would lead on: no rank hangs.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -48,7 +48,7 @@ impl Setup {
 struct World {
     conductor: Conductor,
     ranks: Vec<One>,
-    /// Time of each wave that was told to anybody.
+    /// Start of each wave that was sent to any rank.
     starts: BTreeMap<Wave, Tick>,
     through: bool,
     asked: bool,
@@ -58,7 +58,7 @@ struct World {
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct One {
     member: Member,
-    /// Stage before the current one, which is told again.
+    /// Stage before the current one, which is reported again.
     previous: Option<Stage>,
     orders: Vec<Order>,
     gone: bool,
@@ -211,7 +211,7 @@ impl World {
         });
     }
 
-    /// Checks that nobody is still before or beyond a wave that starts somewhere.
+    /// Checks that no rank is before or beyond a wave that starts elsewhere.
     fn check_start(&self, wave: Wave) {
         for one in self.ranks.iter().filter(|one| !one.gone) {
             let fits = match one.member.stage() {

@@ -329,8 +329,8 @@ impl Client {
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// Reads an answer that is no block, up to a limit, for `reply_timeout` at most: a server that
-    /// sends a byte now and then would hold the job for hours.
+    /// Reads an answer that is not a block, up to a limit, for `reply_timeout` at most: a server
+    /// that sends a byte now and then would hold the job for hours.
     fn read_rest(&self, body: &mut Body, take: &mut dyn FnMut(&[u8])) -> Result<(), Fault> {
         let until = self.clock.now() + self.options.reply_timeout;
         let mut rest = body.as_reader().take(REST_MAX);
@@ -470,17 +470,17 @@ fn md5(data: &[u8]) -> String {
     sign::hex(&Md5::digest(data))
 }
 
-/// Headers of objects whose ETag is no MD5.
+/// Headers of objects whose ETag is not an MD5.
 const OTHER_ETAGS: [&str; 3] = [
     "x-amz-server-side-encryption-customer-algorithm",
     "x-static-large-object",
     "x-object-manifest",
 ];
-/// Unused time after which a server may close a connection; it is made anew, once.
+/// Idle time after which a server may close a connection; it is reopened, once.
 const STALE: Nanos = Nanos::from_secs(1);
 /// Pause before the first repetition; each further one is twice as long.
 const FIRST_PAUSE: Nanos = Nanos::from_millis(100);
 /// Longest pause, also if a server asks for more.
 const LONGEST_PAUSE: Nanos = Nanos::from_secs(5);
-/// Bytes read of an answer that is no block.
+/// Bytes read of an answer that is not a block.
 const REST_MAX: u64 = 64 << 10;

@@ -1,4 +1,4 @@
-//! Answers that are no success, and their meaning.
+//! Answers other than success, and their meaning.
 
 use std::io;
 
@@ -22,7 +22,7 @@ pub(crate) struct Fault {
 pub(crate) enum FaultKind {
     /// The same request would fail again.
     Lasting,
-    /// The server asks to come again, perhaps after a time.
+    /// The server asks to try again, perhaps after a delay.
     Busy(Option<Nanos>),
     /// The connection was lost, perhaps before the request arrived.
     Lost,
@@ -95,14 +95,14 @@ impl Fault {
     fn of_tls(error: &rustls::Error) -> Self {
         let advice = match error {
             rustls::Error::InvalidCertificate(_) => {
-                "; name the CA in SSL_CERT_FILE, or use https=insecure where no attack is feared"
+                "; name the CA in SSL_CERT_FILE, or use https=insecure where no attack is likely"
             }
             _ => "; check that the port speaks TLS",
         };
         Self::lasting(Errno::EPROTO, format!("TLS: {error}{advice}"))
     }
 
-    /// Returns the meaning of a status that is no success.
+    /// Returns the meaning of a status other than success.
     pub(crate) fn of_status(answer: &Answer<'_>, options: &Options, had: &Credentials) -> Self {
         let code = answer.code();
         let status = answer.status;
@@ -169,13 +169,13 @@ fn refused(code: &str, options: &Options, had: &Credentials) -> &'static str {
         (_, Mode::S3) => "the owner of the http_s3_keyid may not do this, or the key is wrong",
         (_, Mode::Swift) => "the http_swift_auth_token is wrong or has expired",
         (_, Mode::WebDav) => match had {
-            Credentials::None => "the server wants a user: set http_user and http_pass",
+            Credentials::None => "the server requires a user: set http_user and http_pass",
             _ => "http_user or http_pass is wrong, or the user may not do this",
         },
     }
 }
 
-/// Answer of a server that is no success.
+/// Answer of a server other than success.
 pub(crate) struct Answer<'a> {
     pub(crate) status: u16,
     pub(crate) headers: &'a HeaderMap,

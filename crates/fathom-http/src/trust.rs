@@ -13,8 +13,8 @@ use crate::small_file;
 
 /// Creates a client with one connection, which is kept.
 ///
-/// Redirections are not followed, and proxies not used: either would be measured in the place of
-/// the server.
+/// Redirections are not followed, and proxies not used: either would be measured in place of the
+/// server.
 pub(crate) fn agent(options: &Options) -> Result<Agent, EngineError> {
     let connect = Some(duration(options.connect_timeout));
     let reply = Some(duration(options.reply_timeout));

@@ -89,7 +89,7 @@ pub(crate) struct TraceRecord {
     sector: u64,
     bytes: u32,
     action: u32,
-    /// Bytes that follow and are no part of the next record.
+    /// Bytes that follow and do not belong to the next record.
     pub(crate) pdu_bytes: u16,
 }
 

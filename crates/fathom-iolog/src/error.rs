@@ -73,7 +73,7 @@ pub enum IologErrorKind {
     Magic(u32),
     /// A trace of a version that is not supported.
     TraceVersion(u8),
-    /// A log that is no trace where only those will do.
+    /// A log that is not a trace, where only traces are accepted.
     NotATrace,
     /// No op in the whole log.
     NoOps,
@@ -142,7 +142,7 @@ impl fmt::Display for IologErrorKind {
             Self::Magic(magic) => {
                 write!(
                     f,
-                    "no trace record: {magic:#010x} in place of its magic number"
+                    "not a trace record: {magic:#010x} in place of its magic number"
                 )
             }
             Self::TraceVersion(version) => {

@@ -96,7 +96,7 @@ impl MergeInput {
     /// Takes the fixed part of the next record. The caller passes over the bytes that follow.
     ///
     /// # Errors
-    /// These are no bytes of a trace, or the time is beyond any clock.
+    /// These bytes are not a trace, or the time is beyond any clock.
     pub fn record(&mut self, bytes: &[u8; RECORD_BYTES]) -> Result<MergedRecord, IologError> {
         let record = self.decode(bytes);
         let record = record.map_err(|kind| self.error(kind))?;
@@ -252,7 +252,7 @@ mod tests {
         let late = input.record(&record(u64::MAX, false)).expect_err("late");
         assert!(late.to_string().starts_with("log: byte 55: time exceeds"));
         let magic = input.record(&[0; RECORD_BYTES]).expect_err("zeros");
-        assert!(magic.to_string().contains("no trace record"));
+        assert!(magic.to_string().contains("not a trace record"));
         let slow = TimeScale::percent(1e6).expect("a scale");
         let mut input = MergeInput::new("log", slow);
         input.record(&record(0, false)).expect("a record");

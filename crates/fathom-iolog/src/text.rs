@@ -49,7 +49,7 @@ pub(crate) enum Verb {
     Wait(Nanos),
 }
 
-/// Returns the version that a log's first line names; `None` if it is no header.
+/// Returns the version that a log's first line names; `None` if it is not a header.
 pub(crate) fn version(line: &[u8]) -> Option<Result<TextVersion, IologErrorKind>> {
     let rest = line.strip_prefix(HEADER)?;
     Some(match rest.trim_ascii_end() {

@@ -71,7 +71,7 @@ impl<'a> ClientWords<'a> {
         let Some(group) = self.groups.last_mut() else {
             let whole = 0..value.range.len();
             let problem = Problem::new("no-client", whole, "`--remote-config` without `--client`");
-            return Err(problem.fix("write it behind the `--client` whose hosts have the file"));
+            return Err(problem.fix("write it after the `--client` whose hosts have the file"));
         };
         group.own_files.push(value.text().to_owned());
         Ok(())
@@ -91,8 +91,8 @@ impl<'a> ClientWords<'a> {
             .extend([name, value].into_iter().filter_map(index));
     }
 
-    /// Returns the hosts with the words of each. Job files behind a `--client` are for its hosts;
-    /// those before the first one, and those behind the last one if the others have none, are for
+    /// Returns the hosts with the words of each. Job files after a `--client` are for its hosts;
+    /// those before the first one, and those after the last one if the others have none, are for
     /// all.
     pub(crate) fn finish(&self, settings: &Settings) -> Result<Clients, Problem> {
         if let Some((switch, why)) = of_one_host(settings) {
@@ -115,7 +115,7 @@ impl<'a> ClientWords<'a> {
             let hosts = lacking.map_or("", |group| &group.hosts);
             let why = format!("`--client={hosts}` has no job file, but others do");
             let problem = Problem::new("no-job-file", 0..0, why);
-            return Err(problem.fix("write a job file behind each `--client`, or one for all"));
+            return Err(problem.fix("write a job file after each `--client`, or one for all"));
         }
         let groups = self.groups.iter().map(|group| {
             let from = for_all.unwrap_or(group);
@@ -153,7 +153,7 @@ fn index(spot: &Spot) -> Option<usize> {
 #[must_use]
 pub fn of_one_host(settings: &Settings) -> Option<(&'static str, &'static str)> {
     let one = "it would show one rank, not all";
-    let launcher = "the launcher tells the rank";
+    let launcher = "the launcher gives the rank";
     let agreed = "the ranks agree on their start themselves";
     let given = [
         ("--rank", settings.rank.is_some(), launcher),
@@ -190,7 +190,7 @@ pub fn of_one_host(settings: &Settings) -> Option<(&'static str, &'static str)> 
 /// Processes that a launcher has started beside this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launched {
-    /// Variable that tells their number.
+    /// Variable with their number.
     pub variable: &'static str,
     /// Their number, this one included.
     pub count: u32,

@@ -101,7 +101,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Parses a command line in the place of a rank, which may be another than this one.
+/// Parses a command line in place of a rank, which may be another than this one.
 pub(crate) fn read_in(
     request: &Request<'_>,
     place: &Arc<RankPlace>,

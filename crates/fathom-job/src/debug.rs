@@ -20,7 +20,7 @@ pub struct DebugOptions {
 impl DebugOptions {
     /// Returns whether this category is enabled.
     #[must_use]
-    pub fn tells(&self, kind: &str) -> bool {
+    pub fn includes(&self, kind: &str) -> bool {
         self.kinds
             .iter()
             .any(|known| *known == kind || *known == ALL)
@@ -28,8 +28,8 @@ impl DebugOptions {
 
     /// Returns whether this category is enabled for a job, given by thread number.
     #[must_use]
-    pub fn tells_of(&self, kind: &str, job: u32) -> bool {
-        self.tells(kind) && self.job.is_none_or(|wanted| wanted == job)
+    pub fn includes_for(&self, kind: &str, job: u32) -> bool {
+        self.includes(kind) && self.job.is_none_or(|wanted| wanted == job)
     }
 
     /// Returns the lines printed first, one per category and job selected.
@@ -169,7 +169,7 @@ mod tests {
             Ok(Some(())),
             "{text}"
         );
-        let told = KINDS.iter().filter(|kind| options.tells(kind)).copied();
+        let told = KINDS.iter().filter(|kind| options.includes(kind)).copied();
         assert_eq!(told.collect::<Vec<_>>(), tells, "{text}");
         assert_eq!(options.job, job, "{text}");
     }
@@ -201,6 +201,6 @@ mod tests {
         read("io,job:1", &mut options, &mut Findings::default()).expect("good");
         let said = options.announcement("fio");
         assert_eq!(said, "fio: set debug option io\nfio: set debug jobno 1\n");
-        assert!(options.tells_of("io", 1) && !options.tells_of("io", 2));
+        assert!(options.includes_for("io", 1) && !options.includes_for("io", 2));
     }
 }

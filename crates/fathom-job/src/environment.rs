@@ -51,7 +51,7 @@ pub trait Environment {
         "localhost".into()
     }
 
-    /// Returns the ranks of the run, where the launcher has told them; `None` leaves the rank to
+    /// Returns the ranks of the run, where the launcher reports them; `None` leaves the rank to
     /// `--rank`.
     fn ranks(&self) -> Option<KnownRanks<'_>> {
         None

@@ -5,7 +5,7 @@ use crate::plan::Job;
 /// Numbers of a section among all of its plan.
 ///
 /// Sections that other ranks alone have are counted, so that a section has the same numbers on all
-/// ranks: waves start together, and logs, seeds and records of a job can be told by its number.
+/// ranks: waves start together, and logs, seeds and records of a job are identified by its number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Numbering {
     /// Thread number of its first clone, from 1.

@@ -24,7 +24,7 @@ impl PlacementOptions {
         is_listed && (self.hosts.is_empty() || self.hosts.iter().any(named))
     }
 
-    /// Returns true if only one of so many ranks can have the section.
+    /// Returns true if only one of `ranks` ranks can have the section.
     #[must_use]
     pub fn is_single(&self, ranks: u32) -> bool {
         let listed = self
@@ -34,8 +34,8 @@ impl PlacementOptions {
         listed.is_some_and(|count| count < 2)
     }
 
-    /// Returns the number of ranks, of so many, that have the section; `None` where that depends
-    /// on their hosts.
+    /// Returns the number of ranks, out of `ranks`, that have the section; `None` where that
+    /// depends on their hosts.
     #[must_use]
     pub fn count(&self, ranks: u32) -> Option<u32> {
         let listed = match &self.ranks {
@@ -58,12 +58,12 @@ impl RankList {
         ranges.any(|&(first, last)| (first..=last).contains(&rank))
     }
 
-    /// Returns the ranks in the list, of so many.
+    /// Returns those of the `ranks` ranks that are in the list.
     fn among(&self, ranks: u32) -> impl Iterator<Item = u32> {
         (0..ranks).filter(|&rank| self.contains(rank))
     }
 
-    /// Returns true if any of so many ranks is in the list.
+    /// Returns true if any of `ranks` ranks is in the list.
     #[must_use]
     pub fn names_any_of(&self, ranks: u32) -> bool {
         self.0.iter().any(|&(first, _)| first < ranks)
@@ -78,7 +78,7 @@ pub enum RankShift {
     None,
     /// That many ranks further, around the end.
     By(i32),
-    /// The shortest distance at which every rank works in the place of one on another host.
+    /// The shortest distance at which every rank works in place of one on another host.
     Node,
 }
 
@@ -201,7 +201,7 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// Returns the pattern behind its first letter or set, if that is of this letter.
+/// Returns the pattern after its first letter or set, if that matches this letter.
 fn one(pattern: &[u8], letter: u8) -> Option<&[u8]> {
     let (&first, behind) = pattern.split_first()?;
     match first {
@@ -213,7 +213,7 @@ fn one(pattern: &[u8], letter: u8) -> Option<&[u8]> {
     }
 }
 
-/// Reads a set behind its `[`: returns whether the letter is in it, and the rest behind `]`; `None`
+/// Reads a set after its `[`: returns whether the letter is in it, and the rest after `]`; `None`
 /// if it is not closed.
 fn set(pattern: &[u8], letter: u8) -> Option<(bool, &[u8])> {
     let (negated, mut rest) = match pattern.split_first() {

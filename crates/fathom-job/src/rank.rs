@@ -124,7 +124,10 @@ fn from_launcher(
             ))),
             (Some(ranks), _) | (None, Some(ranks)) => Ok(Rank { rank, ranks }),
             (None, None) => {
-                let why = format!("`{of_rank}` tells the rank, but nothing the number of ranks");
+                let why = format!(
+                    "`{of_rank}` gives the rank, but nothing gives the number of \
+                                   ranks"
+                );
                 Err(wrong(why).fix("add it: `--rank=auto/16`"))
             }
         };
@@ -134,7 +137,7 @@ fn from_launcher(
     Err(wrong(why).fix("write the rank and the number of ranks: `--rank=3/16`"))
 }
 
-/// Returns the number of this rank among those of its host, as the launcher tells it; else 0.
+/// Returns the number of this rank among those of its host, as the launcher reports it; else 0.
 pub(crate) fn on_host(environment: &dyn Environment) -> u32 {
     let started = LAUNCHERS_LOCAL
         .iter()
@@ -143,7 +146,7 @@ pub(crate) fn on_host(environment: &dyn Environment) -> u32 {
     told.and_then(|text| number(&text)).unwrap_or(0)
 }
 
-/// Returns the number of ranks on this host, where the launcher tells it; with Slurm only if all
+/// Returns the number of ranks on this host, where the launcher reports it; with Slurm only if all
 /// hosts have the same.
 pub(crate) fn per_host(environment: &dyn Environment) -> Option<u32> {
     let variable = |name: &str| environment.variable(name);
@@ -162,7 +165,7 @@ pub(crate) fn per_host(environment: &dyn Environment) -> Option<u32> {
     number(count)
 }
 
-/// Reads `HH:MM[:SS[.FRACTION]]Z`, behind `YYYY-MM-DDT` for a full time.
+/// Reads `HH:MM[:SS[.FRACTION]]Z`, after `YYYY-MM-DDT` for a full time.
 pub(crate) fn start_at(text: &str) -> Result<StartTime, Problem> {
     let bad = || {
         let why = format!("`{text}` is not a time in UTC");
@@ -316,7 +319,7 @@ mod tests {
             ),
         );
         let index = [("JOB_COMPLETION_INDEX", "8")];
-        let untold = "`JOB_COMPLETION_INDEX` tells the rank, but nothing the number of ranks";
+        let untold = "`JOB_COMPLETION_INDEX` gives the rank, but nothing gives the number of ranks";
         check_rank("auto", &index, Err(untold));
         check_rank(
             "auto/8",

@@ -54,7 +54,7 @@ impl<'a> KnownRanks<'a> {
         self.all.get(usize::try_from(rank).ok()?)
     }
 
-    /// Returns the shortest distance at which every rank works in the place of one on another host.
+    /// Returns the shortest distance at which every rank works in place of one on another host.
     fn distance_of_hosts(self) -> Option<u32> {
         let ranks = self.all.len();
         let is_elsewhere =
@@ -70,8 +70,8 @@ impl<'a> KnownRanks<'a> {
     }
 }
 
-/// Returns the place of this process: as the launcher knows it, else as `--rank` tells. A run alone
-/// is rank 0 of 1. What is no rank counts as none here, and is refused where it stands.
+/// Returns the place of this process: as the launcher knows it, else as `--rank` says. A run alone
+/// is rank 0 of 1. What is not a rank counts as none here, and is refused where it stands.
 pub(crate) fn own(args: &[String], environment: &dyn Environment) -> RankPlace {
     let known = environment.ranks();
     if let Some(place) = known.and_then(|known| known.place(known.own)) {
@@ -128,7 +128,7 @@ pub(crate) fn target(
         let why = format!("`rank_shift={shift}` leads each of {ranks} ranks back to itself");
         return refused(
             why,
-            "choose a number that is no multiple of the number of ranks",
+            "choose a number that is not a multiple of the number of ranks",
         );
     }
     Ok(target)
@@ -149,7 +149,7 @@ fn distance_of_hosts(own: &RankPlace, environment: &dyn Environment) -> Result<u
         };
     }
     let Some(per_host) = rank::per_host(environment).filter(|per_host| *per_host > 0) else {
-        return refused("no launcher has told which ranks share a host");
+        return refused("no launcher reports which ranks share a host");
     };
     if per_host >= own.rank.ranks {
         return refused(one_host);
@@ -258,7 +258,7 @@ mod tests {
         let slurm = [("SLURM_PROCID", "0"), ("SLURM_TASKS_PER_NODE", "2(x3)")];
         check_node(&slurm, &place(0, 6, "a", 0), Ok(2));
         let uneven = [("SLURM_PROCID", "0"), ("SLURM_TASKS_PER_NODE", "2(x3),1")];
-        let unknown = "`rank_shift=node`: no launcher has told which ranks share a host";
+        let unknown = "`rank_shift=node`: no launcher reports which ranks share a host";
         check_node(&uneven, &place(0, 7, "a", 0), Err(unknown));
         check_node(&[], &place(0, 2, "a", 0), Err(unknown));
     }

@@ -1,4 +1,4 @@
-//! Sections with `rank_shift`: the arguments are read once more, in the place of the other rank.
+//! Sections with `rank_shift`: the arguments are read once more, in place of the other rank.
 //!
 //! Names, offsets and all else that depends on the rank may stand in the section, in what it
 //! inherits, or in a file that it includes. Reading everything again keeps one way to read.
@@ -82,7 +82,7 @@ fn target(job: &Job, request: &Request<'_>) -> u32 {
     target.unwrap_or(request.own.rank.rank)
 }
 
-/// Returns the place of another rank; of its host, only what the launcher has told is known.
+/// Returns the place of another rank; of its host, only what the launcher reports is known.
 fn place(target: u32, request: &Request<'_>) -> RankPlace {
     let known = request.environment.ranks();
     let known = known.and_then(|known| known.place(target).cloned());
@@ -95,8 +95,7 @@ fn place(target: u32, request: &Request<'_>) -> RankPlace {
     })
 }
 
-/// Returns the problems of jobs that work in the place of a rank and name its host, which is not
-/// known.
+/// Returns the problems of jobs that work in place of a rank and name its host, which is not known.
 fn unknown_hosts(plan: &Plan, targets: &[u32], request: &Request<'_>) -> Vec<Diagnostic> {
     if request.environment.ranks().is_some() {
         return Vec::new();

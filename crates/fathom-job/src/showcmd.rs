@@ -30,7 +30,7 @@ fn begin_line(text: &mut String) {
     text.push_str(if text.is_empty() { "fio" } else { "\nfio" });
 }
 
-/// Returns lines for the job files without jobs that precede a job.
+/// Adds lines for the job files without jobs that precede a job.
 fn push_jobless(text: &mut String, plan: &Plan, at: usize) {
     for (_, options) in plan.jobless.iter().filter(|(before, _)| *before == at) {
         begin_line(text);
@@ -40,7 +40,8 @@ fn push_jobless(text: &mut String, plan: &Plan, at: usize) {
     }
 }
 
-/// A file that is named twice starts over at its first section.
+/// Returns whether two jobs are of one reading of a file: one that is named twice starts over at
+/// its first section.
 fn of_one_file(before: &Job, job: &Job) -> bool {
     let (before, job) = (&before.origin, &job.origin);
     before.file == job.file && (before.line, before.column) < (job.line, job.column)

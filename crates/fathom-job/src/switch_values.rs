@@ -181,7 +181,7 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, Problem> {
         ))
     };
     text.parse().ok().or_else(port).ok_or_else(|| {
-        let why = format!("`{text}` is no IP address with a port");
+        let why = format!("`{text}` is not an IP address with a port");
         let problem = Problem::new("bad-address", 0..text.len(), why);
         problem.fix("write a port, or an address with one: `127.0.0.1:8080`, `[::1]:8080`")
     })

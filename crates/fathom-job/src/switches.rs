@@ -149,7 +149,7 @@ pub(crate) const SWITCHES: &[Switch] = &[
     switch("metrics-file", NO_LETTER, Required("file"), MetricsFile, METRICS),
     switch("history", NO_LETTER, None, History, "Keep the run in the history of this machine"),
     switch("tag", NO_LETTER, Required("key=value"), Tag, "Label the run in the history"),
-    switch("live", NO_LETTER, None, Live, "Show the run in the terminal while it goes on"),
+    switch("live", NO_LETTER, None, Live, "Show the run in the terminal while it is running"),
     switch("serve", NO_LETTER, Required("address"), Serve, SERVE),
     switch("serve-any-host", NO_LETTER, None, ServeAnyHost, ANY_HOST),
     switch("rank", NO_LETTER, Required("n/m"), Rank, RANK),
@@ -162,7 +162,7 @@ const SERVE: &str = "Show the run on a local web page: [IP:]port; 0: any";
 const RECORD: &str = "Write the record as JSON; with --rank: into this folder";
 const RECORD_EVERY: &str =
     "Also write the record while jobs run [default: 30 s with --rank; 0: never]";
-const RANK: &str = "Place among the hosts of a run, from 0: n/m; auto: as the launcher tells";
+const RANK: &str = "Place among the hosts of a run, from 0: n/m; auto: from the launcher";
 const START: &str = "Start the jobs at a time in UTC: [YYYY-MM-DDT]HH:MM:SSZ";
 const TOGETHER: &str = "End the jobs between two stonewalls on all ranks when one rank is through";
 const ANY_HOST: &str = "Let --serve use an address that other machines reach";

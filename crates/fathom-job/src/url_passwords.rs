@@ -5,7 +5,7 @@
 
 use crate::problem::Problem;
 
-/// Refuses a value of so many bytes if one of its names has a password.
+/// Refuses a value of `bytes` bytes if one of its names has a password.
 pub(crate) fn no_passwords(names: &[impl AsRef<str>], bytes: usize) -> Result<(), Problem> {
     if !names.iter().any(|name| has_password(name.as_ref())) {
         return Ok(());
@@ -44,7 +44,7 @@ pub(crate) fn masked(text: &str) -> String {
     shown
 }
 
-/// Returns where the first URL of a text goes on behind its scheme.
+/// Returns the place after the scheme of the first URL in a text.
 fn behind_scheme(text: &str) -> Option<usize> {
     let ends = SCHEMES.iter().filter_map(|scheme| {
         let start = text.find(scheme)?;

@@ -91,7 +91,7 @@ fn sections_for_no_rank_are_refused() {
     );
     refuse(
         "--rank=0/2 --name=a --size=1m --rank_shift=node",
-        "no launcher has told which ranks share a host",
+        "no launcher reports which ranks share a host",
     );
     refuse(
         "--rank=0/2 --filename=$hostname.f --name=a --size=1m --rank_shift=1",

@@ -226,7 +226,7 @@ mod tests {
     use crate::embedded::tests::{measured, read};
     use crate::table::check::{check_table, column};
 
-    /// Returns a run of so many reads and writes, whose submission took so long.
+    /// Returns a run of these numbers of reads and writes, whose submission took this long.
     fn run(ios: u64, slat_ns: u64) -> RunDone {
         let latency = |ns| {
             let mut latency = Latency::new(true);

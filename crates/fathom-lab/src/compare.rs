@@ -1,8 +1,8 @@
-//! Comparison of runs that are there already: files, directories, runs of the history.
+//! Comparison of existing runs: files, directories, runs of the history.
 //!
 //! Runs of one lab that differ in their variant are paired by repeat, and judged as the lab does.
 //! All others were taken one side after the other: the rank-sum test (Mann, Whitney) is exact for
-//! them, too, but drift between the sides is no part of its model. Their verdict is therefore
+//! them, too, but drift between the sides is not part of its model. Their verdict is therefore
 //! *unclear: not interleaved*, unless the user accepts that.
 
 mod groups;
@@ -262,7 +262,7 @@ fn missing(rows: &[ComparedMetric]) -> Vec<String> {
         .collect()
 }
 
-/// Says of each unclear row how many runs would settle it, and why single runs have no verdict.
+/// States for each unclear row how many runs would settle it, and why single runs have no verdict.
 fn unsettled(rows: &[ComparedMetric]) -> Vec<String> {
     let unclear = ComparedVerdict::Judged(Verdict::Unclear);
     let of = |row: &ComparedMetric| match row.group.as_str() {
@@ -289,7 +289,7 @@ fn unsettled(rows: &[ComparedMetric]) -> Vec<String> {
     alone.into_iter().chain(unclear).collect()
 }
 
-/// Says if so few runs can prove nothing, and how many could.
+/// States if so few runs can prove nothing, and how many could.
 fn provable(rows: &[ComparedMetric], are_paired: bool) -> Option<String> {
     let tested = rows.iter().filter(|row| row.p.is_some()).count();
     let fewest = rows.iter().filter(|row| row.p.is_some());
@@ -314,7 +314,7 @@ fn provable(rows: &[ComparedMetric], are_paired: bool) -> Option<String> {
 }
 
 /// Returns the least number of runs a side whose smallest p value, 2 of all ways to split them,
-/// could be significant among so many comparisons.
+/// could be significant among `comparisons` comparisons.
 #[expect(clippy::cast_precision_loss, reason = "small counts")]
 fn runs_to_prove(comparisons: usize) -> usize {
     let mut runs = 1;

@@ -157,10 +157,11 @@ const ROWS_MAX: usize = 36;
 const PANELS_OF_FIGURE: usize = 3;
 const FIGURES_MAX: usize = 8;
 const CHANGES: &str = "Estimated change of each metric with its interval. Changes within the \
-                       shaded band are too small to matter. Without turns drawn by lot, the \
-                       interval has no place for drift between the sides: it is then too narrow.";
-const VALUES: &str = "The spread within a side against the distance of the sides. Runs of one \
-                      number were taken together only if both sides are variants of a lab.";
+                       shaded band are too small to matter. If the order was not drawn, the \
+                       interval does not allow for drift between the sides, and is too narrow.";
+const VALUES: &str = "The spread within a side against the distance between the sides. Runs with \
+                      the same number were taken together only if both sides are variants of a \
+                      lab.";
 
 #[cfg(test)]
 mod tests {

@@ -56,8 +56,8 @@ pub struct Judgement {
 
 /// Compares each variant with the baseline, in each cell and by each metric. Comparisons without
 /// values, as of a failed cell, are unclear; they count as comparisons nevertheless, since dropping
-/// them after the fact would make the others look more certain. What was
-/// [ruled out](Values::rule_out) before the first run is no comparison.
+/// them after the fact would make the others look more certain. What was [ruled
+/// out](Values::rule_out) before the first run is not a comparison.
 #[must_use]
 pub fn judge(values: &Values, baseline: usize, rules: &[JudgeRule]) -> Vec<Judgement> {
     let mut judgements = Vec::new();

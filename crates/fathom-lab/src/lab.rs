@@ -7,7 +7,7 @@
 //!                       (from which it goes on)
 //! ```
 //!
-//! A *repeat* of a cell is each variant once, back to back, in an order drawn anew; a *round* is
+//! A *repeat* of a cell is each variant once, back to back, in a newly drawn order; a *round* is
 //! one repeat of every cell. An error repeats the repeat; a cell that fails again and again is
 //! given up, and the rest goes on.
 

@@ -103,7 +103,7 @@ impl View<'_> {
     }
 }
 
-/// Writes what to know about the numbers: the notes of the table that are no mere conditions.
+/// Writes what to know about the numbers: the notes of the table that are more than conditions.
 fn caveats(page: &mut Page, table: &Table) {
     page.heading(2, "What to know about these numbers");
     let notes: Vec<String> = table

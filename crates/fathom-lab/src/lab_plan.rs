@@ -51,8 +51,8 @@ pub struct LabPlan {
     pub arguments: Vec<(String, String)>,
     /// Seed of the drawn order and of the runs' seeds.
     pub seed: u64,
-    /// Every variant is replaced with the baseline, and variants draw offsets of their own:
-    /// whatever is told apart is a false alarm.
+    /// Every variant is replaced with the baseline, and variants draw offsets of their own: any
+    /// difference found is a false alarm.
     pub a_a: bool,
     /// Subject of each run.
     pub subject: Subject,

@@ -9,7 +9,7 @@ pub(crate) fn median(values: &[f64]) -> [f64; 3] {
     interval.map_or([0.0; 3], |found| [found.low, found.middle, found.high])
 }
 
-/// Returns the note on the ends of the intervals of so many repeats.
+/// Returns the note on the ends of the intervals of `repeats` repeats.
 pub(crate) fn note(repeats: u32) -> String {
     match repeats {
         0 | 1 => "one repeat has no interval: differences may be chance".into(),

@@ -125,7 +125,7 @@ impl History {
         }
     }
 
-    /// Opens a history in a read-only directory, as a file that nobody changes.
+    /// Opens a history in a read-only directory, as a file that does not change.
     fn open_immutable(path: &Path) -> Result<Self, HistoryError> {
         if place::has_logged(path) {
             return Err(HistoryError::new(path, HistoryProblem::LogUnreadable));
@@ -134,7 +134,7 @@ impl History {
         let uri = uri.map_err(|error| HistoryError::new(path, HistoryProblem::Folder(error)))?;
         let mut history = Self::open_with(path, Path::new(&uri), OpenFlags::SQLITE_OPEN_URI)?;
         history.notes.push(format!(
-            "the history {} is read-only: it is read as it lies there",
+            "the history {} is read-only: it is read as it is",
             path.display()
         ));
         Ok(history)

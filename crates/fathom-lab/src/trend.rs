@@ -5,8 +5,8 @@
 //!                                                  └► subjects and tags before and after
 //! ```
 //!
-//! Runs of a series were taken one after the other, not interleaved: a change may be of the
-//! machine's state as well as of what is told beside it.
+//! Runs of a series were taken one after the other, not interleaved: a change may be due to the
+//! machine's state as well as to the facts reported with it.
 
 mod check;
 mod facts;

@@ -87,8 +87,8 @@ fn caveats(series: &[TrendSeries]) -> Vec<String> {
         ));
     }
     all.push(
-        "the runs were taken one after the other, not in turns: a change may be of the machine's \
-         state as well as of the facts beside it"
+        "the runs were taken one after the other, not interleaved: a change may be due to the \
+         machine's state as well as to the facts beside it"
             .into(),
     );
     all

@@ -209,7 +209,7 @@ mod tests {
     use crate::embedded::tests::{measured, read};
     use crate::table::check::{check_table, column};
 
-    /// Returns a run of so many reads.
+    /// Returns a run of `ops` reads.
     fn run(ops: u64) -> RunDone {
         let mut lat = Latency::new(true);
         lat.record_n(4_000, ops);

@@ -1,7 +1,6 @@
 //! Rules about clones, and about jobs on the same files.
 
 use fathom_core::Nanos;
-use fathom_setup::translate::FileSetup;
 use fathom_setup::translate::pattern::writes;
 
 use super::view::JobView;
@@ -61,7 +60,7 @@ fn same_region(view: &JobView<'_>) -> Option<RuleMatch> {
     }
     let (other, theirs, _) = view.sharers().find(|(other, theirs, ours)| {
         let options = &other.job.options;
-        !options.random && theirs.offset == ours.offset && overlap(theirs, ours)
+        !options.random && theirs.offset == ours.offset && theirs.overlaps(ours)
     })?;
     let who = match other.name == view.setup.name {
         true => format!("all {} clones go", view.options.numjobs),
@@ -109,10 +108,4 @@ fn rates_per_clone(view: &JobView<'_>) -> Option<RuleMatch> {
         ),
         format!("divide the rate by {clones} if it is meant as a total"),
     )
-}
-
-/// Returns true if two jobs use some of the same bytes of a file.
-fn overlap(one: &FileSetup, other: &FileSetup) -> bool {
-    let end = |file: &FileSetup| file.offset.saturating_add(file.length);
-    one.offset < end(other) && other.offset < end(one)
 }

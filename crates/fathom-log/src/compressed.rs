@@ -149,7 +149,7 @@ fn inflate(from: &mut impl BufRead, each: RowVisitor<'_>) -> io::Result<()> {
             }
         }
         if kept > 0 {
-            let why = format!("it ends amid a record: {kept} bytes are left over");
+            let why = format!("it ends within a record: {kept} bytes are left over");
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, why));
         }
     }
@@ -169,7 +169,7 @@ pub fn inflate_log(mut from: impl BufRead, to: impl Write) -> io::Result<()> {
 
 fn broken(error: &io::Error, any: bool) -> io::Error {
     let (kind, why) = match error.kind() {
-        kind @ io::ErrorKind::UnexpectedEof => (kind, "it breaks off amid a compressed stream"),
+        kind @ io::ErrorKind::UnexpectedEof => (kind, "it breaks off within a compressed stream"),
         io::ErrorKind::InvalidInput if any => (
             io::ErrorKind::InvalidData,
             "its compressed data are damaged",
@@ -262,7 +262,7 @@ mod tests {
         deflate(&[0; RECORD_BYTES_MIN + 7], &mut ragged).expect("memory");
         for (bytes, got, want) in [
             (b"hello".to_vec(), 0, "it is not a compressed log"),
-            (whole[..whole.len() - 6].to_vec(), 5, "it breaks off amid"),
+            (whole[..whole.len() - 6].to_vec(), 5, "it breaks off within"),
             (ragged, 1, "7 bytes are left over"),
         ] {
             let (all, end) = inflated(&bytes);

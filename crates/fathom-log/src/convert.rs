@@ -1,6 +1,6 @@
 //! `fathom log convert`: conversion between log formats, of ours or fio's logs.
 //!
-//! The content of the source tells its format; the name of the destination selects the format
+//! The content of the source determines its format; the name of the destination selects the format
 //! written.
 
 use std::io::{self, BufWriter, Write};
@@ -20,12 +20,12 @@ use super::source::LogSource;
 pub struct Converted {
     /// Lines of the log.
     pub lines: u64,
-    /// No name tells the quantity, so that the value column of a table is `value`, without a unit.
+    /// No name gives the quantity, so that the value column of a table is `value`, without a unit.
     pub is_nameless: bool,
 }
 
-/// Converts a log. `kind` is its quantity, such as `clat`; left out, the file's name tells it, else
-/// the name of its value column.
+/// Converts a log. `kind` is its quantity, such as `clat`; if omitted, it is taken from the name of
+/// the file, else of its value column.
 ///
 /// # Errors
 /// The path that cannot be read or written, and why. An existing destination is then unchanged, and
@@ -99,7 +99,7 @@ fn value(kind: Option<&str>, path: &Path, column: Option<&str>) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = name.split('.').next().unwrap_or_default();
     let kind = kind.or_else(|| stem.rsplit('_').next());
-    // A table tells its unit, too.
+    // A table names its unit, too.
     let told = column.filter(|column| column.split('_').next() == kind);
     match (kind, told) {
         (_, Some(column)) => column.to_owned(),

@@ -1,7 +1,7 @@
 //! Finished histogram logs (`write_hist_log`), to be read line by line.
 //!
 //! A line is `time, direction, bytes, count, count, …`: the ops of each bucket of latency since the
-//! line before of its direction. The number of counts tells how many neighbouring buckets were
+//! line before of its direction. The number of counts shows how many neighbouring buckets were
 //! merged (`log_hist_coarseness`).
 
 use std::fs::File;
@@ -83,7 +83,7 @@ impl HistogramSource {
             let row = match row(&line, width(self.coarseness)) {
                 Ok(row) => row,
                 Err(_) if !is_whole && number > 1 && is_beginning(&line) => {
-                    return Ok(LogEnd::Cut("it breaks off amid a line".into()));
+                    return Ok(LogEnd::Cut("it breaks off within a line".into()));
                 }
                 Err(why) => return Err(LineProblem { line: number, why }.into()),
             };
@@ -107,7 +107,7 @@ const fn width(coarseness: u8) -> usize {
     HEAD + (Histogram::FIO_BUCKETS >> coarseness)
 }
 
-/// Parses a line of so many columns.
+/// Parses a line of `columns` columns.
 fn row(line: &[u8], columns: usize) -> Result<HistogramRow, LineError> {
     if line.len() as u64 == LINE_BYTES_MAX {
         return Err(LineError::TooLong);
@@ -173,7 +173,7 @@ mod tests {
         format!("{time}, 1, 4096, {}\n", counts.join(", "))
     }
 
-    /// Returns the rows of a log, and its end or error; `None` if it is no histogram log.
+    /// Returns the rows of a log, and its end or error; `None` if it is not a histogram log.
     fn read(name: &str, text: &str) -> Option<(Vec<HistogramRow>, Result<LogEnd, String>)> {
         let path = std::env::temp_dir().join(format!("fathom-{}-{name}", std::process::id()));
         std::fs::write(&path, text).expect("a temporary file");
@@ -221,7 +221,7 @@ mod tests {
             assert_eq!(end, want.map_err(str::to_owned), "{start}");
         };
         check(good.trim_end(), 2, Ok(LogEnd::NoLineEnd));
-        let cut = LogEnd::Cut("it breaks off amid a line".into());
+        let cut = LogEnd::Cut("it breaks off within a line".into());
         check("2, 1, 40", 1, Ok(cut));
         check(
             "2, 1, 40\n",

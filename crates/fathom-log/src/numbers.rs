@@ -66,7 +66,7 @@ fn decimal(bytes: &[u8], at: usize) -> (u64, usize) {
 /// after them; `None` unless there are 1 to 8.
 #[cold]
 fn hexadecimal(bytes: &[u8], at: usize, from: usize) -> Option<(u64, usize)> {
-    // `00x` is no prefix.
+    // `00x` is not a prefix.
     if from != at + 2 {
         return None;
     }

@@ -172,6 +172,6 @@ pub fn not_writable(what: &str, path: &str, error: &io::Error) -> RunProblem {
         io::ErrorKind::Other => problem,
         // Not a file that can be written, such as a directory or a socket.
         io::ErrorKind::InvalidInput => problem.hint("name another file"),
-        _ => problem.hint("name a directory that is there and may be written"),
+        _ => problem.hint("name an existing directory that can be written to"),
     }
 }

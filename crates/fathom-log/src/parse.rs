@@ -81,7 +81,7 @@ impl TextLayout {
             words[place] = word;
         }
         let row = LogRow::of_words(words, self.shape).ok_or(LineError::TooLarge)?;
-        // A header names the maximum; without one this is what tells it from other columns.
+        // A header names the maximum; without one only this distinguishes it from other columns.
         if self.shape.max && !self.has_header && row.max < row.value {
             return Err(LineError::MaximumTooSmall);
         }

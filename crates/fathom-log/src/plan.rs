@@ -187,7 +187,7 @@ pub(super) fn value_of(kind: &str, averaged: bool) -> &'static str {
     }
 }
 
-/// Value column of a log whose quantity no name tells.
+/// Value column of a log whose name does not give its quantity.
 pub(super) const NAMELESS: &str = "value";
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -38,7 +38,7 @@ impl WriterPriority {
         }
     }
 
-    /// Returns to the policy that the thread came with.
+    /// Restores the policy that the thread came with.
     pub(super) fn restore(&mut self) {
         self.set_idle(false);
     }

@@ -204,7 +204,7 @@ const OFFSET: usize = 5;
 const PRIORITY: usize = 6;
 const ISSUED: usize = 7;
 
-/// Name of the priority column if it only tells the real-time class.
+/// Name of the priority column if it only distinguishes the real-time class.
 const REALTIME_COLUMN: &str = "realtime";
 /// Suffix of the value's name for the window's maximum.
 const MAX_SUFFIX: &str = "_max";

@@ -33,7 +33,7 @@ pub enum LogEnd {
     Whole,
     /// The last line has no line end, and may have been cut.
     NoLineEnd,
-    /// The file breaks off amid a line or a record, which was left out; with the reason.
+    /// The file breaks off within a line or a record, which was left out; with the reason.
     Cut(String),
 }
 
@@ -100,7 +100,7 @@ impl LogSource {
                 Ok(match end {
                     TextEnd::Whole => LogEnd::Whole,
                     TextEnd::NoLineEnd => LogEnd::NoLineEnd,
-                    TextEnd::Cut => LogEnd::Cut("it breaks off amid a line".to_owned()),
+                    TextEnd::Cut => LogEnd::Cut("it breaks off within a line".to_owned()),
                 })
             }
             SourceFormat::Records(_) => {

@@ -29,7 +29,7 @@ pub struct TappedOps {
 }
 
 impl TappedOps {
-    /// Creates a tap for so many jobs.
+    /// Creates a tap for `jobs` jobs.
     pub(crate) fn new(jobs: usize) -> Self {
         Self {
             by_setup: vec![Vec::new(); jobs],

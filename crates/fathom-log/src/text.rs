@@ -34,7 +34,7 @@ pub(super) fn detect(from: impl Read) -> io::Result<TextLayout> {
     loop {
         match fitting(&left, &line) {
             Ok(fitting) => left = fitting,
-            // A last line that was cut tells nothing.
+            // A last line that was cut proves nothing.
             Err(_) if line.number > 1 && !line.is_whole => break,
             Err(why) => return Err(line.problem(why).into()),
         }
@@ -127,7 +127,7 @@ pub(super) enum TextEnd {
     Whole,
     /// After a line without a line end.
     NoLineEnd,
-    /// Amid a line, which was left out.
+    /// Within a line, which was left out.
     Cut,
 }
 
@@ -405,7 +405,7 @@ mod tests {
         assert_eq!((found.len(), end), (1, Ok(TextEnd::Cut)));
         let error = rows(text, 5, CutLine::Refuse).1.expect_err("cut");
         assert_eq!(error, "line 2: it has too few columns");
-        // Neither a line amid the log nor other text was cut.
+        // Neither a line within the log nor other text was cut.
         for text in [
             "1, 2, 0, 4096, 0\n2, 3\n3, 4",
             "1, 2, 0, 4096, 0\nend of log",

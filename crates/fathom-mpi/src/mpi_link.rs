@@ -91,7 +91,7 @@ impl MpiLink {
     }
 
     /// Takes and drops what is still on its way: the UCX under MPICH prints a line for each message
-    /// that nobody takes. Messages of a rank arrive in order, so that its last one ends them.
+    /// that are never received. Messages of a rank arrive in order, so that its last one ends them.
     fn take_the_rest(&self) {
         // Rank 0 talks to all, the others to rank 0.
         let others = match self.rank.get() {
@@ -219,7 +219,7 @@ pub enum StartError {
     Twice,
     /// The library allows one thread only.
     Threads,
-    /// The library tells a rank or a number of ranks below zero.
+    /// The library returned a negative rank or number of ranks.
     Numbers,
 }
 
@@ -228,7 +228,7 @@ impl fmt::Display for StartError {
         f.write_str(match self {
             Self::Twice => "MPI has been started before",
             Self::Threads => "this MPI library allows one thread only (MPI_THREAD_SINGLE)",
-            Self::Numbers => "this MPI library tells a rank below zero",
+            Self::Numbers => "this MPI library reports a negative rank",
         })
     }
 }

@@ -39,7 +39,7 @@ pub enum Endpoint {
     },
 }
 
-/// Reason why a text is no URI of an export that can be used.
+/// Reason why a text is not a usable URI of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UriError {
@@ -51,9 +51,9 @@ pub enum UriError {
     Tls,
     /// An unfinished or unknown escape (`%xx`).
     Escape(String),
-    /// A port that is no number from 1 to 65535.
+    /// A port that is not a number from 1 to 65535.
     Port(String),
-    /// An address in brackets without its end, or text behind it.
+    /// An address in brackets without its end, or text after it.
     Host(String),
     /// A Unix-domain socket without a path (`socket=`).
     NoSocket,
@@ -177,7 +177,7 @@ impl fmt::Display for UriError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoScheme => f.write_str("not a URI"),
-            Self::Scheme(scheme) => write!(f, "`{scheme}` is no scheme of NBD"),
+            Self::Scheme(scheme) => write!(f, "`{scheme}` is not a scheme of NBD"),
             Self::Tls => f.write_str("TLS is not supported"),
             Self::Escape(text) => write!(f, "bad escape in `{text}`"),
             Self::Port(text) => write!(f, "`{text}` is no port"),
@@ -254,7 +254,7 @@ mod tests {
     fn what_cannot_be_used_is_named() {
         refuse("localhost:10809", "not a URI");
         refuse("", "not a URI");
-        refuse("http://h/", "`http` is no scheme of NBD");
+        refuse("http://h/", "`http` is not a scheme of NBD");
         refuse("nbds://h/", "TLS is not supported");
         refuse("nbds+unix:///?socket=/s", "TLS is not supported");
         refuse("nbd://h:0", "`0` is no port");

@@ -42,7 +42,7 @@ impl Coverage {
         let index = self.ranges.partition_point(|range| range.1 < begin);
         let next_begin = |index: usize| self.ranges.get(index).map_or(u32::MAX, |range| range.0);
         match self.ranges.get(index).copied() {
-            // Joins the end of a range, and perhaps the begin of the one behind it.
+            // Joins the end of a range, and perhaps the start of the next one.
             Some((_, last)) if last == begin => {
                 let behind = next_begin(index + 1);
                 if behind < end {

@@ -1,4 +1,4 @@
-//! Properties of an export, which the handshake tells.
+//! Properties of an export, from the handshake.
 
 /// An export, as its server describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

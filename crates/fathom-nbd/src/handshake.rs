@@ -22,7 +22,7 @@ pub struct Handshake {
     unsent: Vec<u8>,
     /// Bytes of what is being received.
     received: Vec<u8>,
-    /// The server sends no zeroes behind the flags of an export.
+    /// The server sends no zeroes after the flags of an export.
     no_zeroes: bool,
     has_structured_replies: bool,
     /// Size and flags of the export, once known.

@@ -84,7 +84,7 @@ enum State {
         left: u32,
         is_last: bool,
     },
-    /// Within the text of an error, and the bytes behind it.
+    /// Within the text of an error, and the bytes after it.
     Text {
         tag: u32,
         text: u16,
@@ -118,7 +118,7 @@ enum Stage {
     /// Not wholly sent.
     Unsent,
     Sent,
-    /// A simple reply has come, with all data behind it.
+    /// A simple reply has come, with all its data.
     Answered,
 }
 

@@ -10,7 +10,7 @@ use crate::request::REQUEST_BYTES;
 /// in their owner's buffers until they are sent. The owner gathers [`pieces`](Self::pieces) into
 /// one system call and reports to its queue the bytes that the socket took.
 ///
-/// Not the queue of `fathom-nvme`: that one tells when data have left, this one when a whole
+/// Not the queue of `fathom-nvme`: that one reports when data have left, this one when a whole
 /// request has, before which a reply to it breaks the protocol.
 #[derive(Debug)]
 pub struct SendQueue {
@@ -48,7 +48,7 @@ struct Unsent {
 }
 
 impl SendQueue {
-    /// Creates a queue with space for so many requests.
+    /// Creates a queue with space for `requests` requests.
     pub(crate) fn new(requests: usize) -> Self {
         Self {
             bytes: Vec::with_capacity(requests * REQUEST_BYTES),

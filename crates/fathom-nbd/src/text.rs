@@ -1,6 +1,6 @@
 //! Text of a server, for messages.
 
-/// Returns text as it may stand in a message: one line, printable, shortened.
+/// Returns text in a form fit for a message: one line, printable, shortened.
 pub(crate) fn printable(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_matches(|letter: char| letter.is_control() || letter.is_whitespace());

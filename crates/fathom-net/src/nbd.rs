@@ -7,8 +7,8 @@
 //!   └────────── Epoll ◄────────┘
 //! ```
 //!
-//! The job's thread does everything. A lost connection is not restored: nobody knows which
-//! of the ops in flight the server has carried out, so they fail, as do all later ones.
+//! The job's thread does everything. A lost connection is not restored: it is unknown which of the
+//! ops in flight the server has carried out, so they fail, as do all later ones.
 
 mod engine;
 mod error;

@@ -4,9 +4,9 @@ use std::io::{self, IoSliceMut, Read};
 
 /// Bytes of one receive.
 pub(crate) struct Received {
-    /// Bytes in the place of data whose receiver is known.
+    /// Bytes received straight into the place of their data.
     pub(crate) in_place: usize,
-    /// Bytes behind those, in the buffer.
+    /// Bytes after those, in the buffer.
     pub(crate) in_buffer: usize,
     /// There may be more: a stream socket that returns less than asked for is empty.
     pub(crate) is_full: bool,
@@ -56,7 +56,7 @@ mod tests {
 
     use super::*;
 
-    /// Sends so many bytes to a place of 4 and a buffer of 8; returns how they are told.
+    /// Sends `sent` bytes to a place of 4 and a buffer of 8; returns how their arrival is reported.
     fn told(sent: usize, with_place: bool) -> Option<(usize, usize, bool)> {
         let (mut receiver, mut sender) = UnixStream::pair().expect("a pair");
         receiver.set_nonblocking(true).expect("a socket");

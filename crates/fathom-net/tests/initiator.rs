@@ -289,7 +289,7 @@ fn ops_fail_when_no_connection_is_of_use() {
     }
     assert!(bench.peer().connects() > 2, "it tried again");
     let why = bench.engine().explain(Errno::ENOLINK).unwrap();
-    assert!(why.contains("was given up: "), "{why}");
+    assert!(why.contains("was abandoned: "), "{why}");
 }
 
 /// The end of a connection may come with its last bytes, as one event; not each time. No time-out

@@ -201,7 +201,7 @@ impl Opcode {
 /// Location of a command's data: its SGL descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataPointer {
-    /// In the capsule, behind the command.
+    /// In the capsule, after the command.
     InCapsule {
         /// Offset from the start of the capsule's data; only 0 is in use.
         offset: u64,

@@ -19,8 +19,8 @@ use crate::wire::u32_at;
 ///
 /// Created by a Connect of queue 0, which [`Subsystem::allows`] has passed, and dropped with the
 /// connection of that queue. Pass each command of the admin queue to [`admin`](Self::admin) and
-/// carry out its [`Answer`]. The end of an I/O queue is no event here: Linux closes those first,
-/// before it shuts the controller down.
+/// carry out its [`Answer`]. The end of an I/O queue is not an event here: Linux closes those
+/// first, before it shuts the controller down.
 ///
 /// Nothing blocks, and time is an argument: ask [`deadline`](Self::deadline) when to look again.
 /// An admin command may allocate its data, at most a page; I/O commands do not come here.

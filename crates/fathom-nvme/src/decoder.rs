@@ -23,7 +23,7 @@ use crate::wire::u32_at;
 /// bytes. It checks the form of a PDU; checks against commands in flight are the state machine's.
 ///
 /// # Errors
-/// A [`TermReq`] is final: the peer is told of it with the [header at fault](Self::header), and the
+/// A [`TermReq`] is final: report it to the peer with the [header at fault](Self::header), and the
 /// connection ends. A wrong data digest is no such error, as it concerns one command only.
 #[derive(Debug)]
 pub struct Decoder {
@@ -190,7 +190,7 @@ impl Decoder {
 
     /// Returns whether a PDU has begun and not ended.
     #[must_use]
-    pub const fn is_amid(&self) -> bool {
+    pub const fn is_within_pdu(&self) -> bool {
         match self.state {
             State::Header(_) => self.filled > 0,
             State::Padding { .. } | State::Data { .. } | State::Digest { .. } | State::End => true,
@@ -344,7 +344,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Returns the number of bytes of data behind the header.
+    /// Returns the number of bytes of data after the header.
     fn data_bytes(&self) -> u32 {
         let kind = self.kind();
         let before_data = kind.header_bytes() + self.framing.header_digest_bytes(kind);

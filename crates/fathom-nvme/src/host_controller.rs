@@ -263,7 +263,7 @@ impl HostController {
         self.step == Step::Ended && self.in_flight.is_none()
     }
 
-    /// Returns the Connect of a queue with so many commands in flight.
+    /// Returns the Connect of a queue with `commands` commands in flight.
     #[must_use]
     pub fn connect_queue(&self, qid: u16, commands: u16) -> AdminCommand {
         let connect = Connect {

@@ -30,7 +30,7 @@ pub use event::{CommandData, HostEvent, QueueError, Wanted};
 ///
 /// # Errors
 /// A [`QueueError`] is final: close the connection after an attempt to send what is unsent, which
-/// tells the controller of its fault. Commands in flight have no completion then.
+/// reports the fault to the controller. Commands in flight have no completion then.
 #[derive(Debug)]
 pub struct HostQueue {
     config: HostQueueConfig,

@@ -139,7 +139,7 @@ impl Framing {
         self.digests
     }
 
-    /// Returns the offset of data behind a header of this type.
+    /// Returns the offset of data after a header of this type.
     pub(crate) fn data_offset(self, kind: PduType) -> usize {
         let header = kind.header_bytes() + self.header_digest_bytes(kind);
         match kind.has_digests() {
@@ -352,7 +352,7 @@ impl Pdu {
         flags
     }
 
-    /// Stores the fields behind the common header.
+    /// Stores the fields after the common header.
     fn put_specific(&self, bytes: &mut [u8]) {
         match self {
             Self::IcReq(request) => {

@@ -35,7 +35,7 @@ pub fn has_data_placement(controller: &Page) -> bool {
 // Reclaim Unit Handle Status.
 const COUNT: usize = 14;
 const DESCRIPTOR_BYTES: usize = 32;
-/// As many as an 8-bit number of a write stream tells apart.
+/// As many as an 8-bit write stream number can distinguish.
 const HANDLES_MAX: usize = 255;
 // Identify Controller.
 const CTRATT: usize = 96;

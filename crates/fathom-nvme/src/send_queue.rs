@@ -45,7 +45,7 @@ enum Unsent {
 }
 
 impl SendQueue {
-    /// Creates a queue with space for the headers of so many commands.
+    /// Creates a queue with space for the headers of `commands` commands.
     pub(crate) fn new(commands: usize) -> Self {
         Self {
             headers: Vec::with_capacity(commands * HEADER_BYTES),

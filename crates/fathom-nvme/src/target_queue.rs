@@ -166,7 +166,7 @@ impl TargetQueue {
         }
     }
 
-    /// Notes that a Connect has succeeded, of the queue `qid` with so many entries.
+    /// Notes that a Connect has succeeded, of the queue `qid` with `entries` entries.
     pub const fn connected(&mut self, qid: u16, entries: u16) {
         self.qid = Some(qid);
         self.entries = entries;
@@ -230,7 +230,7 @@ impl TargetQueue {
         Ok(None)
     }
 
-    /// Returns the PDU that tells the host of a fatal error, and the header at fault, its data.
+    /// Returns the PDU that reports a fatal error to the host, and the header at fault, its data.
     #[must_use]
     pub fn terminate(&self, reason: TermReq) -> (Pdu, &[u8]) {
         (
@@ -326,7 +326,7 @@ impl TargetQueue {
     /// Returns whether the host owes bytes: the rest of a PDU, or data that were requested.
     #[must_use]
     pub fn is_owed(&self) -> bool {
-        self.decoder.is_amid()
+        self.decoder.is_within_pdu()
             || (self.requests.iter())
                 .any(|request| matches!(request.state, RequestState::Transfer { .. }))
     }
@@ -483,7 +483,7 @@ impl TargetQueue {
         };
     }
 
-    /// Notes that so many bytes have come.
+    /// Notes the arrival of `bytes` bytes.
     const fn advance(&mut self, bytes: u32) {
         if let Incoming::Capsule { offset, .. } | Incoming::Transfer { offset, .. } =
             &mut self.incoming

@@ -6,7 +6,7 @@ pub(crate) fn put_padded(field: &mut [u8], text: &str) {
     put_start(field, text);
 }
 
-/// Stores a name, cut to leave a zero behind it.
+/// Stores a name, cut to leave room for a final zero.
 pub(crate) fn put_terminated(field: &mut [u8], text: &str) {
     field.fill(0);
     if let Some((_, start)) = field.split_last_mut() {

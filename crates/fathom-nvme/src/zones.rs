@@ -13,7 +13,7 @@ use crate::wire::{u16_at, u32_at, u64_at};
 
 /// Format of the zones of a namespace, and the device's limit of open ones.
 ///
-/// A namespace consists of zones of one length; what is left behind the last whole zone belongs to
+/// A namespace consists of zones of one length; what is left after the last whole zone belongs to
 /// none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneFormat {
@@ -62,7 +62,7 @@ impl ZoneFormat {
         self.zone_blocks << self.block_shift
     }
 
-    /// Returns the first block of a zone; `None` behind the last one.
+    /// Returns the first block of a zone; `None` after the last one.
     #[must_use]
     pub fn first_block(&self, zone: u64) -> Option<u64> {
         // Cannot overflow, as `zone_bytes`.

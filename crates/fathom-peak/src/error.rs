@@ -95,12 +95,12 @@ impl PeakError {
         let hint: &str = match self {
             Self::Config { hint, .. } | Self::Engine { hint, .. } => hint,
             Self::Unsuitable { hint, .. } | Self::Op { hint, .. } => hint,
-            // Jobs can be told to do it all the same; a measurement of a maximum cannot.
+            // Jobs can be told to do it anyway; a measurement of a maximum cannot.
             Self::Refused(Refusal::InUse { .. }) => {
                 "choose a device or file that is not in use, or leave out --write"
             }
             Self::Refused(refusal) => refusal.hint(),
-            Self::Missing { .. } => "name a file that is there, or a block device",
+            Self::Missing { .. } => "name an existing file, or a block device",
             Self::Short { .. } => "leave the file alone while it is measured",
             Self::Open { .. } | Self::Thread { .. } | Self::Panicked => "",
         };

@@ -199,7 +199,7 @@ fn hint(error: &EngineError, config: &PeakConfig) -> String {
     }
 }
 
-/// Returns true for the step of applying the engine's option behind `--polled`.
+/// Returns true for the step of applying the engine's option for `--polled`.
 pub(crate) fn is_polled_option(step: EngineStep) -> bool {
     step == EngineStep::Option(HIPRI.name)
 }

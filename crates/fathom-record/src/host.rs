@@ -80,8 +80,8 @@ impl HostRecord {
 /// Wall clock of a host, against the one that the hosts have in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostClock {
-    /// Means of comparison: `kernel`, which keeps the clock by what its time service tells;
-    /// `messages` between the ranks, with rank 0's clock in common; or `none` in virtual time.
+    /// Means of comparison: `kernel`, which keeps the clock as its time service directs; `messages`
+    /// between the ranks, with rank 0's clock in common; or `none` in virtual time.
     pub compared: String,
     /// The clock is kept in step with others.
     pub is_synchronised: bool,

@@ -40,7 +40,7 @@ impl HostSum {
     /// Adds the record of a rank, later than all before. If it is refused, the sum is as before.
     ///
     /// # Errors
-    /// It is no record of one rank, or does not belong to the ones before.
+    /// It is not a record of one rank, or does not belong to the previous ones.
     pub fn add(&mut self, mut record: Record) -> Result<(), HostSumError> {
         let host = match record.hosts.as_slice() {
             [] => return Err(HostSumError::Alone),
@@ -126,7 +126,7 @@ fn add_up(
     sum.log_failed |= record.log_failed;
 }
 
-/// Gives the jobs and groups of another plan numbers behind those of the sum.
+/// Gives the jobs and groups of another plan numbers that follow those of the sum.
 fn renumber(added: &mut Record, sum: &Record) {
     let numbers = sum.jobs.iter().map(|job| job.number).max();
     let groups = sum.jobs.iter().map(|job| job.group_id).max();

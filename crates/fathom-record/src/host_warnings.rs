@@ -64,7 +64,7 @@ fn cut(hosts: &[HostRecord]) -> Option<Warning> {
              after: the sums have what these ranks had done by then",
             spelled(&cut)
         ),
-        hint: "if the run still goes on, merge again when it has ended".to_owned(),
+        hint: "if the run is still going on, merge again when it has ended".to_owned(),
         ..Warning::default()
     })
 }

@@ -4,7 +4,7 @@
 //! write.bw              bytes per second written by all jobs of the run
 //! reader/read.lat_p99   99th percentile of the reads' lat, of the jobs named `reader`
 //! all.clat_p99.9_us     of all directions together, in µs
-//! service.target.sent   number that the service `target` beside the run tells of itself
+//! service.target.sent   number that the service `target` beside the run reports
 //! ```
 
 use std::fmt;
@@ -159,7 +159,7 @@ impl MetricName {
             && self.group == other.group
     }
 
-    /// Returns whether it is a number that a service tells of itself: its unit, and the direction
+    /// Returns whether it is a number that a service reports of itself: its unit, and the direction
     /// in which it improves, are not known.
     #[must_use]
     pub fn is_of_service(&self) -> bool {

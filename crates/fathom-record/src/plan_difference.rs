@@ -38,7 +38,7 @@ pub(crate) fn position(jobs: &[JobRecord], number: u32) -> Result<usize, usize> 
     jobs.binary_search_by_key(&number, |job| job.number)
 }
 
-/// Tells of a job that one of two plans lacks.
+/// Names a job that one of two plans lacks.
 fn unknown_job(sum: &Record, record: &Record, job: &JobRecord) -> String {
     let (own, others) = (record.jobs.len(), sum.jobs.len());
     match own == others {

@@ -139,7 +139,7 @@ struct Versioned {
     version: u32,
 }
 
-/// Keys by which a record is told from other documents with jobs.
+/// Keys that distinguish a record from other documents with jobs.
 #[derive(Deserialize)]
 struct RecordKeys {
     version: Option<IgnoredAny>,

@@ -1,4 +1,4 @@
-//! Sums of the records of ranks: exact, refused by name, told of what is missing.
+//! Sums of the records of ranks: they are exact, name what they refuse, and say what is missing.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use fathom_record::{

@@ -3,7 +3,7 @@
 //! Not by a width in `format!`, which panics from 65,536 on: names of hosts, jobs and columns that
 //! come from a record have no limit.
 
-/// Returns the text with spaces behind it, up to `width` characters.
+/// Returns the text padded with spaces on the right, up to `width` characters.
 #[must_use]
 pub fn left(text: &str, width: usize) -> String {
     text.to_owned() + &spaces(text, width)

@@ -20,7 +20,7 @@ pub(crate) fn curve(histogram: &Histogram, divisor: f64) -> Vec<Point> {
 
 /// Returns whether at least ten of `count` values lie on either side of a percentile; with fewer,
 /// single outliers decide it.
-pub(crate) fn is_told(percent: f64, count: u64) -> bool {
+pub(crate) fn has_enough_beyond(percent: f64, count: u64) -> bool {
     let beyond = percent.min(100.0 - percent);
     // The shares are decimals, which doubles only approach.
     count as f64 * beyond / 100.0 >= 10.0 - 1e-6
@@ -39,7 +39,11 @@ mod tests {
             (1.0, 1_000, true),
             (1.0, 999, false),
         ] {
-            assert_eq!(is_told(percent, count), want, "{percent} of {count}");
+            assert_eq!(
+                has_enough_beyond(percent, count),
+                want,
+                "{percent} of {count}"
+            );
         }
     }
 

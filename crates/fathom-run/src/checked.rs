@@ -76,7 +76,7 @@ fn check_talk(settings: &Settings, is_alone: bool) -> Result<(), RunError> {
     if !(settings.stop_together && is_alone && is_one_of_several) {
         return Ok(());
     }
-    let why = "--stop-together: ranks started by `--rank` do not talk to each other";
+    let why = "--stop-together: ranks started by `--rank` do not communicate";
     let problem = RunProblem::new(ProblemKind::NoPeers, why);
     Err(problem
         .hint("remove it, or start the ranks by `mpirun fathom-mpi run`")

@@ -6,8 +6,8 @@ use std::path::Path;
 
 /// Creates a file for writing, in place of whatever has its name.
 ///
-/// A symbolic link is replaced, not followed: the file that it names is somebody else's. So is a
-/// pipe, for which opening would wait for a reader.
+/// A symbolic link is replaced, not followed: the file that it names belongs to something else. So
+/// is a pipe, for which opening would wait for a reader.
 ///
 /// # Errors
 /// Those of the removal and the creation: a directory, for instance, is not replaced.

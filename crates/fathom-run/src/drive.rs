@@ -186,8 +186,8 @@ pub(crate) fn run_job(spec: JobSpec, handles: &JobHandles<'_>) -> JobOutcome {
         let ended = dispatch(engine, work, &context, &mut outcome);
         // The engine has been dropped, so its offload workers have ended.
         outcome.repeated_requests = repeated.get();
-        if let Some(told) = offload {
-            offload::add_final_stats(&told.borrow(), spec.hooks.job(), &mut outcome);
+        if let Some(stats) = offload {
+            offload::add_final_stats(&stats.borrow(), spec.hooks.job(), &mut outcome);
         }
         // And its worker, if there was one, has passed on the last ops.
         let writer = writer.filter(|_| outcome.results.is_some());
@@ -306,7 +306,7 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
         beside.waits.add(begun, times.waited);
     }
     let thread_id = outcome.thread_id;
-    let told = context.offload.as_ref();
+    let stats = context.offload.as_ref();
     let so_far = |worker: &Worker, now: Tick| {
         let own = JobOutcome {
             results: worker.results_so_far(now),
@@ -316,7 +316,7 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
             engine: Some(capabilities),
             ..JobOutcome::default()
         };
-        offload::so_far(own, told, context.kernel_threads)
+        offload::so_far(own, stats, context.kernel_threads)
     };
     let driven = drive(&mut worker, &mut engine, handles, beside, &so_far, watch);
     let ended = clock.now();
@@ -324,11 +324,11 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     outcome.scheduling = watched.final_scheduling();
     outcome.processors = watched.processors(ended);
     if context.kernel_threads {
-        outcome.cpu.system_us += helpers_us(thread_id, offload::at_work(told));
+        outcome.cpu.system_us += helpers_us(thread_id, offload::at_work(stats));
     }
     handles.cell.publish(&worker.progress());
     let results = results(worker, &engine);
-    outcome.warnings.extend(context.verified.tell(&results));
+    outcome.warnings.extend(context.verified.report(&results));
     outcome.results = Some(results);
     run_postrun(context.hooks, outcome);
     driven?;

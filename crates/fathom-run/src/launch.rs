@@ -57,7 +57,7 @@ pub(crate) struct Watched<'a, 'p> {
     pub(crate) so_far: SoFar<'a>,
     /// Log of the bandwidth of all jobs.
     pub(crate) bandwidth: Option<BandwidthLog>,
-    /// Disks whose activity is told with the progress.
+    /// Disks whose activity is reported with the progress.
     pub(crate) disks: Option<DiskWatch>,
     /// Other ranks.
     pub(crate) peers: &'a PeerAccess<'p>,
@@ -271,7 +271,7 @@ struct Watcher<'a, 'p> {
     bandwidth: Option<BandwidthLog>,
     /// Times for which the process did not run.
     pauses: Pauses,
-    /// Disks whose activity is told with the progress.
+    /// Disks whose activity is reported with the progress.
     disks: Option<DiskWatch>,
     /// Other ranks.
     peers: &'a PeerAccess<'p>,
@@ -451,7 +451,7 @@ impl<'a> Watcher<'a, '_> {
         }
     }
 
-    /// Tells a view how the jobs ended.
+    /// Shows a view how the jobs ended.
     fn tell_last_progress(&mut self, session: &mut Session<'_>) {
         if self.disks.is_some() {
             self.tell_progress_at(self.shared.clock.now(), session);

@@ -1,4 +1,4 @@
-//! Latencies of running jobs, for views of a run that goes on (`--eta-percentiles`, `--live`).
+//! Latencies of running jobs, for views of a run in progress (`--eta-percentiles`, `--live`).
 //!
 //! ```text
 //!  job ──► counts of the job, or of its group: new ops, with each update of progress
@@ -118,7 +118,7 @@ impl SharedCounts {
         let own = (1..).zip(KINDS).find(|(_, known)| *known == kind);
         let own = own.map_or(MIXED, |(code, _)| code);
         let cell = &self.kinds[direction];
-        // Relaxed: as below; jobs that store at once store the same, or the next call mends it.
+        // Relaxed: as below; jobs that store at once store the same, or the next call corrects it.
         let noted = cell.load(Ordering::Relaxed);
         if noted != own && noted != MIXED {
             cell.store(if noted == 0 { own } else { MIXED }, Ordering::Relaxed);

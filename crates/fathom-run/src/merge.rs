@@ -126,7 +126,7 @@ fn write(job: &Job, merge: &MergePlan, stops: &dyn Fn() -> u32) -> Result<(), Ru
 fn not_written(job: &Job, merge: &MergePlan, error: &dyn std::error::Error) -> RunError {
     let message = format!("cannot write the merged trace {}: {error}", merge.output);
     let problem = RunProblem::new(ProblemKind::LogNotWritable, message);
-    let hint = "name a file in a directory that has room and may be written";
+    let hint = "name a file in a directory that has space and can be written to";
     problem.hint(hint).at(job, "merge_blktrace_file").into()
 }
 

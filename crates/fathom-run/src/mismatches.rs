@@ -1,4 +1,4 @@
-//! Mismatches of verified data, as a job that has ended tells of them: warnings for those that it
+//! Mismatches of verified data, as a job reports them at its end: warnings for those that it
 //! tolerated, and files with the blocks (`verify_dump`).
 //!
 //! The files have fio's names, in the current directory or below `--aux-path`:
@@ -40,7 +40,7 @@ impl VerifiedFiles {
     }
 
     /// Saves the blocks of all mismatches, and returns warnings about them.
-    pub(crate) fn tell(&self, results: &Results) -> Vec<Warning> {
+    pub(crate) fn report(&self, results: &Results) -> Vec<Warning> {
         let mut warnings = self.tolerated(results);
         warnings.extend(self.dump(&results.mismatches, &self.folder));
         warnings

@@ -17,31 +17,31 @@ use crate::thread_watch::add_usage;
 /// Resets the offload statistics at the end of a job's ramp, as the job does with its own.
 pub(crate) struct Ramp<'a> {
     /// Statistics to reset; `None` once the ramp is over.
-    told: Option<&'a SharedStats>,
+    stats: Option<&'a SharedStats>,
 }
 
 impl<'a> Ramp<'a> {
-    pub(crate) fn new(config: &WorkerConfig, told: Option<&'a SharedStats>) -> Self {
+    pub(crate) fn new(config: &WorkerConfig, stats: Option<&'a SharedStats>) -> Self {
         Self {
-            told: told.filter(|_| !config.ramp.is_zero()),
+            stats: stats.filter(|_| !config.ramp.is_zero()),
         }
     }
 
     /// Checks for the end of the ramp and resets the statistics at that point.
     pub(crate) fn check(&mut self, worker: &Worker) {
-        if let Some(told) = self.told
+        if let Some(stats) = self.stats
             && !matches!(worker.progress().phase, Phase::Delayed | Phase::Ramp)
         {
-            told.borrow_mut().queued = PerDirection::from_fn(|_| Latency::new(true));
-            self.told = None;
+            stats.borrow_mut().queued = PerDirection::from_fn(|_| Latency::new(true));
+            self.stats = None;
         }
     }
 }
 
 /// Returns the thread numbers of a job's running offload workers.
-pub(crate) fn at_work(told: Option<&SharedStats>) -> Vec<u32> {
-    told.map_or_else(Vec::new, |told| {
-        let figures = told.borrow();
+pub(crate) fn at_work(stats: Option<&SharedStats>) -> Vec<u32> {
+    stats.map_or_else(Vec::new, |stats| {
+        let figures = stats.borrow();
         let at_work = figures.live_threads.lock();
         at_work.unwrap_or_else(PoisonError::into_inner).clone()
     })
@@ -50,12 +50,12 @@ pub(crate) fn at_work(told: Option<&SharedStats>) -> Vec<u32> {
 /// Completes an interim answer with what the workers have published; `own` excludes them.
 pub(crate) fn so_far(
     mut own: JobOutcome,
-    told: Option<&SharedStats>,
+    stats: Option<&SharedStats>,
     kernel_threads: bool,
 ) -> InterimResults {
-    let workers = at_work(told);
-    if let Some(told) = told {
-        let figures = told.borrow();
+    let workers = at_work(stats);
+    if let Some(stats) = stats {
+        let figures = stats.borrow();
         add_usage(&mut own.cpu, figures.usage);
         own.queued = Some(figures.queued.clone());
     }

@@ -40,23 +40,23 @@ impl<'a> PeerAccess<'a> {
         self.peers.borrow()
     }
 
-    /// Returns the ranks, to be told something, for one statement that asks nothing else.
+    /// Returns the ranks, to send them something, for one statement that asks nothing else.
     pub(crate) fn get(&self) -> RefMut<'_, &'a mut dyn Peers> {
         self.peers.borrow_mut()
     }
 
-    /// Tells whether the run does nothing but wait from now on.
+    /// Reports whether the run does nothing but wait from now on.
     pub(crate) fn set_idle(&self, is_idle: bool) {
         self.is_idle.set(is_idle);
     }
 
-    /// Tells that a wave has started on this rank.
+    /// Reports that a wave has started on this rank.
     pub(crate) fn begin(&self) {
         self.has_begun.set(true);
     }
 
-    /// Lets messages go on, and returns 1 if another rank has asked this one to stop as a user
-    /// does; before the first wave, if it is to stop at all. `requested`: this rank's user has.
+    /// Lets messages pass, and returns 1 if another rank has asked this one to stop as a user does;
+    /// before the first wave, if it is to stop at all. `requested`: this rank's user has.
     pub(crate) fn look(&self, requested: bool) -> u32 {
         if self.is_alone {
             return 0;
@@ -122,7 +122,7 @@ pub(crate) fn never_began(reason: Option<StopReason>) -> RunError {
     let (message, hint) = match reason {
         None => (
             "another rank refused the plan",
-            "see its reasons, which rank 0 tells",
+            "see its reasons, which rank 0 prints",
         ),
         Some(StopReason::RankLost) => (
             "a rank was lost before the jobs began",

@@ -9,8 +9,8 @@ use fathom_hosts::{
 
 /// Other ranks that run the same plan at the same time, on this host or others.
 ///
-/// The run tells how far it is, and asks what it may do, from the thread that called it; while its
-/// jobs run, it asks while it naps. No method waits for an answer, or spins.
+/// The run reports its progress, and asks what it may do, from the thread that called it; while its
+/// jobs run, it asks between naps. No method waits for an answer, or spins.
 ///
 /// ```text
 /// checked → verdict → laid_out → files_ready → (ready → moment → … → ended → may_prepare) per wave
@@ -29,48 +29,48 @@ pub trait Peers {
     /// Returns the place among all ranks.
     fn place(&self) -> PeerPlace;
 
-    /// Tells the result of checking the plan.
+    /// Reports the result of checking the plan.
     fn checked(&mut self, checks: Checks);
 
     /// Returns the verdict of all ranks on the plan, once there is one.
     fn verdict(&self) -> Option<Verdict>;
 
-    /// Tells that the files are laid out that this rank is to lay out.
+    /// Reports that the files are laid out that this rank is to lay out.
     fn laid_out(&mut self);
 
     /// Returns whether the files of all ranks are laid out.
     fn files_ready(&self) -> bool;
 
-    /// Tells that the jobs of a wave wait to start.
+    /// Reports that the jobs of a wave wait to start.
     fn ready(&mut self, wave: Wave);
 
     /// Returns the moment at which the jobs of a wave start.
     fn moment(&self, wave: Wave) -> Moment;
 
-    /// Tells that the last job of a wave has ended now. `late_ns`: start of its first job after the
-    /// agreed moment; `None` if none started.
+    /// Reports that the last job of a wave has just ended. `late_ns`: start of its first job after
+    /// the agreed moment; `None` if none started.
     fn ended(&mut self, wave: Wave, late_ns: Option<i64>);
 
     /// Returns whether the jobs of the next wave may be prepared: the last one has ended on all
     /// ranks, so that the files are as it left them.
     fn may_prepare(&self) -> bool;
 
-    /// Asks for all ranks to end a wave.
+    /// Requests that all ranks end a wave.
     fn ask_end(&mut self, wave: Wave);
 
     /// Returns whether jobs of a wave that run have to end.
     fn ends(&self, wave: Wave) -> bool;
 
-    /// Asks for all ranks to stop.
+    /// Requests that all ranks stop.
     fn ask_stop(&mut self, reason: StopReason);
 
     /// Returns the reason for which nothing more starts, if so.
     fn stop(&self) -> Option<StopReason>;
 
-    /// Returns whether the progress is to be told now.
+    /// Returns whether the progress is to be reported now.
     fn wants_progress(&self) -> bool;
 
-    /// Tells the progress of this rank's jobs.
+    /// Reports the progress of this rank's jobs.
     fn set_progress(&mut self, progress: Progress);
 
     /// Returns this host's clock and waves, for the record; `None` in a run alone.
@@ -277,7 +277,7 @@ impl<L: Link> Peers for Ranks<L> {
     }
 }
 
-/// Peers that the caller of a run looks at, too, between the events that it is told.
+/// Peers that the caller of a run observes, too, between the events that it receives.
 impl<P: Peers> Peers for &RefCell<P> {
     fn poll(&mut self, idle: bool) {
         self.borrow_mut().poll(idle);

@@ -48,7 +48,7 @@ impl Recording {
             let error = output_file::check(Path::new(&spec.path)).err()?;
             let message = format!("cannot record the job: {}: {error}", spec.path);
             let problem = RunProblem::new(ProblemKind::LogNotWritable, message);
-            let hint = "name a file in a directory that is there and may be written";
+            let hint = "name a file in an existing directory that can be written to";
             Some(problem.hint(hint).at(&setup.job, "write_iolog"))
         });
         problems.collect()

@@ -105,8 +105,8 @@ impl Finished {
 /// Runs a plan as [`run`] does, as one of several ranks that check it, lay out its files, and start
 /// and end its waves together. An empty plan takes part, without jobs.
 ///
-/// The caller tells the other ranks how it ended, once the record is written, and goes on to poll
-/// until it may leave.
+/// The caller reports to the other ranks how it ended, once the record is written, and polls until
+/// it may leave.
 ///
 /// # Errors
 /// As of [`run`]; also if another rank refuses the plan, or is lost before the jobs begin. Then
@@ -345,7 +345,8 @@ impl Execution<'_, '_> {
         })
     }
 
-    /// Returns whether so many jobs, on each of this host's ranks, have a processor each.
+    /// Returns whether each of `jobs` jobs, on each of this host's ranks, has a processor of its
+    /// own.
     fn has_processors_for(&self, jobs: usize) -> bool {
         let ranks = self.peers.see().place().host_ranks;
         let jobs = jobs.saturating_mul(usize::try_from(ranks).unwrap_or(usize::MAX));
@@ -407,7 +408,7 @@ impl Executed {
     }
 }
 
-/// Begins the verify states of the jobs that are to run, and tells which cannot be kept.
+/// Begins the verify states of the jobs that are to run, and warns of those that cannot be kept.
 fn begin_states(
     runs_jobs: bool,
     preflight: &mut Preflight,

@@ -21,7 +21,7 @@ pub(crate) struct LayoutShare {
     pub(crate) others: Vec<LayoutJob>,
 }
 
-/// Tells the result of this rank's checks to the others, which is its files to lay out, waits for
+/// Reports the result of this rank's checks to the others, which is its files to lay out, waits for
 /// theirs, and returns which of the files are this rank's share.
 ///
 /// # Errors
@@ -64,7 +64,7 @@ fn reasons(refusal: &RunError) -> Vec<String> {
     told.collect()
 }
 
-/// Files of all jobs as the other ranks are told of them.
+/// Files of all jobs, as announced to the other ranks.
 struct NamedFiles {
     keys: Vec<FileKey>,
     unit: Unit,

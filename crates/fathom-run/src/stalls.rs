@@ -8,9 +8,9 @@
 //! ```
 //!
 //! A thread that waits for a processor is counted by the scheduler. A stopped process (`SIGSTOP`, a
-//! frozen control group, a paused virtual machine) is not: that the watcher overslept without
-//! waiting tells it. Only its naps count. What it does between them may block, such as a write of
-//! the status line to a file on the device that stalls: this is no evidence.
+//! frozen control group, a paused virtual machine) is not: a watcher that overslept without waiting
+//! for a processor proves it. Only its naps count. What it does between them may block, such as a
+//! write of the status line to a file on the device that stalls: this is not evidence.
 
 use fathom_core::{Nanos, Tick};
 use fathom_setup::outcome::JobOutcome;

@@ -24,11 +24,11 @@ pub(crate) struct Trace {
 impl Trace {
     /// Returns the part of `--debug` that applies to one job.
     pub(crate) fn of(setup: &JobSetup, debug: &DebugOptions) -> Self {
-        let tells = |kind| debug.tells_of(kind, setup.place.number);
+        let includes = |kind| debug.includes_for(kind, setup.place.number);
         let files = setup.files.iter().map(|file| file.path.clone());
         Self {
-            io: tells("io").then(|| files.collect()),
-            process: tells("process"),
+            io: includes("io").then(|| files.collect()),
+            process: includes("process"),
         }
     }
 

@@ -235,7 +235,7 @@ fn direct_io(seen: &JobEvidence<'_>) -> Option<Validity> {
     }
     let is_cached = seen.below.memory.is_some() || seen.below.cached_loop.is_some();
     if is_cached || seen.shares_with_buffered {
-        return None; // the page cache tells nothing about this job
+        return None; // the page cache says nothing about this job
     }
     let (before, after) = (seen.cached_before.percent(), seen.cached_after.percent());
     let ok = after < before + CACHED_PERCENT;
@@ -319,7 +319,7 @@ fn working_set(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     Some(validity("working_set", ok, sentence, figures))
 }
 
-/// States that bytes are no amount of data where an engine moves none.
+/// States that bytes are not an amount of data where an engine moves none.
 fn bandwidth(seen: &JobEvidence<'_>) -> Option<Validity> {
     let options = &seen.job.options;
     if moved(seen) == 0 || options.moves_data() || !seen.setup.has_local_files() {

@@ -197,7 +197,7 @@ fn load_one(setup: &JobSetup, folder: &Path) -> Result<Vec<FileState>, RunProble
     Ok(files)
 }
 
-/// Returns the identity of this boot; empty where the kernel tells none.
+/// Returns the identity of this boot; empty where the kernel has none.
 fn boot() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     boot.trim().to_owned()

@@ -166,7 +166,7 @@ fn latencies(of: &str, section: &Section, direction: &DirectionRecord, asynchron
     let by_priority: u64 = (direction.priorities.iter())
         .map(|each| each.latency.summary.count())
         .sum();
-    // Without `lat_percentiles`, which no plan has beside `disable_clat`, they are told by clat.
+    // Without `lat_percentiles`, which no plan has beside `disable_clat`, clat decides.
     if !direction.priorities.is_empty() && direction.clat.is_some() {
         assert_eq!(by_priority, ios, "{of}: priorities");
     }

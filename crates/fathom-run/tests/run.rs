@@ -76,7 +76,7 @@ fn reads(record: &Record) -> Vec<u64> {
 fn a_job_that_cannot_open_its_file_holds_nobody_back() {
     let folder = Folder::new();
     let here = folder.0.display();
-    // Files made on opening need their folder, which nobody makes.
+    // Files created on opening need their folder, which is not created.
     let line = format!(
         "--size=64k --rw=read --name=good --filename={here}/a --name=bad --create_on_open=1 \
          --filename={here}/missing/b --name=also_good --filename={here}/c"

@@ -1,6 +1,6 @@
 //! Conversion of the workers' measurements into the record that all reports render.
 
-use fathom_core::{Errno, IoPriority, Nanos, PerDirection, Storage, Tick};
+use fathom_core::{Errno, FileIndex, IoPriority, Nanos, PerDirection, Storage, Tick};
 use fathom_job::Options;
 use fathom_record::{
     BlockLivesRecord, DirectionRecord, Display, JobRecord, LatencyTargetRecord, PriorityRecord,
@@ -150,11 +150,8 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
 /// Returns the result of the verification.
 fn verify(setup: &JobSetup, mismatches: &Mismatches) -> Option<VerifyRecord> {
     setup.worker.verify.as_ref()?;
-    let first = mismatches.kept.iter().map(|found| {
-        let file = setup.files.get(found.file.index());
-        let path = file.map_or("", |file| file.path.as_str());
-        format!("{path}: {}", found.error)
-    });
+    let kept = mismatches.kept.iter();
+    let first = kept.map(|found| format!("{}: {}", path_of(setup, found.file), found.error));
     Some(VerifyRecord {
         mismatches: mismatches.total,
         first: first.collect(),
@@ -274,7 +271,8 @@ fn direction(results: DirectionResults, measure: Measure) -> DirectionRecord {
     }
 }
 
-/// Removes the bytes of ops that are no I/O. As in fio, no time counts as I/O time either.
+/// Removes the bytes of ops that are not I/O. As in fio, their time does not count as I/O time
+/// either.
 fn remove_bytes(direction: &mut DirectionRecord) {
     direction.bytes = 0;
     direction.runtime_ms = 0;
@@ -309,11 +307,10 @@ fn add_failure(record: &mut JobRecord, failure: &JobFailure) {
 fn error_text(error: &JobError, setup: &JobSetup) -> String {
     let system = std::io::Error::from(error.errno);
     let mut text = error.activity.name().to_owned();
-    let file = setup.files.get(error.file.index());
-    let path = file.map_or("", |file| file.path.as_str());
+    let path = path_of(setup, error.file);
     let is_mismatch = error.activity == JobActivity::Verify && error.errno == Errno::EILSEQ;
     if let (true, Some(detail)) = (is_mismatch, &error.detail) {
-        // The detail has the place. A mismatch is no failure of the system: that EILSEQ is about
+        // The detail has the place. A mismatch is not a failure of the system: that EILSEQ is about
         // characters would only confuse.
         let detail = detail.strip_prefix("verify: ").unwrap_or(detail);
         return format!("{text}: {path}: {detail}");
@@ -326,6 +323,12 @@ fn error_text(error: &JobError, setup: &JobSetup) -> String {
         text += &format!(": {detail}");
     }
     text + &end_of_file(error, setup)
+}
+
+/// Returns the path of a file of the job; empty if it has none of this number.
+fn path_of(setup: &JobSetup, file: FileIndex) -> &str {
+    let file = setup.files.get(file.index());
+    file.map_or("", |file| file.path.as_str())
 }
 
 /// Explains an EIO beyond the end of the file, which otherwise looks like a broken device.

@@ -20,18 +20,18 @@ pub fn tell_plan(
 
 fn lines(plan: &Plan, setups: &[JobSetup], debug: &DebugOptions, process: u32) -> String {
     let mut lines = String::new();
-    if debug.tells("parse") {
+    if debug.includes("parse") {
         lines.push_str(&option_lines(plan, process));
     }
     let mut tell = |kind: &str, text: &str| lines.push_str(&debug_line(kind, process, text));
     for setup in setups {
         let number = setup.place.number;
-        if debug.tells_of("file", number) {
+        if debug.includes_for("file", number) {
             for file in &setup.files {
                 tell("file", &format!("add file {}", file.path));
             }
         }
-        if debug.tells_of("random", number) {
+        if debug.includes_for("random", number) {
             // All random numbers of a job derive from one seed.
             tell("random", "FIO_RAND_NR_OFFS=1");
             tell(

@@ -1,4 +1,4 @@
-//! Latencies of a run that goes on: those of a time are what was added since an earlier one.
+//! Latencies of a run in progress: those of a time are what was added since an earlier one.
 
 use std::ops::Range;
 
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(p50(&[&[10, 10], &[10]]), Some(10));
         assert_eq!(p50(&[&[10, 10, 90], &[10, 90]]), Some(90));
         assert_eq!(p50(&[&[10, 10, 90], &[10, 90]]), None);
-        // Measuring began anew.
+        // The measurement restarted.
         assert_eq!(p50(&[&[20], &[20]]), Some(20));
     }
 }

@@ -6,8 +6,8 @@
 //! trace ─► record ─┘
 //! ```
 //!
-//! Merged are streams: of each trace one record and a piece are in memory. The merge is made anew
-//! where it is read: by the survey, for the file, and while the job runs.
+//! Traces are merged as streams: one record and a piece of each are in memory. The merge is
+//! repeated where it is read: by the survey, for the file, and while the job runs.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

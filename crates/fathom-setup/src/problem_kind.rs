@@ -41,7 +41,7 @@ problem_kinds! {
     NoFiles = "no_files",
     /// A size is a percentage of a file that does not exist.
     PercentOfNothing = "percent_of_nothing",
-    /// An offset is behind the end of its file.
+    /// An offset is beyond the end of its file.
     OffsetBehindEnd = "offset_behind_end",
     /// Sizes add up to more than 64 bits.
     SizeTooLarge = "size_too_large",
@@ -83,7 +83,7 @@ problem_kinds! {
     NoVerifyPattern = "no_verify_pattern",
     /// A verify state that cannot be loaded, or is of other data.
     VerifyState = "verify_state",
-    /// `--aux-path` is no directory.
+    /// `--aux-path` is not a directory.
     NoAuxPath = "no_aux_path",
 
     // Files and devices.

@@ -106,7 +106,8 @@ pub struct JobSnapshot {
     pub ios: PerDirection<u64>,
     /// Bytes moved, ramp time included.
     pub bytes: PerDirection<u64>,
-    /// Ops in flight when it last told its progress; 0 between the ops of a synchronous engine.
+    /// Ops in flight when it last published its progress; 0 between the ops of a synchronous
+    /// engine.
     pub in_flight: u32,
     /// Time since it started; zero before.
     pub elapsed: Nanos,

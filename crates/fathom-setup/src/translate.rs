@@ -121,12 +121,20 @@ pub struct FileSetup {
     pub offset: u64,
     /// Length of the job's range in bytes.
     pub length: u64,
-    /// Directions of the job's ops on this file, where the log of a replay tells; otherwise each
-    /// file may have ops of all of the job's directions.
+    /// Directions of the job's ops on this file, where the log of a replay determines them;
+    /// otherwise each file may have ops of all of the job's directions.
     pub used: Option<PerDirection<bool>>,
 }
 
 impl FileSetup {
+    /// Returns true if the ranges of two jobs in one file have bytes in common.
+    #[must_use]
+    pub const fn overlaps(&self, other: &Self) -> bool {
+        let end = self.offset.saturating_add(self.length);
+        let other_end = other.offset.saturating_add(other.length);
+        self.offset < other_end && other.offset < end
+    }
+
     /// Returns true if a job with these options writes or trims the file.
     pub fn may_write(&self, options: &Options) -> bool {
         match self.used {

@@ -7,9 +7,9 @@ use crate::files::ModelFile;
 pub enum DataFault {
     /// Nothing is moved.
     Lost,
-    /// Only so many bytes of a write reach the medium, the first ones.
+    /// Only the first bytes of a write, this many, reach the medium.
     Torn(u32),
-    /// A write goes to a place so many bytes behind its own, or before it.
+    /// A write goes to a place this many bytes after its own, or before it.
     Misdirected(i64),
     /// The bit with this number in the op is inverted, on the medium or in what a read returns.
     Flipped(u64),

@@ -153,7 +153,7 @@ impl Hdd {
         });
     }
 
-    /// Puts a write into the cache, if there is space.
+    /// Puts a write into the cache, and returns whether there was space.
     fn cache(&mut self, command: &Command, now: Tick) -> bool {
         let Some(cache) = self.config.write_cache else {
             return false;

@@ -25,7 +25,8 @@ impl DeepIdle {
         threads.saturating_sub(1 + thread % cpus) / cpus + 1
     }
 
-    /// Returns the longest time to leave the state after a sleep on a CPU of so many threads.
+    /// Returns the longest time to leave the state after a sleep on a CPU that `sharing` threads
+    /// share.
     pub(crate) fn exit_after(&self, slept: Nanos, sharing: u32) -> Nanos {
         let limit = slept.min(self.expected_max).get() / (1 + 10 * u64::from(sharing));
         if self.exit.get() <= limit {

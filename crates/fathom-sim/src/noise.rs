@@ -35,7 +35,7 @@ pub struct NoiseConfig {
     pub drift_per_hour: f64,
     /// Level that wanders, within runs and across them.
     pub wander: Option<Wander>,
-    /// Neighbour who needs the machine, too, at times.
+    /// Neighbour that needs the machine, too, at times.
     pub neighbour: Option<Neighbour>,
     /// Seed of all draws.
     pub seed: u64,
@@ -52,7 +52,7 @@ pub struct Wander {
     pub correlation: f64,
 }
 
-/// Neighbour who slows the machine once in each period, from a drawn moment on.
+/// Neighbour that slows the machine once in each period, from a drawn moment on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Neighbour {
     /// Length of a period.
@@ -70,13 +70,13 @@ pub struct TimeLine {
     pub start: Nanos,
     /// Number of the run, which no other run of the experiment has.
     pub run: u64,
-    /// Number that tells the draws of this experiment from those of others.
+    /// Number that separates the draws of this experiment from those of others.
     pub experiment: u64,
 }
 
 impl TimeLine {
-    /// Returns a number that tells the draws of this run from those of all others; 0 of the first
-    /// run of experiment 0.
+    /// Returns a number that separates the draws of this run from those of all others; 0 of the
+    /// first run of experiment 0.
     #[must_use]
     pub const fn draws(&self) -> u64 {
         // Experiments with up to 2³² runs do not overlap.
@@ -101,7 +101,7 @@ impl NoiseConfig {
         if noise.is_none() {
             let hint =
                 "write `between_runs_percent`, `drift_percent_per_hour`, `wander` or `neighbour`";
-            fields.refuse("between_runs_percent", "there is no noise in it", hint);
+            fields.refuse("between_runs_percent", "it describes no noise", hint);
         }
         noise
     }

@@ -95,7 +95,7 @@ struct OpState {
     moved: u32,
     /// First error, as an errno.
     error: i32,
-    /// The job has been told that the op was accepted.
+    /// The op was reported to the job as accepted.
     taken: bool,
 }
 

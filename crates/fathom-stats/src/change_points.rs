@@ -55,8 +55,8 @@ fn divided(values: &[f64]) -> Vec<ChangePoint> {
     found
 }
 
-/// Places each change point between its neighbours anew: in a part with several changes, a division
-/// may be far from each of them.
+/// Places each change point between its neighbours again: in a part with several changes, a
+/// division may be far from each of them.
 fn refine(values: &[f64], points: &mut [ChangePoint]) {
     for index in 0..points.len() {
         let from = index.checked_sub(1).map_or(0, |before| points[before].at);

@@ -18,7 +18,7 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
 }
 
 /// Returns the least number of repeats whose smallest p value, 2 ÷ 2ʳ of the signed-rank test,
-/// could be significant among so many comparisons.
+/// could be significant among `comparisons` comparisons.
 #[must_use]
 pub fn repeats_to_prove(comparisons: usize) -> u32 {
     let comparisons = times(comparisons.max(1));

@@ -13,9 +13,9 @@ use crate::median::median;
 use crate::normal::standard_normal;
 use crate::signed_rank::{DIFFERENCES_MAX, pair_means, rank_sum_chances};
 
-/// Returns the smallest effect that so many repeats find 9 times of 10, as a multiple of the
+/// Returns the smallest effect that `repeats` repeats find 9 times out of 10, as a multiple of the
 /// standard deviation of one run's logarithm from run to run. `None` if they can prove nothing
-/// among so many comparisons: [`repeats_to_prove`] has the number that can.
+/// among `comparisons` comparisons: [`repeats_to_prove`] returns the number that can.
 ///
 /// Found means a p value below 0.05 after Holm's first, strictest factor: with several changes at
 /// once the others are found a little more easily. The deviation is that of runs of one repeat,
@@ -67,7 +67,7 @@ impl RatioInterval {
     /// estimate lies on the edge of the tolerance.
     ///
     /// Within the tolerance, the interval has to fit; beyond it, the change has to be proved among
-    /// so many comparisons. A guide, not a promise: another estimate needs another number.
+    /// all comparisons. A guide, not a promise: another estimate needs another number.
     #[must_use]
     pub fn repeats_to_settle(
         &self,
@@ -108,7 +108,7 @@ pub fn unstable(half_widths: &[f64]) -> Vec<bool> {
     half_widths.iter().map(is_wide).collect()
 }
 
-/// Returns the largest rank sum with a p value that is significant among so many comparisons: the
+/// Returns the largest rank sum whose p value is significant among `comparisons` comparisons: the
 /// interval of the same test ends at the mean of two differences with this index. `None` if not
 /// even 0 is.
 fn last_rejected(repeats: usize, comparisons: usize) -> Option<usize> {
@@ -159,7 +159,7 @@ const UNSTABLE: f64 = 5.0;
 /// Part of the estimate that lies between it and the edge of the tolerance, where more repeats
 /// change nothing.
 const EDGE: f64 = 0.01;
-/// More repeats than any experiment runs; a larger number is no answer.
+/// More repeats than any experiment runs; a larger number is not an answer.
 const REPEATS_MAX: u32 = 100_000;
 /// Largest quantile: doubles have no p beyond it but 1.
 const QUANTILE_MAX: f64 = 9.0;

@@ -30,7 +30,7 @@ impl MedianInterval {
         })
     }
 
-    /// Returns the coverage of the interval of so many values, without the values.
+    /// Returns the coverage of the interval of `count` values, without the values.
     #[must_use]
     pub fn coverage_of(count: usize) -> f64 {
         cut(count).1

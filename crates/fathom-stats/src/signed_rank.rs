@@ -8,7 +8,7 @@
 use crate::ranks::{doubled_ranks, two_sided};
 
 /// Returns the two-sided p value: the probability of a sum of ranks as extreme as that of these
-/// differences, if their signs are by chance. 1 of no difference but zeros.
+/// differences, if their signs are random. It is 1 if all differences are zero.
 ///
 /// Ranks are those of the absolute differences, zeros included, which then count on neither side
 /// (Pratt); equal ones share their mean rank. Only the first [`DIFFERENCES_MAX`] values count.

@@ -1,7 +1,7 @@
 //! Student's t distribution, the same on every host: logarithms and gammas are those of `libm`.
 
-/// Returns the value that Student's t with so many degrees of freedom exceeds with probability
-/// 1 − `p`, for 0 < `p` < 1 and `freedom` > 0, to about twelve digits.
+/// Returns the value that Student's t with `freedom` degrees of freedom exceeds with probability 1
+/// − `p`, for 0 < `p` < 1 and `freedom` > 0, to about twelve digits.
 #[must_use]
 pub fn t_quantile(p: f64, freedom: f64) -> f64 {
     let tail = p.min(1.0 - p);

@@ -1,7 +1,7 @@
 //! Course of a group's ops in windows of time, in memory that is reserved before the first op.
 //!
 //! There are [`WINDOWS_MAX`](Timeline::WINDOWS_MAX) windows, of 100 ms at first. When a time comes
-//! that lies behind the last one, neighbours merge and the width doubles:
+//! that lies after the last one, neighbours merge and the width doubles:
 //!
 //! ```text
 //! width 1   │0│1│2│3│4│5│6│7│                  full
@@ -210,7 +210,7 @@ impl Span {
     }
 
     /// Returns the slot of the window: at level 0 its index; above, that of its first half, or if
-    /// that would lie behind the last window of the lower level, one that a merger has freed.
+    /// that would lie after the last window of the lower level, one that a merger has freed.
     const fn home(self) -> usize {
         let (mut level, mut index) = (self.level, self.index);
         while level > 0 && index > 0 {

@@ -87,7 +87,7 @@ impl Windows {
         }
     }
 
-    /// Puts the whole windows of another timeline behind those of this one, as if it had gone on
+    /// Appends the whole windows of another timeline to those of this one, as if it had gone on
     /// there. Both get the larger width; windows that were not measured to their end are left out.
     pub fn append(&mut self, other: &Self) {
         let mut other = other.clone();
@@ -223,7 +223,7 @@ const APPENDED_MAX: usize = 1 << 16;
 mod tests {
     use super::*;
 
-    /// Returns a timeline of whole windows with so many ops each, and a part of one more.
+    /// Returns a timeline of whole windows with these numbers of ops, and a part of one more.
     fn timeline(width_ns: u64, ops: &[u64]) -> Windows {
         let window = |&ios: &u64| Window {
             ios,

@@ -110,7 +110,7 @@ impl<'a> WithinRun<'a> {
             return Err(NoInterval::FewOps);
         }
         let shares = self.share_below(value);
-        let shares = self.enough(shares, self.effective)?;
+        let shares = self.of_enough(shares, self.effective)?;
         let half = 100.0 * shares.half_width();
         let (least, most) = self.bounds();
         let turned = |percent: f64, end: f64| {
@@ -149,15 +149,15 @@ impl<'a> WithinRun<'a> {
         if self.histogram.count() == 0 {
             return Err(NoInterval::NotMeasured);
         }
-        let ratio = self.enough(self.ratio(Window::latency_sum), self.effective)?;
+        let ratio = self.of_enough(self.ratio(Window::latency_sum), self.effective)?;
         Ok(Interval::around(of_run, ratio.half_width()))
     }
 
     /// Returns half the width of the interval of the share of ops with latencies below a limit.
     ///
-    /// It tells whether a percentile clears the limit, and asks only for enough windows of this
-    /// share. The median's do not count: under a load that is too high, latencies grow all the
-    /// time and say little about their median, while nearly all are beyond the limit.
+    /// It decides whether a percentile clears the limit, and asks only for enough windows of this
+    /// share. The median's do not count: under a load that is too high, latencies grow all the time
+    /// and say little about their median, while nearly all are beyond the limit.
     ///
     /// # Errors
     /// The run is too short, or no latency was recorded.
@@ -185,7 +185,7 @@ impl<'a> WithinRun<'a> {
 
     fn own_half_width(&self, fit: Option<SeriesMean>) -> Result<f64, NoInterval> {
         let effective = fit.map(|fit| fit.effective);
-        self.enough(fit, effective).map(|fit| fit.half_width())
+        self.of_enough(fit, effective).map(|fit| fit.half_width())
     }
 
     /// Returns the interval of a rate: of its mean over the windows that were measured as a whole.
@@ -196,7 +196,7 @@ impl<'a> WithinRun<'a> {
             (Some(own), Some(median)) => Some(own.min(median)),
             (own, _) => own,
         };
-        let fit = self.enough(fit, effective)?;
+        let fit = self.of_enough(fit, effective)?;
         Ok(Interval::around(of_run, fit.half_width()))
     }
 
@@ -213,8 +213,8 @@ impl<'a> WithinRun<'a> {
         SeriesMean::of(&values)
     }
 
-    /// Returns the fit of a mean if the run has enough windows for one.
-    fn enough(
+    /// Returns the fit of a mean, if the run has enough windows for one.
+    fn of_enough(
         &self,
         fit: Option<SeriesMean>,
         effective: Option<f64>,
@@ -230,7 +230,7 @@ impl<'a> WithinRun<'a> {
         }
     }
 
-    /// Returns the length of a run with enough windows, if this one has so many effective ones.
+    /// Returns the length of a run with enough windows, if those of this one count as `effective`.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

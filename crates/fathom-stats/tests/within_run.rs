@@ -1,5 +1,5 @@
 //! Intervals within a run against runs whose true quantiles are known: of 1,000 runs of 240 windows
-//! of each kind, so many intervals hold the true value.
+//! of each kind, a known share of intervals holds the true value.
 
 #![allow(
     clippy::unwrap_used,

@@ -51,7 +51,7 @@ impl Anonymous {
             // SAFETY: first + pages × page ≤ length of the mapping.
             let address = unsafe { self.base.as_ptr().add(first + page * self.page) };
             if write {
-                // SAFETY: a byte of the mapping, which nobody else has.
+                // SAFETY: a byte of the mapping, which nothing else owns.
                 unsafe { address.write_volatile(1) };
             } else {
                 // SAFETY: as above; anonymous memory is initialised: it reads as zeros.
@@ -70,7 +70,7 @@ impl Anonymous {
         // SAFETY: first ≤ length of the mapping.
         let address = unsafe { self.base.as_ptr().add(first) };
         let bytes = pages * self.page;
-        // SAFETY: whole pages of the mapping, to which nobody has a reference.
+        // SAFETY: whole pages of the mapping, to which nothing has a reference.
         errno::check(unsafe { libc::madvise(address.cast(), bytes, libc::MADV_DONTNEED) })
     }
 

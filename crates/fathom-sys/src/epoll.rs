@@ -37,7 +37,7 @@ pub struct Readiness {
     pub is_readable: bool,
     /// A write would not block.
     pub is_writable: bool,
-    /// The peer has closed its end, or there was an error: a read tells.
+    /// The peer has closed its end, or there was an error: a read shows which.
     pub is_closed: bool,
 }
 
@@ -52,7 +52,7 @@ impl Epoll {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel gave this descriptor just now, and nobody else has it.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
@@ -190,7 +190,7 @@ impl std::fmt::Debug for Events {
 pub struct Waker(OwnedFd);
 
 impl Waker {
-    /// Creates a waker that nobody has used.
+    /// Creates a waker without a pending wake-up.
     ///
     /// # Errors
     /// The error of `eventfd(2)`: `EMFILE` if the process has too many open files.
@@ -200,7 +200,7 @@ impl Waker {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel gave this descriptor just now, and nobody else has it.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 

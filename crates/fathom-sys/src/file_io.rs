@@ -188,7 +188,7 @@ impl Vectors {
             // SAFETY: the vectors name parts of `buffers`, borrowed for the length of the call.
             moved(move || unsafe { libc::writev(raw(file), first, count) })
         } else {
-            // SAFETY: as above, and borrowed mutably, so nobody else looks at them.
+            // SAFETY: as above, and borrowed mutably, so nothing else accesses them.
             moved(move || unsafe { libc::readv(raw(file), first, count) })
         }
     }

@@ -23,7 +23,7 @@ impl KernelVersion {
         Some(Self(number()?, number()?))
     }
 
-    /// Returns that of the running kernel, if `uname(2)` tells.
+    /// Returns that of the running kernel, if `uname(2)` gives it.
     #[must_use]
     pub fn running() -> Option<Self> {
         Self::of_release(&system::kernel().release)

@@ -249,7 +249,7 @@ impl Iscsi {
         else {
             return REFUSED;
         };
-        // SAFETY: the library copies so many bytes, of which it has room for 16.
+        // SAFETY: the library copies this many bytes, and has room for 16.
         let task =
             unsafe { (functions.scsi_create_task)(cdb_bytes, bytes.as_ptr(), direction, length) };
         let Some(task) = NonNull::new(task) else {
@@ -263,7 +263,7 @@ impl Iscsi {
         let task_address = task.as_ptr();
         let refused = match direction {
             MOVES_NOTHING => 0,
-            // SAFETY: the place has so many bytes, which nobody else uses until the command has
+            // SAFETY: the place has this many bytes, which nothing else uses until the command has
             // ended; they outlive the context.
             MOVES_IN => unsafe {
                 (functions.scsi_task_add_data_in_buffer)(task_address, length, place)

@@ -344,7 +344,7 @@ impl Nfs {
                 let (address, _) = place(length);
                 let private = self.calls.begin(number, NO_PLACE);
                 // SAFETY: the context and the file are open; the data are in the slot's buffer,
-                // which nobody changes until the op has completed, and which outlives the context.
+                // which nothing changes until the op has completed, and which outlives the context.
                 unsafe {
                     let (count, data) = (length.into(), address.cast_const().cast());
                     (functions.nfs_pwrite_async)(
@@ -492,7 +492,7 @@ impl Nfs {
         self.calls.end_all(errno.result());
     }
 
-    /// Returns a result with the errno of its failure, and keeps the library's words about it.
+    /// Returns a result with the errno of its failure, and keeps the library's message about it.
     fn named(&self, result: i32) -> i32 {
         let Ok(errno) = Errno::try_from(-result) else {
             return result;
@@ -502,7 +502,7 @@ impl Nfs {
         errno.result()
     }
 
-    /// Returns the library's words about its latest failure.
+    /// Returns the library's message about its latest failure.
     #[cold]
     fn error_text(&self) -> String {
         // SAFETY: the context exists.

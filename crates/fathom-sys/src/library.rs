@@ -13,7 +13,7 @@ use fathom_core::{Errno, Nanos};
 
 use crate::clock;
 
-/// A loaded library. It stays loaded until the process ends: nothing tells when its last callback
+/// A loaded library. It stays loaded until the process ends: nothing shows when its last callback
 /// has returned.
 #[derive(Debug)]
 pub(crate) struct Library {
@@ -229,7 +229,8 @@ impl Sockets {
         let span = timeout.map(|timeout| clock::timespec(timeout.get()));
         let span = span.as_ref().map_or(ptr::null(), ptr::from_ref);
         let (entries, count) = (self.0.as_mut_ptr(), self.0.len() as libc::nfds_t);
-        // SAFETY: so many entries, and a span that lives through the call, or none; no signal mask.
+        // SAFETY: this many entries, and a span that lives through the call, or none; no signal
+        // mask.
         let failed = unsafe { libc::ppoll(entries, count, span, ptr::null()) } < 0;
         if failed {
             self.0.iter_mut().for_each(|entry| entry.revents = 0);
@@ -260,7 +261,8 @@ impl Sockets {
         let mut length: libc::socklen_t = 4;
         let (level, option) = (libc::SOL_SOCKET, libc::SO_ERROR);
         let place = (&raw mut error).cast();
-        // SAFETY: a place of so many bytes, and of a length; the descriptor need not be a socket.
+        // SAFETY: a place of this many bytes, and one of a length; the descriptor need not be a
+        // socket.
         let failed =
             unsafe { libc::getsockopt(entry.fd, level, option, place, &raw mut length) } < 0;
         Errno::try_from(error).ok().filter(|_| !failed)

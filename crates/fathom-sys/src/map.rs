@@ -268,12 +268,13 @@ extern "C" fn on_sigbus(
     pass_on(signal, info, context);
 }
 
-/// Maps a page of zeros over the one with this address, which is in a guarded range (`guard`).
+/// Maps a page of zeros over the one with this address, which is in a guarded range (`guard`), and
+/// returns whether that succeeded.
 fn fill_page(fault: usize) -> bool {
     let page = page_size();
     let start = std::ptr::without_provenance_mut::<libc::c_void>(fault - fault % page);
     // SAFETY: the page lies in the mapping that the interrupted copy works on, and which `outcome`
-    // maps anew; nothing else refers to it. `mmap` is a bare system call.
+    // maps again; nothing else refers to it. `mmap` is a bare system call.
     let filled = unsafe {
         libc::mmap(
             start,

@@ -18,7 +18,7 @@ pub fn create(path: &CStr) -> Result<OwnedFd, i32> {
     if fd < 0 {
         return Err(fd);
     }
-    // SAFETY: a new descriptor, which nobody else has.
+    // SAFETY: a new descriptor, which nothing else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

@@ -13,7 +13,7 @@ pub struct Pinned {
     length: usize,
 }
 
-// SAFETY: the mapping is owned, and nobody looks into it.
+// SAFETY: the mapping is owned, and nothing accesses it.
 unsafe impl Send for Pinned {}
 
 impl Pinned {

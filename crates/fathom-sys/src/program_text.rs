@@ -81,7 +81,7 @@ mod tests {
         Some((number("Size:")?, number("Rss:")?))
     }
 
-    /// Asks the kernel about no byte, for which only a request that it does not know is an error.
+    /// Returns whether the kernel knows the request: on an empty range, nothing else is an error.
     fn has_populate_read() -> bool {
         // SAFETY: no byte is concerned.
         unsafe { libc::madvise(std::ptr::null_mut(), 0, libc::MADV_POPULATE_READ) == 0 }

@@ -146,8 +146,8 @@ fn say_leaving() {
 }
 
 const LEAVING: &str = "fathom: leaving without a report\n";
-const LEAVING_AIO: &str = "fathom: leaving without a report, as soon as the device has done what \
-                           libaio has in flight: the kernel lets no process go before\n";
+const LEAVING_AIO: &str = "fathom: leaving without a report, once the device has completed \
+                           libaio's ops in flight: the kernel lets no process end before\n";
 
 /// Returns whether a signal at `now` repeats the one last counted; otherwise records it as such.
 ///

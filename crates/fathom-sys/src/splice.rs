@@ -24,7 +24,7 @@ impl Pipe {
         let mut ends = [-1; 2];
         // SAFETY: the kernel fills in two descriptors, for which there is room.
         errno::check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
-        // SAFETY: new descriptors, which nobody else has.
+        // SAFETY: new descriptors, which nothing else owns.
         let [reader, writer] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
         let wanted = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
         // A smaller pipe than wanted takes more calls for a transfer, but takes it.

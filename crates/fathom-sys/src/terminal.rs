@@ -77,7 +77,7 @@ impl TakenTerminal {
         STATE.load(Ordering::Acquire) == SHOWN
     }
 
-    /// Returns how often it was taken over again after a stop, and must be drawn anew.
+    /// Returns how often it was taken over again after a stop, and must be redrawn.
     #[must_use]
     pub fn resumed(&self) -> u32 {
         RESUMED.load(Ordering::Relaxed)

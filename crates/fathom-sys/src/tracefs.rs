@@ -63,7 +63,7 @@ impl DetachedTracefs {
 /// Converts the result of a system call that returns a descriptor.
 fn owned(given: libc::c_long) -> io::Result<OwnedFd> {
     match libc::c_int::try_from(given) {
-        // SAFETY: the kernel has just made it for us, and nobody else has it.
+        // SAFETY: the kernel has just created it, and nothing else owns it.
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         _ => Err(io::Error::last_os_error()),
     }

@@ -212,7 +212,7 @@ impl<const BIG: bool> Ring<BIG> {
         Ok(())
     }
 
-    /// Returns whether a submission should also run task work (`IORING_ENTER_GETEVENTS`).
+    /// Returns `IORING_ENTER_GETEVENTS` if a submission should also run task work, else 0.
     ///
     /// With deferred task work, the submitting call runs it. Ops that complete inline (from the
     /// page cache) leave none, and then looking for it costs a twentieth of a no-op. So every now

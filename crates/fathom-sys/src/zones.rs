@@ -30,7 +30,7 @@ pub fn zones(device: &File, offset: u64, count: usize) -> io::Result<Vec<Zone>> 
         let mut report = Report::new(from);
         report.nr_zones = u32::try_from((count - found.len()).min(BATCH)).unwrap_or(1);
         // SAFETY: the descriptor is open for the length of the call. BLKREPORTZONE reads the 16
-        // bytes at the front of the report and writes `nr_zones` zones behind them at most, for
+        // bytes at the front of the report and writes at most `nr_zones` zones after them, for
         // which the live report has room: `nr_zones` ≤ BATCH.
         let rc = unsafe { libc::ioctl(device.as_raw_fd(), BLKREPORTZONE, &raw mut *report) };
         check(rc)?;

@@ -180,7 +180,7 @@ pub(crate) struct Surroundings<'a> {
 pub const DEVICES: &[DeviceInfo] = &[
     DeviceInfo {
         name: "null",
-        help: "No data: reads return zeros, writes are forgotten",
+        help: "No data: reads return zeros, writes are discarded",
         keys: &["size", "block_size"],
         read: null::read,
     },
@@ -271,7 +271,7 @@ pub const fn check_size(bytes: u64) -> Result<(), &'static str> {
     }
 }
 
-/// Notes a size that is not a whole number of blocks, or zero.
+/// Returns whether a size is a whole number of blocks, and not zero; notes the problem otherwise.
 fn whole_blocks(fields: &Fields<'_>, size: u64, block: u32) -> bool {
     if let Err(why) = check_size(size) {
         fields.refuse("size", why, "write a size such as \"8G\"");

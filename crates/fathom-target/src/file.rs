@@ -140,7 +140,11 @@ fn overlapping(fields: &Fields<'_>, user: &User, others: &[User]) {
     };
     if let Some(other) = others.iter().find(overlaps) {
         let why = format!("the part overlaps with {}", other.what);
-        fields.refuse("from", why, "write `from` behind the end of the other one");
+        fields.refuse(
+            "from",
+            why,
+            "set `from` to the end of the other one, or beyond",
+        );
     }
 }
 

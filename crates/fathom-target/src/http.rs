@@ -1,4 +1,4 @@
-//! Requests and replies of the pages that are served here: of a run that goes on, and the metrics
+//! Requests and replies of the pages that are served here: of a run in progress, and the metrics
 //! of a target.
 //!
 //! The parser is `httparse`, which hyper uses. There is no keep-alive and no body of a request.

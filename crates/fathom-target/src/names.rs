@@ -20,12 +20,12 @@ pub fn check_nqn(name: &str) -> Result<(), &'static str> {
     }
     let (date, domain) = rest
         .split_once('.')
-        .ok_or("it has no domain behind the date")?;
+        .ok_or("it has no domain after the date")?;
     if !is_date(date) {
         return Err("no year and month (`2026-01`) follow `nqn.`");
     }
     match domain.split(':').next() {
-        None | Some("") => Err("it has no domain behind the date"),
+        None | Some("") => Err("it has no domain after the date"),
         Some(_) if name == DISCOVERY_NQN => Err("it is that of the discovery subsystem"),
         Some(_) => Ok(()),
     }

@@ -130,8 +130,8 @@ fn read_rate(fields: &Fields<'_>) -> RateConfig {
     };
     let credit = size("credit", usual.credit);
     if credit == 0 {
-        let hint = "write how many bytes go on in a period";
-        fields.refuse("credit", "a credit of 0 lets nothing go on", hint);
+        let hint = "write the bytes that may pass in a period";
+        fields.refuse("credit", "a credit of 0 lets no request pass", hint);
     }
     RateConfig {
         period: fields.time("period_us", US, 0.001..=1e6, Some(23.0)),

@@ -111,8 +111,8 @@ impl TargetPlan {
         }
     }
 
-    /// Checks that hosts of other machines reach a subsystem only if somebody said so: that the
-    /// target listens on the loopback address alone, or the subsystem names hosts or `any`.
+    /// Checks that other machines reach a subsystem only if the plan says so: that the target
+    /// listens on the loopback address alone, or the subsystem names hosts or `any`.
     ///
     /// # Errors
     /// The subsystems that would be open, with their places if they are of a file.

@@ -85,7 +85,7 @@ fn answer(listener: &UnixListener, snapshot: &Snapshot) -> io::Result<()> {
     Client::new(stream).write_all(json.as_bytes())
 }
 
-/// Binds, in place of a socket that nobody serves any more.
+/// Binds, replacing a socket that no process serves any more.
 fn bind(path: &Path) -> io::Result<UnixListener> {
     match UnixListener::bind(path) {
         Err(error) if error.kind() == ErrorKind::AddrInUse && is_dead(path) => {
@@ -96,7 +96,8 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     }
 }
 
-/// Returns whether `path` is a socket that nobody serves. A file of another kind is not removed.
+/// Returns whether `path` is a socket that no process serves. A file of another kind is not
+/// removed.
 fn is_dead(path: &Path) -> bool {
     // A connection to a regular file is refused, too.
     let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
@@ -193,8 +194,8 @@ fn folder() -> PathBuf {
     }
 }
 
-/// Creates the folder, or checks that it belongs to this user alone: in /tmp somebody else may have
-/// been there first.
+/// Creates the folder, or checks that it belongs to this user alone: in /tmp another user may have
+/// created it first.
 fn prepare(folder: &Path) -> Result<(), StatsError> {
     let failed = |source| StatsError::File {
         what: "create",
@@ -234,7 +235,7 @@ pub enum StatsError {
         /// Reason.
         source: io::Error,
     },
-    /// The folder of the sockets belongs to somebody else, or is open to others.
+    /// The folder of the sockets belongs to another user, or is open to others.
     NotOurs {
         /// The folder.
         folder: PathBuf,

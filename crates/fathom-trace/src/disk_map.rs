@@ -127,7 +127,7 @@ fn of_file(path: &Path, length: u64, tree: &BlockTree) -> Result<DiskMap, TraceE
     let extents = files::extents(&file, length, EXTENTS_MAX).map_err(|error| {
         unmapped(
             path,
-            &format!("its file system does not tell where its blocks are: {error}"),
+            &format!("its file system does not report where its blocks are: {error}"),
         )
     })?;
     let extents = extents.ok_or_else(|| {

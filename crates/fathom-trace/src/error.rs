@@ -149,7 +149,7 @@ impl TraceError {
             }
             Self::NoQueue { slaves, .. } => {
                 let slaves: Vec<_> = slaves.iter().map(|name| format!("/dev/{name}")).collect();
-                format!("trace what it is made of: {}", slaves.join(", "))
+                format!("trace its components: {}", slaves.join(", "))
             }
             Self::Unmapped { .. } => {
                 "trace a job on a block device, or on files of ext4 or xfs on one disk".into()
@@ -158,7 +158,7 @@ impl TraceError {
                 "name a process that runs, or leave it out to trace all of them".into()
             }
             Self::NotPermitted { .. } => {
-                "run it as root, outside of containers: the kernel lets nobody else trace".into()
+                "run it as root, outside of containers: the kernel lets only root trace".into()
             }
             Self::NoTracefs { .. } => "trace on a kernel that has it (CONFIG_TRACING), or mount \
                                        it: `mount -t tracefs tracefs /sys/kernel/tracing`"

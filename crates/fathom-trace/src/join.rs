@@ -38,7 +38,7 @@ pub enum Joined {
     Absent,
     /// Some of its sectors had no request.
     Partial,
-    /// Some of its sectors had several requests, so its own cannot be told from others'.
+    /// Some of its sectors had several requests, so its own cannot be distinguished from others'.
     Ambiguous,
 }
 

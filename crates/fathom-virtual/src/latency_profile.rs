@@ -89,7 +89,7 @@ fn head(record: &Record, machine: Option<&MachineModel>) -> String {
         None => push(&mut text, &record.time),
     }
     let mut lines: Vec<(String, u32)> = Vec::new();
-    for line in record.jobs.iter().map(told_job) {
+    for line in record.jobs.iter().map(job_line) {
         match lines.iter_mut().find(|(told, _)| *told == line) {
             Some((_, times)) => *times += 1,
             None => lines.push((line, 1)),
@@ -106,7 +106,7 @@ fn head(record: &Record, machine: Option<&MachineModel>) -> String {
     text
 }
 
-fn told_job(job: &JobRecord) -> String {
+fn job_line(job: &JobRecord) -> String {
     let sizes = &job.block_sizes;
     let used = [
         ("read", sizes.read),

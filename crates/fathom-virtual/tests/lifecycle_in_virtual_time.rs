@@ -50,7 +50,7 @@ fn a_delay_counts_from_the_start_of_the_run() {
     );
 }
 
-/// Runs jobs of 1 s, 3 s and 3 s, the last in a separate group, and one behind a stonewall; returns
+/// Runs jobs of 1 s, 3 s and 3 s, the last in a separate group, and one after a stonewall; returns
 /// the reads of each, in thousands.
 #[track_caller]
 fn check_ends(words: &str, want: [u64; 4]) {

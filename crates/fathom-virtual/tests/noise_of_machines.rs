@@ -136,8 +136,8 @@ fn check_refused(noise: &str, want: &str) {
 
 #[test]
 fn mistakes_are_told() {
-    check_refused("", "there is no noise in it");
-    check_refused("between_runs_percent = 0", "there is no noise in it");
+    check_refused("", "it describes no noise");
+    check_refused("between_runs_percent = 0", "it describes no noise");
     check_refused(
         "between_runs_percent = 200",
         "`between_runs_percent` must be",

@@ -236,6 +236,6 @@ fn nothing_is_counted_before_so_many_bytes_are_moved() {
         9_990..=10_000,
         0,
     );
-    // What ends before its ramp does tells what it did, as in fio.
+    // A job that ends within its ramp reports what it did, as in fio.
     check("--ramp_size=1g", 25..=26, 256..=256, 0);
 }

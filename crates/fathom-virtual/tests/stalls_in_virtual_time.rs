@@ -20,7 +20,7 @@ const OP_NS: u64 = 30_000;
 /// Interval between due times at 1000 IOPS.
 const DUE_NS: u64 = 1_000_000;
 
-/// Returns the end of op `k` after the stall, served one after the other behind all earlier ones,
+/// Returns the end of op `k` after the stall, served one after the other after all earlier ones,
 /// ns.
 fn one_by_one(k: u64) -> u64 {
     (k + 1) * OP_NS

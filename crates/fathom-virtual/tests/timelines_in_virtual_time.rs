@@ -137,7 +137,7 @@ fn many_groups_share_a_timeline() {
 
 #[test]
 fn a_search_counts_from_its_end() {
-    // The depth that a search has found starts the measurement anew.
+    // The depth that a search has found restarts the measurement.
     let record = run(
         "--name=t --rw=randread --ioengine=libaio --iodepth=16 --latency_target=1ms \
                       --latency_window=20ms --latency_percentile=90 --latency_run=1 --runtime=2",

@@ -246,7 +246,7 @@ fn unsupported_and_contradictory_options_are_refused() {
     let words = "--rw=write --verify=md5 --trim_percentage=10";
     refuses("", words, "which can only be reset whole");
     refuses("capacity_mib = 1", "--rw=write --bs=2m", "fit into no zone");
-    // The longer zones before the range are no way out.
+    // The longer zones before the range do not help.
     let words = "--rw=write --bs=2m --offset=2z";
     let keys = "capacity_mib = 1\nconventional = 2";
     refuses(keys, words, "from 8388608 to 67108864");
@@ -260,7 +260,11 @@ fn unsupported_and_contradictory_options_are_refused() {
         "--rw=write --zonesize=1m",
         "`zonesize` is 1048576 bytes, but the zones of",
     );
-    refuses("", "--rw=write --zoneskip=1m", "no multiple of the zones");
+    refuses(
+        "",
+        "--rw=write --zoneskip=1m",
+        "not a multiple of the zones",
+    );
     refuses(
         "",
         "--rw=write --recover_zbd_write_error=1",
@@ -300,10 +304,10 @@ fn emulated_zones_of_odd_sizes_are_refused() {
                  capacity_gib = 1024\n[device.constant]\nlatency_us = 20\n";
     let machine = MachineModel::parse("machine", plain).expect("a machine");
     for (words, want) in [
-        ("--zonesize=1", "`zonesize` is no multiple of the 512 B"),
+        ("--zonesize=1", "`zonesize` is not a multiple of the 512 B"),
         (
             "--zonesize=1m --zonecapacity=1",
-            "`zonecapacity` is no multiple of the 512 B",
+            "`zonecapacity` is not a multiple of the 512 B",
         ),
         ("--zonesize=1m --zonecapacity=2m", "`zonecapacity` exceeds"),
         // Memory for the state of each would be gigabytes.

@@ -58,7 +58,7 @@ impl Worker {
                 if !self.path.is_fast() {
                     self.on_completion(engine, completion.slot, direction, now);
                 }
-                self.queue.slots.put_anew(completion.slot);
+                self.queue.slots.put_reset(completion.slot);
             }
             (OpKind::Data(direction), Outcome::Moved(moved)) => {
                 self.on_short_transfer(completion, direction, moved);
@@ -67,7 +67,7 @@ impl Worker {
                 if !matches!(self.stage, Stage::Syncing(..)) {
                     self.recorder.synced(&state, now);
                 }
-                self.queue.slots.put_anew(completion.slot);
+                self.queue.slots.put_reset(completion.slot);
             }
             (_, Outcome::Failed(errno)) => {
                 let detail = self.zone_fault(engine, completion.slot, errno);

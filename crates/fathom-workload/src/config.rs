@@ -74,7 +74,7 @@ pub struct WorkerConfig {
     /// Verification of written data.
     pub verify: Option<VerifyConfig>,
     /// Maps of the latest writes to the files that other jobs share, in the order of the files;
-    /// empty for a job whose files nobody else writes.
+    /// empty for a job whose files no other job writes.
     pub generations: Vec<Option<Arc<GenerationMap>>>,
     /// Contents of written buffers.
     pub buffers: BufferConfig,

@@ -57,7 +57,7 @@ enum Stage {
 /// Consequence of an op's latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LatencyVerdict {
-    /// Nothing.
+    /// No consequence.
     GoOn,
     /// The depth is found: restart counting.
     Final,

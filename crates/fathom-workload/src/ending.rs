@@ -61,7 +61,7 @@ impl Worker {
     }
 
     /// Discards the measurements; the deadline set by `runtime` stays.
-    pub(crate) fn measure_anew(&mut self, now: Tick) {
+    pub(crate) fn restart_measurement(&mut self, now: Tick) {
         let deadline = self.timers.deadline;
         self.measure_from(now);
         self.timers.deadline = deadline;

@@ -309,7 +309,8 @@ impl Worker {
         }
     }
 
-    /// Returns whether all bytes of the pass are issued.
+    /// Ends a pass all of whose bytes are issued: drains, or starts over if only time limits the
+    /// job.
     #[cold]
     fn end_of_pass(&mut self) -> Option<Step> {
         let reads_back = self
@@ -327,7 +328,8 @@ impl Worker {
         None
     }
 
-    /// Restarts an exhausted pattern of which bytes remain to issue (`io_size` above `size`).
+    /// Restarts an exhausted pattern if bytes remain to issue (`io_size` above `size`), else ends
+    /// the pass.
     #[cold]
     fn end_of_pattern(&mut self) -> Option<Step> {
         let whole = self.source.pass.remaining < u64::from(self.source.pattern.smallest());

@@ -132,7 +132,7 @@ impl Worker {
         let target = search.target();
         match search.completed(latency, now) {
             LatencyVerdict::GoOn => {}
-            LatencyVerdict::Final => self.measure_anew(now),
+            LatencyVerdict::Final => self.restart_measurement(now),
             LatencyVerdict::Done => self.stop_issuing(),
             LatencyVerdict::Hopeless => self.too_slow(direction, op, latency, target),
         }

@@ -143,7 +143,7 @@ impl Source {
         self.sequence += count as u64;
     }
 
-    /// Returns whether an op drawn ahead is left to issue, and why not.
+    /// Returns `Ready` if an op drawn ahead is left to issue, else the reason why there is none.
     #[inline]
     pub(crate) const fn drawn_status(&self) -> IssueStatus {
         match (self.lookahead.is_empty(), self.pass.remaining) {

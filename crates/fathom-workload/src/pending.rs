@@ -16,7 +16,7 @@ pub(crate) struct Pending {
     /// Ops have due times.
     rated: bool,
     /// More is recorded than clat and lat, or ops from before measuring are in flight.
-    looks: bool,
+    compares_times: bool,
     /// Start of measuring.
     began: Tick,
     /// Longest latency kept here, ns; below 2³².
@@ -52,7 +52,7 @@ impl Pending {
             count: 0,
             bytes: 0,
             rated,
-            looks: rated,
+            compares_times: rated,
             began: Tick::ZERO,
             longest: LONGEST_NS,
             clat: [0; COLUMN_OPS],
@@ -72,7 +72,7 @@ impl Pending {
         let mut all = clat | lat;
         self.clat[place] = low(clat);
         self.lat[place] = low(lat);
-        if self.looks {
+        if self.compares_times {
             if state.issue < self.began {
                 return Added::Not;
             }
@@ -124,9 +124,9 @@ impl Pending {
         self.rated
     }
 
-    /// No op from before measuring began is in flight any more.
-    pub(crate) const fn looks_back_no_more(&mut self) {
-        self.looks = self.rated;
+    /// Notes that no op from before the measurement is in flight any more.
+    pub(crate) const fn forget_ramp(&mut self) {
+        self.compares_times = self.rated;
     }
 
     /// Returns the pending ops and their bytes.
@@ -162,7 +162,7 @@ impl Pending {
     pub(crate) const fn begin(&mut self, now: Tick, ramped: bool) {
         self.clear();
         self.began = now;
-        self.looks |= ramped;
+        self.compares_times |= ramped;
     }
 
     /// Discards all pending ops.

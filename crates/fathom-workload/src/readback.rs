@@ -32,7 +32,7 @@ pub(crate) struct Readback {
     /// The job writes, or knows what an earlier run wrote: other blocks are not expected to be
     /// valid.
     writes: bool,
-    /// The right content depends on where a write began, which only reading back tells.
+    /// The right content depends on where a write began, which only reading back knows.
     lacks_starts: bool,
     mismatches: Mismatches,
     /// Keep the blocks of mismatches.

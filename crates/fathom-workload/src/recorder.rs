@@ -125,7 +125,8 @@ impl Recorder {
         self.kept.slat
     }
 
-    /// Starts measuring with `in_flight` ops under way; earlier ops count as ramp only.
+    /// Starts measuring with `under_way` ops in flight or to be continued; earlier ops only count
+    /// as ramp.
     pub(crate) fn begin(&mut self, now: Tick, under_way: u32) {
         self.old = under_way;
         let ramped = under_way > 0;
@@ -337,7 +338,7 @@ impl Recorder {
         self.old -= 1;
         if self.old == 0 {
             for direction in Direction::ALL {
-                self.pending[direction].looks_back_no_more();
+                self.pending[direction].forget_ramp();
             }
         }
     }

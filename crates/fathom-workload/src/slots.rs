@@ -206,8 +206,8 @@ impl Slots {
         self.count_free += done.len();
     }
 
-    /// Frees a slot and resets it: its op differed from the common one, or was modified.
-    pub(crate) fn put_anew(&mut self, slot: Slot) {
+    /// Frees a slot and resets it, as its op differed from the common one or was modified.
+    pub(crate) fn put_reset(&mut self, slot: Slot) {
         let op = self.idle;
         self.state(slot).op = Op { slot, ..op };
         self.put(slot);

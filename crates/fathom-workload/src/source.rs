@@ -99,7 +99,7 @@ pub(crate) struct Pass {
     pub(crate) ended: bool,
     /// Page caches are to be dropped before the next op.
     pub(crate) invalidate: bool,
-    /// Files are to be created anew before the next op.
+    /// Files are to be recreated before the next op.
     pub(crate) recreate: bool,
 }
 

@@ -53,7 +53,7 @@ pub(crate) struct StallWatch {
     open: Option<Open>,
     /// Earlier stalls, the worst `STALLS_MAX`.
     worst: Vec<ObservedStall>,
-    /// The open stall has grown since the driver was told of it.
+    /// The open stall has grown since it was reported to the driver.
     fresh: bool,
 }
 
@@ -238,8 +238,8 @@ const LEAST: Nanos = Nanos::from_millis(1);
 const FACTOR: u64 = 10;
 /// Stalls kept per job: more than a report prints.
 const STALLS_MAX: usize = 8;
-/// Ops from which their 99th percentile is one. Before, every op over `LEAST` is kept, and is
-/// judged by what was usual in the end.
+/// Fewest ops that have a 99th percentile. Until then, every op over `LEAST` is kept, and is judged
+/// at the end by what was usual.
 const FIRST_LOOK_IOS: u64 = 100;
 /// Interval between looks at what is usual.
 const LOOK_EVERY: Nanos = Nanos::from_millis(500);

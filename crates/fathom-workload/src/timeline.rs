@@ -167,7 +167,7 @@ pub(crate) struct TimelineShare {
     next: Tick,
     /// State of each direction when it was last added.
     told: PerDirection<Told>,
-    /// Nothing is added before the job measures anew, or ends.
+    /// Nothing is added before the job restarts its measurement, or ends.
     waits: bool,
     /// The job measures.
     measures: bool,

@@ -19,7 +19,7 @@ use crate::worker::Worker;
 /// Generation maps of a job's files, and what its ops in flight need of them.
 #[derive(Debug)]
 pub(crate) struct Tracking {
-    /// Maps by file; `None` for a file that nobody writes.
+    /// Maps by file; `None` for a file that no job writes.
     files: Box<[Option<Arc<GenerationMap>>]>,
     /// Change of the write or trim in flight in each slot.
     changes: Box<[Option<Change>]>,
@@ -149,7 +149,7 @@ impl Worker {
         if let Some(readback) = &mut self.readback {
             readback.release(slot);
         }
-        self.queue.slots.put_anew(slot);
+        self.queue.slots.put_reset(slot);
     }
 }
 

@@ -137,8 +137,8 @@ impl Worker {
         self.readback.as_ref().is_some_and(Readback::trims_written)
     }
 
-    /// Issues the trim of a write, or returns what it waits for. It has no schedule and is no op of
-    /// the pass.
+    /// Issues the trim of a write, or returns what it waits for. It has no schedule and is not an
+    /// op of the pass.
     pub(crate) fn issue_trim<E: Engine>(
         &mut self,
         engine: &mut E,

@@ -61,12 +61,12 @@ fn rounds<E: Engine>(worker: &mut Worker, engine: &mut E, now: &mut Tick) -> Ste
             return step;
         }
     }
-    let enough = *now + TURN;
+    let until = *now + TURN;
     for _ in 0..ROUNDS_PER_TURN {
-        if let Some(step) = worker.round(engine, now, enough) {
+        if let Some(step) = worker.round(engine, now, until) {
             return step;
         }
-        if *now >= enough {
+        if *now >= until {
             break;
         }
     }
@@ -76,26 +76,26 @@ fn rounds<E: Engine>(worker: &mut Worker, engine: &mut E, now: &mut Tick) -> Ste
 impl Worker {
     /// Runs one round; `None` if the next one can follow at once.
     #[inline]
-    fn round<E: Engine>(&mut self, engine: &mut E, now: &mut Tick, enough: Tick) -> Option<Step> {
+    fn round<E: Engine>(&mut self, engine: &mut E, now: &mut Tick, until: Tick) -> Option<Step> {
         if *now >= self.timers.next_rule && self.apply_rules(*now) {
             // The driver resets figures of its own at this point.
             return Some(Step::Again);
         }
         match self.stage {
-            Stage::Running => self.run(engine, now, enough),
+            Stage::Running => self.run(engine, now, until),
             stage => self.step_uncommon_stage(stage, engine, now),
         }
     }
 
     /// Issues while there are free slots, reaps when there are none.
     #[inline]
-    fn run<E: Engine>(&mut self, engine: &mut E, now: &mut Tick, enough: Tick) -> Option<Step> {
+    fn run<E: Engine>(&mut self, engine: &mut E, now: &mut Tick, until: Tick) -> Option<Step> {
         if self.queue.slots.free() == 0 || self.queue.draining_to_low {
             if self.path == Path::Replenish
                 && self.queue.retry.is_empty()
                 && !self.source.pass.invalidate
             {
-                return self.replenish(engine, now, enough);
+                return self.replenish(engine, now, until);
             }
             return self.make_room(engine, now);
         }

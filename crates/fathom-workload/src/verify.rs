@@ -10,7 +10,7 @@
 //! written    [ bytes X  │payload ──│header│sum│── payload ]   X: the payload that was there
 //! ```
 //!
-//! A pattern begins anew with each block (the smallest unit of the job's ops), not with each
+//! A pattern starts over with each block (the smallest unit of the job's ops), not with each
 //! header, as in fio. `Pattern` has no header: every byte of a block is the pattern's.
 
 mod check;
@@ -126,8 +126,8 @@ impl Verifier {
         self.layout.interval
     }
 
-    /// Returns whether an interval does not tell what its bytes should be: its block's pattern
-    /// goes on in it, from a place that only the write's offset tells.
+    /// Returns whether an interval does not tell what its bytes should be: its block's pattern goes
+    /// on in it, from a place that only the write's offset determines.
     pub(crate) fn depends_on_start(&self) -> bool {
         let continues = self.layout.interval < self.layout.unit;
         let interval = self.layout.interval as usize;
@@ -135,7 +135,7 @@ impl Verifier {
         self.method.compares_pattern() && continues && !is_alike
     }
 
-    /// Returns the bytes from the start of an op after which what is expected begins anew: the
+    /// Returns the bytes from the start of an op after which the expected content starts over: the
     /// interval, or all the blocks through which a pattern goes on.
     #[must_use]
     pub fn period(&self) -> u32 {
@@ -202,8 +202,8 @@ impl Verifier {
         }
     }
 
-    /// Checks the buffer of a read at `offset`; `expected` tells what must be in the block of
-    /// a length at an offset. The buffer is as it was afterwards.
+    /// Checks the buffer of a read at `offset`; `expected` returns what must be in the block of
+    /// this length at this offset. The buffer is unchanged afterwards.
     ///
     /// # Errors
     /// The first thing that is not as it should be.

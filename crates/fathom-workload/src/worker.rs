@@ -291,7 +291,7 @@ impl Worker {
         self.recorder.stalls.take_fresh()
     }
 
-    /// Tells that the job's thread waited so long for a processor during that stall.
+    /// Notes how long the job's thread waited for a processor during that stall.
     pub fn waited_in_stall(&mut self, waited: Nanos) {
         self.recorder.stalls.waited(waited);
     }

@@ -70,7 +70,8 @@ fn on_event(
     Ok(())
 }
 
-/// Submits a command; its data begin at an offset that is its tag's alone.
+/// Submits a command and returns whether it was accepted; its data begin at an offset of its tag
+/// alone.
 fn submit(queue: &mut HostQueue, tag: u32) -> bool {
     let (opcode, data) = match tag % 4 {
         0 => (Opcode::READ, CommandData::Read(BYTES)),

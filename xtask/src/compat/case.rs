@@ -103,7 +103,7 @@ impl Case {
         let (key, rest) = line.split_once(' ').unwrap_or((line, ""));
         let percent = || {
             rest.parse()
-                .with_context(|| format!("`{rest}` is no percentage"))
+                .with_context(|| format!("`{rest}` is not a percentage"))
         };
         let reason = || match rest {
             "" => bail!("`{key}` needs a reason"),

@@ -45,7 +45,7 @@ pub(super) const CASES: &[Case] = &[
     },
 ];
 
-/// Writes a job that writes to a file of each rank, for so many seconds.
+/// Writes a job that writes to a file of each rank, for this number of seconds.
 fn job(seconds: u32) -> Result<()> {
     let text = format!(
         "[w]\nfilename=/run/shared/f.$rank\nrw=write\nbs=4k\nsize=1g\nrate_iops=100\n\
@@ -189,7 +189,7 @@ fn short_cut(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// Seconds of a run that goes on after a rank is lost.
+/// Seconds of a run in progress after a rank is lost.
 const LONG_RUN: u32 = 14;
 /// Files of the ranks.
 const FILES: [&str; 3] = ["f.0", "f.1", "f.2"];

@@ -44,7 +44,7 @@ pub(super) const CASES: &[Case] = &[
     },
     Case {
         name: "shared-file",
-        what: "one file of all hosts, laid out once, written in turns",
+        what: "one file of all hosts, laid out once, written in turn",
         run: shared_file,
     },
     Case {
@@ -187,7 +187,7 @@ fn rank(lab: &Lab) -> Result<()> {
     let ios = report["jobs"][0]["read"]["total_ios"].as_u64();
     let told = fs::read_to_string("/run/tmp/ranks")?;
     merged.check(ios == Some(3 * 1024), &format!("3072 ops: {told}"))?;
-    // The launcher of an MPI tells the rank to a program that has none.
+    // The launcher of an MPI gives a rank to a program that has none.
     let run = lab.launch(&format!("{fathom} run --rank=auto --record=auto job.fio"))?;
     run.expect(0)?;
     let merged = lab.fathom(&format!("merge {WORK}/auto --output-format=json"))?;

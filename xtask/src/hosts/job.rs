@@ -1,4 +1,4 @@
-//! A command on the user's host, with the times at which it told something.
+//! A command on the user's host, with the times of its output.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt as _;

@@ -26,7 +26,7 @@ pub(crate) enum Device {
 }
 
 impl Device {
-    /// Reads `delay` or `flakey`, with settings behind it.
+    /// Reads `delay` or `flakey`, followed by settings.
     pub(crate) fn mapper(text: &str) -> Result<Self> {
         let (name, settings) = text.split_once(',').unwrap_or((text, ""));
         let Some(target) = ["delay", "flakey"].into_iter().find(|own| *own == name) else {

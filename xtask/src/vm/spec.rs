@@ -135,7 +135,10 @@ impl Settings {
                 !part.is_empty() && part.chars().all(allowed)
             };
             if !is_plain(key) || !value.is_none_or(is_plain) {
-                bail!("`{word}` is no setting of a device: write KEY=VALUE, or KEY to turn it on");
+                bail!(
+                    "`{word}` is not a setting of a device: write KEY=VALUE, or KEY to turn it \
+                       on"
+                );
             }
             settings.push((key.to_owned(), value.map(str::to_owned)));
         }
@@ -148,7 +151,7 @@ impl Settings {
         self.0.remove(at).1
     }
 
-    /// Returns the settings, each behind `before`; switches have the value `on`.
+    /// Returns the settings, each after `before`; switches have the value `on`.
     pub(crate) fn joined(&self, before: &str, on: &str) -> String {
         let word = |(key, value): &(String, Option<String>)| {
             format!("{before}{key}={}", value.as_deref().unwrap_or(on))
@@ -184,8 +187,8 @@ mod tests {
         check_refused("--floppy", "`--floppy` does not describe a machine");
         check_refused("--module", "needs a value");
         check_refused("--limit soon", "whole number above 0");
-        check_refused("--nvme ms=", "`ms=` is no setting");
-        check_refused("--null-blk a=$(reboot)", "is no setting");
+        check_refused("--nvme ms=", "`ms=` is not a setting");
+        check_refused("--null-blk a=$(reboot)", "is not a setting");
         check_refused("--dm snapshot", "delay or flakey");
     }
 

@@ -30,7 +30,7 @@ pub struct DelayConfig {
 pub enum DelayTime {
     /// The same for all commands.
     Fixed(Nanos),
-    /// Drawn anew for each command.
+    /// Drawn for each command.
     Drawn(Recorded),
 }
 

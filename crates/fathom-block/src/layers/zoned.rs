@@ -263,7 +263,7 @@ impl<D: BlockDevice> Zoned<D> {
             .ok_or(Errno::EIO)
     }
 
-    /// Makes the changes that nobody asked for, if their time has come.
+    /// Makes the configured spontaneous changes, if their time has come.
     #[cold]
     fn change(&mut self) {
         self.events_at = None;
@@ -408,7 +408,7 @@ pub(super) fn read(fields: &dyn Parameters, below: u64) -> Option<Arc<dyn Layer>
     if let Some(area) = area.filter(|area| !area.bytes.is_multiple_of(area.granule)) {
         let (kib, granule_kib) = (area.bytes >> 10, area.granule >> 10);
         let why =
-            format!("an area of {kib} KiB is no multiple of its granule of {granule_kib} KiB");
+            format!("an area of {kib} KiB is not a multiple of its granule of {granule_kib} KiB");
         fields.refuse("area_kib", &why, "make it a multiple of `area_granule_kib`");
         return None;
     }

@@ -13,8 +13,8 @@ use crate::wanted::Wanted;
 /// Configuration of automatic pacing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AutoConfig {
-    /// One part in so many of what the target can move is what slow devices get at least, and at
-    /// most while more would cost the others bandwidth.
+    /// Share of slow devices as a divisor of what the target can move: they get at least this
+    /// share, and no more than it while more would cost the others bandwidth.
     pub slow_part: u32,
 }
 
@@ -68,8 +68,8 @@ impl AutoPacer {
         }
     }
 
-    /// Takes a request, unless it may go on at once. It may not if others wait for buffers
-    /// (`is_blocked`): slow devices would fill that queue.
+    /// Holds a request and returns true, unless it may go on at once. It may not if others wait for
+    /// buffers (`is_blocked`): slow devices would fill that queue.
     #[inline]
     pub(super) fn hold(&mut self, wanted: Wanted, is_blocked: bool) -> bool {
         if self.speeds.is_slow(wanted.device) {

@@ -24,7 +24,7 @@ pub(crate) struct AutoShared {
     slow_rate: AtomicU64,
     /// Time of the next step.
     due: AtomicU64,
-    /// Number of steps so far: peaks are counted anew after each.
+    /// Number of steps so far: peaks are recounted after each.
     steps: AtomicU64,
     threads: Box<[ThreadCounters]>,
     search: Mutex<Search>,
@@ -75,7 +75,7 @@ pub struct AutoStatistics {
     pub below: Option<Beside>,
     /// The same at a higher limit.
     pub above: Option<Beside>,
-    /// Slow devices get one part in so many of what the target can move, since others lost
+    /// Divisor of what the target can move: slow devices get only this share, since others lost
     /// bandwidth beside them; `None`: all that they can.
     pub slow_part: Option<u32>,
     /// Devices that are slow beside others on this thread.

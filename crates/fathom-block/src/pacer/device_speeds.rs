@@ -143,7 +143,7 @@ impl Speed {
 
 /// Time after which speeds are looked at again.
 const WINDOW: Nanos = Nanos::from_millis(50);
-/// Slow is what takes so many times as long as the quickest device that matters.
+/// Slow is a device that takes this many times as long as the quickest one that matters.
 const SLOWER: u64 = 4;
 /// Time below which devices count as equally quick: what a turn of the target takes, which is as
 /// much a matter of its load as of the device.

@@ -59,9 +59,9 @@ pub struct RateStatistics {
 /// Rate pacer of one thread.
 ///
 /// A request goes on while there is credit, and is charged whole: one that is longer than the rest
-/// leaves a debt for later periods. Credit that nobody wants does not pile up beyond one period's.
-/// Credit of periods that passed while requests waited is kept, up to [`LATE_PERIODS_MAX`]: a loop
-/// that comes round late would otherwise be slower than configured.
+/// leaves a debt for later periods. Unused credit does not accumulate beyond one period's. Credit
+/// of periods that passed while requests waited is kept, up to [`LATE_PERIODS_MAX`]: a loop that
+/// comes round late would otherwise be slower than configured.
 #[derive(Debug)]
 pub(crate) struct RatePacer {
     config: RateConfig,
@@ -101,12 +101,12 @@ impl RatePacer {
         }
     }
 
-    /// Takes a request, unless it is below the threshold.
+    /// Holds a request and returns true, unless it is no larger than the threshold.
     pub(super) fn hold(&mut self, wanted: Wanted, now: Tick) -> bool {
         if wanted.bytes <= self.config.threshold {
             return false;
         }
-        // Credit of the time before it came, which is not kept.
+        // Settles the time before this request: an idle pacer keeps no credit.
         self.refill(now);
         self.queues.push(wanted);
         self.busy_since.get_or_insert(now);

@@ -5,7 +5,8 @@
 pub(super) struct Setting {
     /// Bytes in flight per thread, of devices that are not slow; [`UNLIMITED`] for no limit.
     pub(super) limit: u64,
-    /// Slow devices move one part in so many of what the target can; 0: as much as they can.
+    /// Divisor of what the target can move: slow devices get only this share; 0: as much as they
+    /// can.
     pub(super) slow_part: u32,
 }
 

@@ -114,7 +114,7 @@ impl Point {
 /// is sure, and costs bandwidth to look at.
 const FALL: f64 = 0.7;
 /// Shortfall from the best of a sweep that may be noise: two epochs are compared with the maximum
-/// of many. Trials tell it from a loss afterwards.
+/// of many. Later trials distinguish it from a loss.
 const SLACK: f64 = 0.015;
 /// Part of the bytes that have to wait at a limit, or it is too high to hold anything back.
 pub(super) const WAITED_MIN: f64 = 0.25;

@@ -1,4 +1,4 @@
-//! Trial of another setting beside the one in force.
+//! Trial of a setting other than the one in force.
 
 use super::epoch::Measured;
 use super::setting::Setting;
@@ -11,9 +11,9 @@ pub(super) enum Kind {
     Up,
     /// A lower limit.
     Down,
-    /// A limit so much higher that a slope shows which is lost in the noise nearby.
+    /// A limit that is high enough to show a slope that is lost in the noise nearby.
     FarUp,
-    /// A limit so much lower that a sweep which was disturbed is put right at once.
+    /// A limit that is low enough to correct a disturbed sweep at once.
     FarDown,
     /// Slow devices held to a share.
     HoldSlow,
@@ -123,7 +123,7 @@ impl Trial {
         if pairs >= PAIRS_MIN && over.abs() > error {
             return Some(over > 0.0 && self.holds_back());
         }
-        // What cannot be told apart is decided for fewer buffers, and for slow devices.
+        // Indistinguishable settings are decided for fewer buffers, and for slow devices.
         let wins_ties = matches!(self.kind, Kind::Down | Kind::FreeSlow);
         let least = if wins_ties { -error / 2.0 } else { error / 2.0 };
         (pairs >= PAIRS_MAX).then(|| over > least && self.holds_back())

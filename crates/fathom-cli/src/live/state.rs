@@ -1,4 +1,4 @@
-//! State of a view: takes what a run tells, and gives the figures to show.
+//! State of a view: takes the events of a run, and returns the figures to show.
 
 use std::collections::VecDeque;
 use std::ops::Range;

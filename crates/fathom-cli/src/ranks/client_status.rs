@@ -19,7 +19,7 @@ pub(crate) struct ClientStatus<'a> {
     /// Jobs of each rank from rank 1 on.
     jobs: Vec<usize>,
     others: OtherRanks,
-    /// Start of the jobs, as their first report tells it.
+    /// Start of the jobs, from their first report.
     begun: Option<Tick>,
     due: Tick,
 }
@@ -90,7 +90,7 @@ impl<'a> ClientStatus<'a> {
     }
 }
 
-/// Returns so many jobs of a rank that has told this: those that have ended first. Each is taken to
+/// Returns `count` jobs of a rank with this report, those that have ended first. Each is taken to
 /// have done its share.
 fn jobs_of(
     report: &Progress,

@@ -1,4 +1,4 @@
-//! Events of a run on many hosts, as rank 0 tells them.
+//! Events of a run on many hosts, as rank 0 prints them.
 
 use fathom_hosts::{Event, Rank, Refusal, StopReason};
 use fathom_job::Dialect;

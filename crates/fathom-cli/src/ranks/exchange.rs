@@ -53,7 +53,7 @@ impl Offer {
     }
 }
 
-/// Ranks that have told the names of their hosts.
+/// Ranks that have sent the names of their hosts.
 #[derive(Debug)]
 pub(crate) struct RollCall {
     /// Names, by rank. A rank that does not answer has none: the conductor notices it.
@@ -124,7 +124,7 @@ pub(crate) fn hand_out(link: &mut impl BulkLink, task: &Task, roll: &RollCall) -
     Ok(())
 }
 
-/// Tells rank 0 the name of this host, and takes the task from it.
+/// Sends the name of this host to rank 0, and takes the task from it.
 pub(crate) fn fetch_task(link: &mut impl BulkLink, own: &str) -> Result<Task> {
     let zero = Rank::new(0);
     let name = BulkMessage::piece(Item::Host, own.as_bytes(), 0);

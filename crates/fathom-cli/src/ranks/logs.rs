@@ -1,4 +1,4 @@
-//! Logs of the ranks of `--client`, brought home to where the user has started them.
+//! Logs of the ranks of `--client`, copied to the directory in which the user started them.
 //!
 //! Each gets the name here that it has there, which ends with the host's. The logs there stay: they
 //! are the only copy until this one is whole, and may be the same files.
@@ -105,7 +105,7 @@ fn bring(crew: &Crew, (rank, place): (Rank, u32), log: &RankLog, suffix: &str) -
 fn home<'a>(path: &'a str, suffix: &str) -> Result<&'a Path> {
     match !suffix.is_empty() && path.ends_with(suffix) {
         true => Ok(Path::new(path)),
-        false => bail!("this is no name of a log of that host"),
+        false => bail!("this is not the name of a log of that host"),
     }
 }
 

@@ -128,7 +128,7 @@ fn follow(link: MpiLink, task: &Task, words: Option<Vec<String>>) -> Result<Prog
     let files = client.map_or(&none, |client| &client.files);
     let plan = RankPlan::read(&words, dialect, (place, task.places()), files);
     let plan = plan.and_then(|plan| plan.among(task));
-    // What concerns all of them is told by rank 0.
+    // Rank 0 prints what concerns all of them.
     let mut crew = Crew::join(link, false, Box::new(|_| {}))?;
     // Its record is in memory for rank 0, and on the disk.
     let leftovers = measure(&mut crew, &plan, false)?.leftovers;
@@ -280,7 +280,7 @@ fn measure(crew: &mut Crew, plan: &Result<RankPlan, Refusals>, leads: bool) -> R
         Err(error) => {
             let reason = format!("{error:#}");
             if leads {
-                // The printer of events leaves out what rank 0 has told by itself.
+                // The printer of events leaves out what rank 0 has printed by itself.
                 let text = format!("{}: {reason}\n", plan.dialect.program());
                 output::print(StandardStream::Error, &text);
             }
@@ -336,7 +336,7 @@ fn files(plan: &RankPlan, leads: bool) -> Result<(Data, SoFar)> {
     keep::rank_files(&plan.settings)
 }
 
-/// Tells the reasons against the plan, and waits until all ranks have made their checks.
+/// Reports the reasons against the plan, and waits until all ranks have made their checks.
 fn refuse(crew: &Crew, reasons: &[String]) -> Result<()> {
     let checks = Checks::new(reasons, Vec::new());
     crew.ranks
@@ -347,7 +347,7 @@ fn refuse(crew: &Crew, reasons: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Tells that the run has failed before there was a record.
+/// Reports that the run has failed before there was a record.
 fn fail(crew: &Crew, plan: &RankPlan, leads: bool, error: &RunError) -> Result<()> {
     let diagnostics = error.diagnostics();
     if leads {

@@ -27,7 +27,7 @@ impl OtherRanks {
     }
 
     /// Returns the ops and bytes of the rank of this place as they would be now; `None` if it has
-    /// told nothing.
+    /// reported nothing.
     pub(crate) fn carried(
         &self,
         place: usize,

@@ -13,11 +13,11 @@ use crate::words;
 pub(crate) enum Role {
     /// A rank that measures, by these arguments of `fathom run`.
     Run(Vec<String>),
-    /// A rank of `--client`, on a host: rank 0 tells the arguments.
+    /// A rank of `--client`, on a host: rank 0 sends the arguments.
     Join,
     /// Rank 0 of `--client`, beside the user.
     Conduct {
-        /// Folder through which the program that the user has started is told of the end.
+        /// Folder through which the program that the user started learns of the end.
         folder: PathBuf,
         /// Name under which it was started.
         dialect: Dialect,
@@ -29,7 +29,7 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// Reads the arguments behind the name of the program.
+    /// Reads the arguments after the name of the program.
     pub(crate) fn of(args: &[OsString]) -> Result<Self, String> {
         let args = words::to_text(args)?;
         let words: Vec<&str> = args.iter().map(String::as_str).collect();

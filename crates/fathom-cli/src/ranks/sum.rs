@@ -70,7 +70,7 @@ impl Summary<'_> {
         );
         sum.warnings.extend(was_stopped.then(stopped));
         if clients.is_some() {
-            // Before the report, which tells what was left behind.
+            // Before the report, which states what was left behind.
             sum.warnings.extend(logs::bring_home(crew, hosts, &lost)?);
         }
         let documents = stats.into_iter();

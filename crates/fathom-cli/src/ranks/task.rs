@@ -1,4 +1,4 @@
-//! Task of the ranks: what rank 0 tells the others before they read their plans.
+//! Task of the ranks: what rank 0 sends to the others before they read their plans.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -26,7 +26,7 @@ use crate::ranks::task::{ClientTask, RankEnvironment, RankHost, Task, places};
 use crate::report::Report;
 use crate::version::VERSION;
 
-/// Conducts the ranks of the hosts that `words` names. The exit code is told through `folder`.
+/// Conducts the ranks of the hosts that `words` names. The exit code is passed through `folder`.
 pub(crate) fn run(
     link: MpiLink,
     host: &str,
@@ -43,7 +43,8 @@ pub(crate) fn run(
         })
         .and_then(|()| conduct(link, host, folder, dialect, words));
     if ended.is_err() {
-        // Without the code, the user's side says that there was no report; the reason is told here.
+        // Without the code, the user's side says that there was no report; the reason is printed
+        // here.
         let _untold = rank_side::tell_code(folder, exit::code(dialect, ProgramEnd::Refused));
     }
     if rank_side::is_abandoned(folder) {
@@ -112,7 +113,7 @@ fn follow(crew: &Crew, folder: &Path, mut status: ClientStatus<'_>) -> Result<()
             let now = clock.now();
             if now >= look_at {
                 look_at = now + LOOK_EVERY;
-                // Killed, or its terminal has gone: nobody waits for the rest. It may be killed
+                // Killed, or its terminal has gone: nothing waits for the rest. It may be killed
                 // after it has asked to stop, too.
                 let is_abandoned = rank_side::is_abandoned(folder);
                 if is_abandoned {

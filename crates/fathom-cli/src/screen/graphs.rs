@@ -125,6 +125,6 @@ const fn dim() -> Style {
 
 /// Shades of the heat map.
 pub(super) const SHADES: usize = 5;
-/// Characters of a label, and of the gap behind it.
+/// Characters of a label, and of the gap after it.
 const LABEL: usize = 8;
 const GRAPH_X: u16 = 9;

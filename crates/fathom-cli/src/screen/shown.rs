@@ -35,9 +35,9 @@ impl Screen {
     /// Checks that there is a terminal; nothing is shown yet.
     pub(crate) fn open(hub: &Arc<Hub>) -> Result<Self> {
         let why = if !io::stderr().is_terminal() {
-            "standard error is no terminal"
+            "standard error is not a terminal"
         } else if std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb") {
-            "TERM names no terminal that can place text"
+            "the terminal that TERM names cannot position text"
         } else {
             return Ok(Self {
                 hub: Arc::clone(hub),

@@ -16,7 +16,7 @@ const HTML: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// SHA-256 of style and script, as the policy names them; a test computes them anew.
+/// SHA-256 of style and script, as the policy names them; a test recomputes them.
 const STYLE_HASH: &str = "sha256-qDBNt9TC93wh7cP5e8a+IadllcXu6tnzWCjzb2vWwrk=";
 const SCRIPT_HASH: &str = "sha256-9ARakiElHAXmBUbyhnmAGK6vJv3ubAy7smhvKqLn+VA=";
 

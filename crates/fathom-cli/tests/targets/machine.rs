@@ -36,7 +36,7 @@ pub(crate) struct Target {
     made: Made,
 }
 
-/// Recipe by which a target is made anew for each cell.
+/// Recipe by which a new target is made for each cell.
 enum Made {
     File,
     /// A link, and the file that it leads to.

@@ -99,14 +99,14 @@ impl Opening<'_> {
         })
     }
 
-    /// Refuses what is no disk, given the first byte of an INQUIRY.
+    /// Refuses a unit that is not a disk, given the first byte of an INQUIRY.
     fn check_kind(&self, kind: u8) -> Result<(), EngineError> {
         let (qualifier, kind) = (kind >> 5, kind & 0x1f);
         let (why, hint) = match (qualifier, kind) {
             // Disks, write-once and optical disks, simplified disks, disks with zones.
             (0, 0x00 | 0x04 | 0x07 | 0x0e | 0x14) => return Ok(()),
             (0, kind) => (
-                format!("it is no disk but of device type {kind:02x}h"),
+                format!("it is not a disk but of device type {kind:02x}h"),
                 "name the logical unit of a disk: on tgt, that of the first is 1",
             ),
             _ => ("the target has no such logical unit".into(), LIST_UNITS),
@@ -191,7 +191,7 @@ fn login_hint(error: &LibraryError) -> &'static str {
                 }
                 () if text.contains("uth") => {
                     "set LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD in the environment, and \
-                     check which initiators the target lets in"
+                     check which initiators the target admits"
                 }
                 () => "",
             }

@@ -128,7 +128,7 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Names have at most 223 bytes (RFC 7143).
+/// Returns whether it can be a name, which has at most 223 bytes (RFC 7143).
 #[expect(clippy::ptr_arg, reason = "a filter of a string")]
 fn is_name(name: &String) -> bool {
     let is_plain = !name.contains(|letter: char| letter.is_control() || letter == ' ');
@@ -146,7 +146,7 @@ impl Fault {
                 Self::Password | Self::NoPassword => {
                     format!("set {USER} and {PASSWORD} in the environment")
                 }
-                Self::Arguments => "leave out what follows the logical unit".into(),
+                Self::Arguments => "remove what follows the logical unit".into(),
                 _ => "write iscsi://HOST[:PORT]/TARGET/LUN".into(),
             },
         }
@@ -161,7 +161,7 @@ impl fmt::Display for Fault {
             Self::NoPassword => "a user without a password",
             Self::Host => "no host, or a wrong port",
             Self::Target => "no name of a target",
-            Self::Unit => "the logical unit is no number up to 16383",
+            Self::Unit => "the logical unit is not a number up to 16383",
             Self::Arguments => "arguments are not supported",
         })
     }

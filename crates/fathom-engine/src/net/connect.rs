@@ -159,7 +159,7 @@ impl Connector {
             }
             clock::sleep(LOOK_EVERY);
         };
-        // One peer for each job: nobody else may wait in vain.
+        // One peer for each job: no other may wait in vain.
         self.door = None;
         Ok(Some(accepted))
     }
@@ -256,7 +256,7 @@ fn new_socket(options: &Options, address: &SocketAddr, kind: SocketKind) -> io::
     Ok(socket)
 }
 
-/// Removes the file of a Unix socket that nobody listens on.
+/// Removes the file of a Unix socket without a listener.
 fn remove_stale(path: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(path);
     if !found.is_ok_and(|found| found.file_type().is_socket()) {
@@ -308,7 +308,7 @@ fn announce(options: &Options, address: &SocketAddr) -> io::Result<Datagrams> {
         socket.set_multicast_ttl_v4(options.ttl)?;
     }
     if !is_group {
-        // Unconnected, the socket would go on sending to nobody.
+        // Unconnected, the socket would keep sending without a receiver.
         sockets::connect(&socket, address)?;
     }
     let datagrams = Datagrams {
@@ -340,6 +340,6 @@ const GIVE_UP: Nanos = Nanos::from_secs(2);
 const RETRY_EVERY: Nanos = Nanos::from_millis(20);
 /// Interval between looks for a peer.
 const LOOK_EVERY: Nanos = Nanos::from_millis(2);
-/// Time for a host to say that nobody reads a UDP port: on the same machine no time at all, and
+/// Time for a host to report that a UDP port has no reader: on the same machine no time at all, and
 /// from another it may come later and fail an op.
 const ANSWER: Nanos = Nanos::from_millis(10);

@@ -68,7 +68,7 @@ impl Link {
         }
     }
 
-    /// Tells the peer that this side has finished. A peer that has left needs no telling.
+    /// Tells the peer that this side has finished. A peer that has left need not be told.
     pub(super) fn finish(&mut self) {
         // fio sends none over Unix sockets: there, the end of the stream is the message.
         if !matches!(self, Self::Unix(_)) {

@@ -422,7 +422,7 @@ impl PoolState {
         }
     }
 
-    /// Returns completed ops, whose results are in their cells, to the submitter.
+    /// Gives completed ops, whose results are in their cells, back to the submitter.
     pub(crate) fn give_back(&self, slots: &[Slot]) {
         if self.done.push_all(slots) {
             self.owner.unpark();

@@ -102,7 +102,7 @@ pub(super) fn encode(
     }))
 }
 
-/// Returns why an op is no command.
+/// Returns the reason why an op cannot be encoded as a command.
 #[cold]
 pub(super) fn refusal(op: &Op, namespace: &Namespace) -> String {
     match (op.kind, namespace.zones) {

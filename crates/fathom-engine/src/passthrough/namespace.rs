@@ -180,7 +180,7 @@ pub(super) fn open_failed(path: &str, error: &io::Error) -> EngineError {
     }
 }
 
-/// Refuses a path that is no character device of a namespace, without opening it: merely opening
+/// Refuses a path that is not a character device of a namespace, without opening it: merely opening
 /// some devices has an effect.
 pub(super) fn check_node(path: &str) -> Result<(), EngineError> {
     let refuse = |errno, hint: String| {
@@ -211,7 +211,7 @@ pub(super) fn check_node(path: &str) -> Result<(), EngineError> {
     refuse(Some(Errno::ENOTTY), hint)
 }
 
-/// Returns the metadata that an op transfers per block: behind the data, and in a buffer of their
+/// Returns the metadata that an op transfers per block: after the data, and in a buffer of their
 /// own. A controller that inserts and removes metadata which are protection information alone
 /// transfers none.
 fn transferred_metadata(format: &BlockFormat, options: &Options) -> (u32, u32) {

@@ -170,7 +170,7 @@ impl Namespace {
     }
 }
 
-/// Refuses a namespace whose ops have metadata behind the data of each block: zones would have
+/// Refuses a namespace whose ops have metadata after the data of each block: zones would have
 /// another length for each way to transfer them.
 fn check_blocks(path: &str, namespace: &Namespace) -> Result<(), EngineError> {
     if namespace.op_block_bytes == namespace.format.block_bytes() {
@@ -180,7 +180,7 @@ fn check_blocks(path: &str, namespace: &Namespace) -> Result<(), EngineError> {
         step: EngineStep::Option("zonemode"),
         target: path.into(),
         errno: None,
-        hint: "the ops of the job have metadata behind the data of each block: format the \
+        hint: "the ops of the job have metadata after the data of each block: format the \
                namespace to blocks without metadata, or with metadata apart"
             .into(),
     })
@@ -243,7 +243,7 @@ mod tests {
         }
     }
 
-    /// Checks the options of a job that writes to a namespace with these metadata behind its data.
+    /// Checks the options of a job that writes to a namespace with these metadata after its data.
     #[track_caller]
     fn check(metadata: u16, zones: Option<ZoneFormat>, mode: WriteMode, want: Result<(), &str>) {
         let options = options(mode);

@@ -98,17 +98,17 @@ pub(crate) const fn read_capacity_16() -> Cdb {
     Cdb::new([0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0])
 }
 
-/// Returns INQUIRY, with an answer of up to so many bytes.
+/// Returns INQUIRY, with an answer of up to `bytes` bytes.
 pub(crate) const fn inquiry(bytes: u8) -> Cdb {
     Cdb::new([0x12, 0, 0, 0, bytes, 0])
 }
 
-/// Returns INQUIRY of a page of vital product data, with an answer of up to so many bytes.
+/// Returns INQUIRY of a page of vital product data, with an answer of up to `bytes` bytes.
 pub(crate) const fn inquiry_page(page: u8, bytes: u8) -> Cdb {
     Cdb::new([0x12, 1, page, 0, bytes, 0])
 }
 
-/// Returns MODE SENSE(6) of all pages without block descriptors, with an answer of up to so many
+/// Returns MODE SENSE(6) of all pages without block descriptors, with an answer of up to `bytes`
 /// bytes.
 pub(crate) const fn mode_sense(bytes: u8) -> Cdb {
     Cdb::new([0x1a, 0x08, 0x3f, 0, bytes, 0])

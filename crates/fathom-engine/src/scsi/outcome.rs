@@ -53,7 +53,7 @@ fn host_failure(host: u16) -> String {
 const GOOD: u8 = 0x00;
 const CHECK_CONDITION: u8 = 0x02;
 const CONDITION_MET: u8 = 0x04;
-/// Says no more than that there is sense (`DRIVER_SENSE`).
+/// States only that there is sense data (`DRIVER_SENSE`).
 const DRIVER_SENSE: u16 = 0x08;
 
 /// Statuses of SAM-5.

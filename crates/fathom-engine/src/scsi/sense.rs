@@ -38,7 +38,7 @@ impl Sense {
 
     fn fixed(bytes: &[u8], is_deferred: bool) -> Option<Self> {
         let key = bytes.get(2)? & 0xf;
-        // Bytes behind what the device has filled in count for nothing.
+        // Bytes after what the device has filled in do not count.
         let filled = bytes.get(7).map_or(7, |more| 8 + usize::from(*more));
         let bytes = &bytes[..bytes.len().min(filled)];
         let is_valid = bytes[0] & 0x80 != 0;

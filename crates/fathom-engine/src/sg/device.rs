@@ -111,8 +111,8 @@ pub(super) fn open(
     })
 }
 
-/// Refuses a path that is no node of a disk that takes commands, without opening it: merely opening
-/// some devices has an effect.
+/// Refuses a path that is not a node of a disk that takes commands, without opening it: merely
+/// opening some devices has an effect.
 pub(super) fn check_node(path: &str) -> Result<ScsiNode, EngineError> {
     let refuse = |errno, hint: String| EngineError {
         step: EngineStep::Open,
@@ -124,7 +124,7 @@ pub(super) fn check_node(path: &str) -> Result<ScsiNode, EngineError> {
         fs::metadata(path).map_err(|error| refuse(Errno::of(&error), NAME_DEVICE.into()))?;
     let Some(node) = ScsiNode::of(&metadata) else {
         let hint = match FileKind::of(&metadata) {
-            FileKind::Block => "it is no whole SCSI disk: name one, like /dev/sg0 or /dev/sda",
+            FileKind::Block => "it is not a whole SCSI disk: name one, like /dev/sg0 or /dev/sda",
             _ => NAME_DEVICE,
         };
         return Err(refuse(Some(Errno::ENOTTY), hint.into()));
@@ -134,7 +134,7 @@ pub(super) fn check_node(path: &str) -> Result<ScsiNode, EngineError> {
         Some(0x00 | 0x04 | 0x07 | 0x0e | 0x14) => Ok(node),
         kind => {
             let kind = kind.map_or("unknown".into(), |kind| format!("{kind:02x}h"));
-            let hint = format!("it is no disk but of device type {kind}: name a disk");
+            let hint = format!("it is not a disk but of device type {kind}: name a disk");
             Err(refuse(Some(Errno::ENOTTY), hint))
         }
     }

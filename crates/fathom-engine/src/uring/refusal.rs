@@ -86,7 +86,7 @@ fn hint(
             "the ring must be locked in memory: raise `ulimit -l` or lower iodepth".into()
         }
         (EngineStep::SetUpRing, Some(Errno::EINVAL)) if ring.kernel_thread_cpu.is_some() => {
-            "check that the processor of sqthread_poll_cpu is there and online".into()
+            "check that the processor of sqthread_poll_cpu exists and is online".into()
         }
         (EngineStep::SetUpRing, Some(Errno::EINVAL)) if ring.engine != "io_uring" => {
             "commands need Linux 5.19: run with `--ioengine=io_uring` on the block device".into()
@@ -112,7 +112,8 @@ fn no_ring_because(errno: Errno, disabled: &str) -> String {
         (Errno::EPERM, _) => {
             "a security policy (seccomp, in a container) forbids io_uring — allow it, or".into()
         }
-        _ => "this kernel has no io_uring that will do (Linux 5.11 has; a container may hide it) —"
+        _ => "this kernel lacks an io_uring with the features of Linux 5.11, or a container hides \
+              it —"
             .into(),
     }
 }

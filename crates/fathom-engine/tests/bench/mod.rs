@@ -124,7 +124,7 @@ impl Setup {
     fn locked(base: &Self) -> Vec<Self> {
         let mut all = Vec::new();
         for (name, depth) in [("psync", 1), ("libaio", 16), ("io_uring", 16), ("mmap", 1)] {
-            // One that nobody else takes.
+            // One that nothing else takes.
             let locks = vec![FileLock::new(false)];
             all.push(Self {
                 name,

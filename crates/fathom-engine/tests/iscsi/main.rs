@@ -321,7 +321,7 @@ fn refusals_name_a_remedy() {
         check(LOCKED, 1, None, "login", why, "LIBISCSI_CHAP_PASSWORD");
         let why = "the target has no such logical unit";
         check(TARGET, 9, None, "INQUIRY", why, "iscsi-ls");
-        let why = "it is no disk but of device type 0ch";
+        let why = "it is not a disk but of device type 0ch";
         check(
             TARGET,
             0,
@@ -460,7 +460,7 @@ fn a_missing_library_is_named_with_its_package() {
     });
 }
 
-/// The content of blocks that nobody writes stays.
+/// The content of blocks that are not written stays.
 #[test]
 fn opening_writes_nothing() {
     within_namespaces(|| {

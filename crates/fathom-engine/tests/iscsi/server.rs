@@ -133,7 +133,7 @@ pub(crate) fn url(target: &str, unit: u32) -> String {
     format!("iscsi://127.0.0.1/{target}/{unit}")
 }
 
-/// Replaces libiscsi by a file that is no library, for this test alone.
+/// Replaces libiscsi by a file that is not a library, for this test alone.
 pub(crate) fn hide_library() {
     namespaces::hide_library("libiscsi.so.7");
 }

@@ -81,7 +81,7 @@ pub(crate) fn url(export: &str) -> String {
     format!("nfs://127.0.0.1{export}")
 }
 
-/// Replaces libnfs by a file that is no library, for this test alone.
+/// Replaces libnfs by a file that is not a library, for this test alone.
 pub(crate) fn hide_library() {
     namespaces::hide_library("libnfs.so.13");
 }

@@ -231,7 +231,7 @@ fn an_object_other_than_its_etag_is_an_error() {
             "stored other data",
         );
     }
-    // WebDAV's ETags are no checksums.
+    // WebDAV's ETags are not checksums.
     let mut bench = open(Server::start(), 1, "");
     bench.server().fail(&[Fault::OtherEtag]);
     bench.run_one(bench.write(0, 3));

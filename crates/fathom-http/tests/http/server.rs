@@ -55,7 +55,7 @@ pub(crate) enum Fault {
     OtherEtag,
     /// No answer.
     Silent,
-    /// The end of the connection in the place of an answer.
+    /// The end of the connection in place of an answer.
     Closed,
     /// A part of an object that may be any part.
     UntoldRange,

@@ -19,7 +19,7 @@ impl JobCheck<'_> {
                     ranks - 1
                 ),
             };
-            let fix = "name a rank below the number of ranks, which `--rank=N/M` tells";
+            let fix = "name a rank below the number of ranks, which `--rank=N/M` gives";
             self.error_at(&["ranks"], problem("no-ranks", why).fix(fix));
         }
         if let Err(problem) = shift {

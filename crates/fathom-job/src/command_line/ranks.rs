@@ -10,7 +10,7 @@ impl Reader<'_> {
         if settings.stop_together && settings.machine.is_some() {
             self.builder.reporter.error_without_place(
                 "stop-together-of-machine",
-                "`--stop-together` is for ranks that talk, and those of `--machine` do not"
+                "`--stop-together` is for ranks that communicate, and those of `--machine` do not"
                     .to_owned(),
                 "remove `--stop-together`",
             );

@@ -1,4 +1,4 @@
-//! Views of a run that goes on: `--live`, `--serve`.
+//! Views of a run in progress: `--live`, `--serve`.
 
 use super::Reader;
 
@@ -16,7 +16,7 @@ impl Reader<'_> {
                 reporter.error_without_place(
                     "view-of-machine",
                     format!(
-                        "`{switch}` shows a run while it goes on, and one of `--machine` takes \
+                        "`{switch}` shows a run while it is running, and one of `--machine` takes \
                          milliseconds, whatever its `runtime`"
                     ),
                     "leave it out, add `--record FILE`, and look at that by `fathom report FILE \

@@ -150,7 +150,7 @@ fn placement(options: &mut Options, text: &str, _findings: &mut Findings) -> Res
         match (low.trim().parse::<u8>(), high.trim().parse::<u8>()) {
             (Ok(low), Ok(high)) if low <= high && high < u8::MAX => ids.extend(low..=high),
             _ => {
-                let why = format!("`{}` is no placement identifier or range", piece.text);
+                let why = format!("`{}` is not a placement identifier or range", piece.text);
                 let problem = Problem::new("bad-value", piece.range(), why);
                 return Err(problem.fix("write numbers from 0 to 254, as in `plids=0-2,5`"));
             }

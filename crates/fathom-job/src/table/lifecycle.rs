@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "rank_shift",
         "0",
-        "Work in the place of the rank that many further; node: of one on another host",
+        "Work in place of the rank this many further on; node: of one on another host",
         "rank_shift=1",
         ValueKind::Special {
             form: "number of ranks, or node",

@@ -38,7 +38,8 @@ pub(super) const ROWS: &[Row] = &[
     )
     .different(
         "an earlier log is replaced when the recording is complete (fio appends to it); a log that \
-         jobs or clones share is refused; a log that cannot be written ends the job (fio goes on)",
+         jobs or clones share is refused; a log that cannot be written ends the job (fio \
+         continues)",
     ),
     Row::new(
         "read_iolog_chunked",
@@ -162,7 +163,10 @@ fn merge_scalars(options: &mut Options, text: &str, _: &mut Findings) -> Result<
     let number = |piece: Piece<'_>| {
         let value = piece.text.parse().ok().filter(in_range);
         value.ok_or_else(|| {
-            let why = format!("`{}` is no percentage from 0.000001 to 1000000", piece.text);
+            let why = format!(
+                "`{}` is not a percentage from 0.000001 to 1000000",
+                piece.text
+            );
             Problem::new("bad-value", piece.range(), why).fix("separate them by colons, as 50:100")
         })
     };
@@ -174,7 +178,7 @@ fn merge_iterations(options: &mut Options, text: &str, _: &mut Findings) -> Resu
     let number = |piece: Piece<'_>| {
         let value = piece.text.parse().ok().filter(|count| *count > 0);
         value.ok_or_else(|| {
-            let why = format!("`{}` is no whole number from 1", piece.text);
+            let why = format!("`{}` is not a whole number from 1 on", piece.text);
             Problem::new("bad-value", piece.range(), why).fix("separate them by colons, as 2:1")
         })
     };

@@ -87,7 +87,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "verify_pattern_interval",
         "0",
-        "Begin `verify_pattern` anew with each verification interval, not with each block",
+        "Restart `verify_pattern` at each verification interval, not at each block",
         "verify_pattern_interval=1",
         ValueKind::Bool(|o, v| o.verification.pattern_per_interval = v),
     )

@@ -89,7 +89,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "verify_async",
         "0",
-        "Threads that check what the job reads, beside its own; 0: the job checks by itself",
+        "Threads that check what the job reads, besides its own; 0: the job checks by itself",
         "verify_async=2",
         ValueKind::Int {
             min: 0,

@@ -71,7 +71,7 @@ pub(super) const ROWS: &[Row] = &[
     )
     .different(
         "a percentage is refused; fio reads it as a huge byte count. With `zonemode=zbd`, a job \
-         begins anew at the end of its range, where fio may abort",
+         starts over at the end of its range, where fio may abort",
     ),
     Row::new(
         "zonecapacity",

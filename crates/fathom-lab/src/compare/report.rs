@@ -76,7 +76,7 @@ impl Comparison {
         rows
     }
 
-    /// Says that one side was measured after the other, and how long after it.
+    /// States that one side was measured after the other, and how long after it.
     pub(crate) fn in_turn(&self) -> Option<String> {
         let apart = duration(self.apart_ms?);
         Some(format!(
@@ -85,7 +85,7 @@ impl Comparison {
         ))
     }
 
-    /// Says how far apart the sides are, if that is a reason for a verdict.
+    /// States how far apart the sides are, if that is a reason for a verdict.
     pub(crate) fn apart(&self) -> Option<String> {
         let is_apart = |row: &ComparedMetric| row.verdict == ComparedVerdict::NotInterleaved;
         if !self.rows.iter().any(is_apart) {

@@ -4,7 +4,7 @@ use crate::judge::Judgement;
 use crate::lab::{EarlierRun, Journal, JournalError, RunDone};
 use crate::order::Slot;
 
-/// Journal that keeps the runs of complete repeats until the program ends, and tells when one
+/// Journal that keeps the runs of complete repeats until the program ends, and reports when one
 /// begins.
 pub(super) struct KeptRuns<'a> {
     pub(super) runs: Vec<(Slot, RunDone)>,

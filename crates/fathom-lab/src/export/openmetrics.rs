@@ -61,7 +61,7 @@ impl MetricsExport {
         self.runs.insert((ms, run.row.id.0), info(run));
     }
 
-    /// Returns the number of runs left out because nobody knows when they began.
+    /// Returns the number of runs left out because their start is unknown.
     #[must_use]
     pub const fn undated(&self) -> usize {
         self.undated

@@ -85,7 +85,7 @@ impl OtavaExport {
         Some(csv_line(&cells))
     }
 
-    /// Returns the number of runs left out because nobody knows when they began.
+    /// Returns the number of runs left out because their start is unknown.
     #[must_use]
     pub const fn undated(&self) -> usize {
         self.undated

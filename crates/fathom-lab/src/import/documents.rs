@@ -5,7 +5,7 @@
 pub(crate) struct Document {
     /// Line of its first brace, from 1.
     pub(crate) line: usize,
-    /// Its text, in which words that are no JSON are `null`.
+    /// Its text, in which words that are not JSON are `null`.
     pub(crate) json: String,
 }
 

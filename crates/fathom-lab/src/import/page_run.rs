@@ -1,4 +1,4 @@
-//! The one run of a file that a page is about, as far as the file tells of it.
+//! The one run of a file that a page is about, as far as the file describes it.
 
 use fathom_record::{Record, Warning};
 use serde_json::Value;

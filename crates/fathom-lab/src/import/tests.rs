@@ -216,7 +216,7 @@ fn the_oldest_reports_have_no_number_of_ops_and_some_have_bytes() {
         })
         .to_string()
     };
-    // The rate tells in which unit the size is.
+    // The unit of the size follows from the rate.
     for size in [44_920, 44_920 << 10] {
         let run = &import(&report(size)).unwrap()[0];
         close(value(run, "read", "iops"), 5.0, 1e-3);

@@ -1,7 +1,7 @@
 //! Devices that runs would write, by whatever name they reach them.
 //!
 //! A device has many names: links in `/dev/disk`, links of the user, a node of its own. Its number
-//! tells it from others.
+//! identifies it.
 
 use std::fs;
 use std::path::Path;
@@ -56,6 +56,6 @@ fn told(name: &str, place: &str) -> String {
     };
     format!(
         "{device} would be written{place}, and no name in `writes` leads to it; add it there if \
-         its data may go"
+         its data may be overwritten"
     )
 }

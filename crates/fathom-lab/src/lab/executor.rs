@@ -103,7 +103,7 @@ pub trait Executor {
     /// Returns the boot of the host.
     ///
     /// # Errors
-    /// There is none that runs depend on, or it cannot be told from others.
+    /// Runs depend on none, or it cannot be distinguished from others.
     fn boot(&self) -> Result<Boot, String> {
         Err("runs here depend on no boot".into())
     }

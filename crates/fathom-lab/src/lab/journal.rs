@@ -100,7 +100,7 @@ impl fmt::Display for JournalError {
 
 impl std::error::Error for JournalError {}
 
-/// Journal that keeps nothing: after an interruption the lab begins anew.
+/// Journal that keeps nothing: after an interruption the lab starts over.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoJournal;
 

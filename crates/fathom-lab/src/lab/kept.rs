@@ -59,7 +59,7 @@ impl KeptLab {
     /// come from `environment`.
     ///
     /// # Errors
-    /// The history cannot be read, or its text is no lab file to this program.
+    /// The history cannot be read, or its text is not a lab file to this program.
     pub fn read(
         history: History,
         lab: LabId,

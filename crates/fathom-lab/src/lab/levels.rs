@@ -75,7 +75,7 @@ impl LabPlan {
     /// Returns sentences about the levels of the runs that there are, for `--plan`; none before the
     /// first repeats, or if the lab compares nothing.
     #[must_use]
-    pub fn levels_told(&self, runs: &[EarlierRun]) -> Vec<String> {
+    pub fn level_sentences(&self, runs: &[EarlierRun]) -> Vec<String> {
         let Ok(metrics) = observed(self) else {
             return Vec::new();
         };
@@ -109,13 +109,13 @@ pub(super) fn sentences(plan: &LabPlan, results: &LabResults) -> Vec<String> {
         }
     }
     if told.is_empty() {
-        told.extend(untold(results, cost.measured));
+        told.extend(missing_reason(results, cost.measured));
     }
     told
 }
 
-/// Returns why nothing is told of repeats that there are.
-fn untold(results: &LabResults, measured: f64) -> Option<String> {
+/// Returns the reason why there are repeats and yet no sentence about them.
+fn missing_reason(results: &LabResults, measured: f64) -> Option<String> {
     let mut judged = results.metrics.iter().filter(|one| one.rule.is_some());
     let has_repeats = results.cells.iter().any(|cell| cell.repeats > 1);
     if !has_repeats || !judged.any(Observed::has_windows) {

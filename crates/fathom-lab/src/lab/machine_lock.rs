@@ -38,7 +38,7 @@ impl MachineLock {
                 Ok(None) => {
                     let holder = fs::read_to_string(path).unwrap_or_default();
                     return Err(format!(
-                        "another lab runs on this machine: {holder}\nhint: wait for its end"
+                        "another lab is running on this machine: {holder}\nhint: wait until it ends"
                     ));
                 }
                 // Its holder has just ended and removed it.
@@ -72,7 +72,7 @@ mod tests {
         let first = MachineLock::take_at(&path, "one").unwrap();
         let refusal = MachineLock::take_at(&path, "two").unwrap_err();
         assert!(refusal.contains("`one`"), "{refusal}");
-        assert!(refusal.ends_with("\nhint: wait for its end"), "{refusal}");
+        assert!(refusal.ends_with("\nhint: wait until it ends"), "{refusal}");
         drop(first);
         drop(MachineLock::take_at(&path, "two").unwrap());
         assert!(!path.exists());

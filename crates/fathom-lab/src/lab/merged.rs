@@ -7,7 +7,7 @@ use fathom_stats::Latency;
 /// Latencies by cell, variant and metric.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Merged {
-    /// Latencies are kept for so many of the last repeats; `None`: all repeats are one sum, which
+    /// Number of the last repeats whose latencies are kept; `None`: all repeats are one sum, which
     /// takes the memory of one.
     window: Option<u32>,
     latencies: BTreeMap<Key, BTreeMap<u32, Latency>>,

@@ -1,4 +1,4 @@
-//! Runs in virtual time, in this process, one a core at once.
+//! Runs in virtual time, in this process, one per core at a time.
 //!
 //! Results are handed on in the drawn order, whichever run ends first: the bytes of the table are
 //! the same with any number of cores.
@@ -26,7 +26,7 @@ pub struct Modelled<'a> {
     stops: &'a (dyn Fn() -> u32 + Sync),
     /// Number of runs at once.
     threads: usize,
-    /// Number of runs before this experiment, which tells its draws from those of others.
+    /// Number of runs before this experiment, which separates its draws from those of others.
     runs_before: u64,
     /// Distance between the starts of runs on the experiment's time line, for the noise of the
     /// machine; found with the first run.
@@ -131,7 +131,7 @@ impl<'a> Modelled<'a> {
         }
     }
 
-    /// Gives the machine other draws than in the experiments before, which had so many runs. Each
+    /// Gives the machine other draws than in the experiments before, which had `runs` runs. Each
     /// begins at the time 0, or drift would slow the machine for ever.
     #[must_use]
     pub fn after(mut self, runs: u64) -> Self {

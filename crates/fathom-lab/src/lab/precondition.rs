@@ -115,7 +115,7 @@ fn resolve(file: &PreconditionFile, writes: &[String]) -> Result<Resolved, Strin
                 true => Ok(resolved(real, None, Identity::Device(number))),
                 false => Err(format!(
                     "{name} is the device {}, which would be written, and `writes` does not name \
-                     it; add it there if its data may go",
+                     it; add it there if its data may be overwritten",
                     real.display()
                 )),
             }
@@ -127,7 +127,7 @@ fn resolve(file: &PreconditionFile, writes: &[String]) -> Result<Resolved, Strin
             if !is_permitted {
                 return Err(format!(
                     "{name} exists, and the jobs only read it: it would be overwritten, and \
-                     `writes` does not name it; add it there if its data may go"
+                     `writes` does not name it; add it there if its data may be overwritten"
                 ));
             }
             let bytes = file.bytes.unwrap_or(metadata.len());
@@ -136,7 +136,9 @@ fn resolve(file: &PreconditionFile, writes: &[String]) -> Result<Resolved, Strin
             }
             Ok(resolved(real, Some(bytes), own))
         }
-        _ => Err(format!("{name} is no block device and no regular file")),
+        _ => Err(format!(
+            "{name} is neither a block device nor a regular file"
+        )),
     }
 }
 

@@ -118,7 +118,7 @@ pub enum LabFailure {
     Journal(JournalError),
     /// A device or file cannot be written before the first run.
     Precondition(String),
-    /// A boot cannot be told from others.
+    /// This boot cannot be distinguished from others.
     Boot(String),
 }
 
@@ -324,7 +324,7 @@ impl Lab<'_> {
     }
 
     /// Evaluates the rounds after this one, and returns whether they end: all variants are steady,
-    /// or the cell that tells was given up.
+    /// or the cell that decides it was abandoned.
     fn has_settled(&mut self, round: u32) -> bool {
         let Some(rounds) = &self.plan.rounds else {
             return false;

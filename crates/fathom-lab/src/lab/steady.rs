@@ -30,7 +30,7 @@ pub struct SteadySide {
 }
 
 impl Steadiness {
-    /// Evaluates the last rounds of so many that are done; `None` without `[rounds]`.
+    /// Evaluates the last of the `done` rounds; `None` without `[rounds]`.
     pub(crate) fn of(plan: &LabPlan, results: &LabResults, done: u32) -> Option<Self> {
         let rounds = plan.rounds.as_ref()?;
         let metric = metric_of(rounds, results)?;

@@ -30,7 +30,7 @@ pub(super) fn check(reader: &Reader<'_>, lab: &Fields<'_>) {
 fn one(reader: &Reader<'_>, name: &str, span: &Range<usize>, sentence: Option<String>) {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     if name.is_empty() || !name.chars().all(plain) {
-        let why = format!("`{}` is no name for a value", name.escape_debug());
+        let why = format!("`{}` is not a name for a value", name.escape_debug());
         return reader.refuse(span, why, "use letters, digits and `_`, as in `DEV`");
     }
     let Some(sentence) = sentence else {
@@ -41,7 +41,7 @@ fn one(reader: &Reader<'_>, name: &str, span: &Range<usize>, sentence: Option<St
         reader.set_incomplete();
         let why = format!("`{name}` is missing: {sentence}");
         let hint = format!(
-            "give it behind the file, as `fathom lab {} {name}=VALUE`",
+            "give it after the file, as `fathom lab {} {name}=VALUE`",
             reader.file
         );
         reader.refuse(span, why, hint);
@@ -60,11 +60,11 @@ pub(super) fn writes(reader: &Reader<'_>, lab: &Fields<'_>, has_precondition: bo
             continue;
         };
         if !has_precondition && !device.starts_with("/dev/") && !device.contains("${") {
-            let why = format!("`{device}` is no block device");
+            let why = format!("`{device}` is not a block device");
             reader.refuse(
                 &span,
                 why,
-                "name devices here, as `/dev/nvme0n1`; files need no leave",
+                "name devices here, as `/dev/nvme0n1`; files need no permission",
             );
         }
         devices.push(device);

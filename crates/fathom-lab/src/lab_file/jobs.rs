@@ -132,7 +132,7 @@ fn needs_leave(reader: &Reader<'_>, plan: &LabPlan, name: &str) -> bool {
 fn no_leave(device: &str) -> [String; 2] {
     [
         format!("`{device}` would be written, and `writes` does not name it"),
-        format!("add `writes = [\"{device}\"]` to `[lab]` if its data may go"),
+        format!("add `writes = [\"{device}\"]` to `[lab]` if its data may be overwritten"),
     ]
 }
 
@@ -155,7 +155,7 @@ fn check_peak(reader: &Reader<'_>, plan: &LabPlan, of_lab: &[Setting]) {
     }
 }
 
-/// Returns whether a name below `/dev` is no device with data.
+/// Returns whether a name below `/dev` is not that of a device with data.
 fn is_in_memory(name: &str) -> bool {
     name.starts_with("/dev/shm/") || name == "/dev/null" || name == "/dev/zero"
 }

@@ -235,7 +235,7 @@ pub(super) fn share_of(text: &str) -> Option<f64> {
 const MIN: u32 = 12;
 /// Most repeats if the file says nothing.
 const MAX: u32 = 40;
-/// Largest number of repeats: the exact test counts ranks of at most so many.
+/// Largest number of repeats that the exact test can rank.
 const REPEATS_MAX: u32 = 1000;
 /// Width of a bucket: 64 of them double a value.
 const BUCKET: f64 = 1.0 / 64.0;

@@ -45,7 +45,7 @@ pub fn nearest_metric(name: &str, candidates: &[&'static str]) -> Option<String>
 }
 
 /// Returns the metric of this name; notes one that does not exist, also one of a service that does
-/// not exist or tells nothing of itself.
+/// not exist or reports no numbers.
 pub(super) fn read_of_lab(
     reader: &Reader<'_>,
     services: &[Service],
@@ -87,13 +87,13 @@ pub(super) fn condition(
     let sides = text.split_once("<=").map(|sides| (sides, true));
     let sides = sides.or_else(|| text.split_once(">=").map(|sides| (sides, false)));
     let Some(((metric, limit), at_most)) = sides else {
-        let why = format!("`{text}` is no condition: it has neither `<=` nor `>=`");
+        let why = format!("`{text}` is not a condition: it has neither `<=` nor `>=`");
         reader.refuse(span, why, "write it as in `read.resp_p99 <= 1ms`");
         return None;
     };
     let metric = read_of_lab(reader, services, metric.trim(), span)?;
     let Some(limit) = limit_of(limit.trim(), &metric) else {
-        let why = format!("`{}` is no limit of `{metric}`", limit.trim());
+        let why = format!("`{}` is not a limit of `{metric}`", limit.trim());
         let hint = match metric.row.unit {
             "ns" => "write a duration, as `1ms`, or a share, as `99% of asked`",
             _ => "write a number, or a share, as `99% of asked`",
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(mended("iops").as_deref(), Some("read.iops"));
         assert_eq!(mended("clat_p95").as_deref(), Some("read.clat_p95"));
         assert_eq!(mended("clat_99").as_deref(), Some("read.clat_p99"));
-        // The stem of a percentile is no metric: what is proposed must be one.
+        // The stem of a percentile is not a metric, and only metrics are proposed.
         assert_eq!(mended("read.clat_p").as_deref(), Some("read.clat_p99"));
     }
 }

@@ -68,7 +68,7 @@ pub(super) fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &mut LabPlan) {
     for cell in 0..plan.cells.len() {
         for variant in 0..plan.variants.len() {
             let text = plan.run_of(cell, variant, 0).job.unwrap_or_default();
-            // What the job language refuses is told where the jobs are tried.
+            // What the job language refuses is reported where the jobs are tried.
             let jobs = job_plan(reader.environment, "the run's job", &text).unwrap_or_default();
             for job in &jobs.jobs {
                 if let Err(why) = add_files(job, &mut files) {

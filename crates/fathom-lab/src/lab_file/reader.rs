@@ -116,7 +116,7 @@ impl<'a> Reader<'a> {
         self.substituted(&scalar?, &value.span())
     }
 
-    /// Puts the values of `ask` in the place of their `${NAME}`.
+    /// Replaces each `${NAME}` by its value of `ask`.
     pub(super) fn substituted(&self, text: &str, span: &Range<usize>) -> Option<String> {
         if let Some(control) = text.chars().find(|letter| letter.is_control()) {
             let why = format!("a value contains the control character {control:?}");

@@ -157,7 +157,7 @@ size = "1m"
 rw = "read"
 "#;
 
-/// Parses a small lab file with these lines behind it, and returns its problems as lines.
+/// Parses a small lab file followed by these lines, and returns its problems as lines.
 pub(crate) fn problems(text: &str) -> Vec<String> {
     problems_of(&format!("{SMALL}{text}"), &[])
 }
@@ -226,14 +226,14 @@ fn an_overview_says_what_a_lab_does() {
     for want in [
         "runs      10 cells × 2 variants, 12 to 40 repeats: 240 to 800 runs",
         "cell      9: numjobs=512",
-        "time      8 h 0 min to 1 d 2 h, in virtual time: far less of yours",
+        "time      8 h 0 min to 1 d 2 h, in virtual time, which takes far less real time",
         "written   nothing: the machine is modelled",
         "compared  10; fewer than 9 repeats could prove nothing",
     ] {
         assert!(text.lines().any(|line| line == want), "{want}\n{text}");
     }
     assert!(
-        text.contains("found     9 times of 10 with 12 repeats: a change of "),
+        text.contains("found     9 times out of 10 with 12 repeats: a change of "),
         "{text}"
     );
 }

@@ -263,7 +263,7 @@ const ROWS_MAX: usize = 36;
 /// Most characters of a name in a legend.
 const LEGEND_MAX: usize = 40;
 const CAPTION: &str = "Medians of the repeats; bars span the smallest and the largest repeat, and \
-                       are no intervals of confidence. Whether variants differ is a matter of the \
+                       are not confidence intervals. Whether variants differ is a matter of the \
                        comparisons, not of this figure.";
 
 #[cfg(test)]

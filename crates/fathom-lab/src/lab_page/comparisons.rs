@@ -161,7 +161,7 @@ pub(super) fn words(one: &Judgement) -> String {
 
 const CAPTION: &str = "Estimated change of each cell with its interval. Changes within the shaded \
                        band are too small to matter. The verdict allows for all comparisons of the \
-                       lab; the intervals stand each for itself, so do not count those that leave \
+                       lab; each interval stands for itself, so do not count those that leave \
                        the band.";
 /// Most rows of a figure: it is to fit a page of paper.
 const ROWS_MAX: usize = 36;

@@ -72,7 +72,7 @@ impl Written {
         }
     }
 
-    /// Returns the bound of so many runs.
+    /// Returns the bound of `runs` runs.
     pub(crate) const fn times(self, runs: u64) -> Self {
         match self {
             Self::AtMost(bytes) => Self::AtMost(bytes.saturating_mul(runs)),

@@ -99,7 +99,7 @@ impl OpenLoop {
         })
     }
 
-    /// Creates the properties of so many jobs that only read.
+    /// Creates the properties of `jobs` jobs that only read.
     #[cfg(test)]
     pub(crate) fn of_jobs(jobs: u64) -> Self {
         Self {

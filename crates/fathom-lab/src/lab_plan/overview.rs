@@ -117,7 +117,7 @@ impl LabPlan {
         }
     }
 
-    /// Returns the number of runs with so many repeats.
+    /// Returns the number of runs with `repeats` repeats.
     pub(crate) fn runs(&self, repeats: u32) -> u64 {
         (self.cells.len() * self.variants.len()) as u64 * u64::from(repeats)
     }
@@ -151,7 +151,7 @@ impl LabPlan {
         line(
             text,
             "",
-            &format!("the first round; each is drawn anew, from seed {seed}"),
+            &format!("the first round; each draws a new one, from seed {seed}"),
         );
     }
 
@@ -222,7 +222,7 @@ impl LabPlan {
             what.push_str(", and as long as jobs without a runtime take");
         }
         if self.machine.is_some() {
-            what.push_str(", in virtual time: far less of yours");
+            what.push_str(", in virtual time, which takes far less real time");
         }
         line(text, "time", &what);
     }
@@ -300,8 +300,8 @@ impl LabPlan {
         for repeats in shown {
             if let Some(effect) = smallest_effect(repeats, comparisons) {
                 let what = format!(
-                    "9 times of 10 with {repeats} repeats: a change of {effect:.1} × the deviation \
-                     from run to run"
+                    "9 times out of 10 with {repeats} repeats: a change of {effect:.1} × the \
+                     deviation from run to run"
                 );
                 line(text, "found", &what);
             }

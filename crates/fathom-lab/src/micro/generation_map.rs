@@ -1,5 +1,5 @@
-//! Tracking the latest write of each block: the generation map of verification, beside a plain
-//! array of words.
+//! Tracking the latest write of each block: the generation map of verification, compared with a
+//! plain array of words.
 
 use std::cell::{Cell, RefCell};
 use std::hint::black_box;
@@ -77,7 +77,7 @@ fn store(words: &RefCell<Vec<u32>>, blocks: u64, number: u64) {
     black_box(words[index]);
 }
 
-/// Tells the map of one write, and asks it for the block.
+/// Reports one write to the map, and asks it for the block.
 fn track(map: &GenerationMap, blocks: u64, number: u64, round: u64) {
     let change = Change {
         offset: place(blocks, number) * u64::from(BLOCK),

@@ -14,7 +14,7 @@ pub struct LabId(pub i64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunId(pub i64);
 
-/// A lab to begin or to go on with.
+/// A lab to begin or to continue.
 #[derive(Clone, Debug)]
 pub struct LabRow<'a> {
     /// Name in the lab file.
@@ -87,7 +87,7 @@ pub struct LabRun {
 pub enum RunState {
     /// Not begun.
     Planned,
-    /// Begun; if no process runs it, it was cut.
+    /// Started but not finished; interrupted, unless a process is running it.
     Running,
     /// Ended with numbers.
     Done,
@@ -116,7 +116,7 @@ pub struct VerdictRow {
     pub p: Option<f64>,
     /// The same, adjusted after Holm.
     pub p_holm: Option<f64>,
-    /// Repeats behind it.
+    /// Repeats from which it was drawn.
     pub repeats: u32,
     /// The verdict's word.
     pub word: String,

@@ -41,7 +41,7 @@ pub(super) fn is_on_read_only(path: &Path) -> bool {
     opened.is_err_and(|error| error.kind() == io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Returns whether the write-ahead log beside a database has a frame behind its header.
+/// Returns whether the write-ahead log of a database has a frame after its header.
 pub(super) fn has_logged(path: &Path) -> bool {
     const HEADER_BYTES: u64 = 32;
     let mut name = path.as_os_str().to_owned();

@@ -19,7 +19,7 @@ impl History {
     /// Answers one query.
     ///
     /// # Errors
-    /// It is no valid SQL, has several statements, or would change something.
+    /// It is not valid SQL, has several statements, or would change something.
     pub fn sql(&self, query: &str) -> Result<SqlAnswer, HistoryError> {
         let refused = |why: &str| HistoryError::new(&self.path, HistoryProblem::Query(why.into()));
         let wrong = |error: rusqlite::Error| match error {

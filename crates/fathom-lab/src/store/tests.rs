@@ -175,7 +175,7 @@ fn names_are_text_everywhere() {
     }
 }
 
-/// Opens a file that is no history of this version, and checks that it is as it was.
+/// Opens a file that is not a history of this version, and checks that it is unchanged.
 #[track_caller]
 fn refuse(content: &[u8], want: &str) {
     let folder = Folder::new();

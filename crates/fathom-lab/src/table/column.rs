@@ -18,7 +18,7 @@ pub struct Column {
 pub(super) enum Role {
     /// Splits the rows into sections, titled by its value.
     Section,
-    /// Says which row it is; begins each block of columns.
+    /// Identifies the row; begins each block of columns.
     Key,
     /// Shown, in its group.
     Figure,

@@ -13,8 +13,8 @@ use super::{Trend, TrendChange, is_worse, middle, newest};
 /// them, too, because no division shows a change on its first day.
 ///
 /// Each series is judged by itself, at [`PROVED`]: a correction over all of them would leave 5 runs
-/// against 5 no p value that is small enough from the second series on. The price is told instead,
-/// as [`by_chance`](Self::by_chance).
+/// against 5 no p value that is small enough from the second series on. The price is reported
+/// instead, as [`by_chance`](Self::by_chance).
 #[derive(Clone, Debug, Default)]
 pub struct TrendCheck {
     trends: Vec<Trend>,

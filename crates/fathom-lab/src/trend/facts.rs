@@ -8,9 +8,9 @@ use crate::subject;
 /// side lacks has a dash there. The sides are the subjects or tags of their runs, as JSON objects,
 /// in the order of the runs.
 ///
-/// A fact counts if most runs of each side agree about it, and the sides differ: neither an outlier
-/// beside the change nor one amid a level hides it or feigns it. A fact that few runs of a side
-/// share (the commit of each night) counts if the sides have no value in common; told are then the
+/// A fact counts if most runs of each side agree about it, and the sides differ: an outlier, beside
+/// the change or within a level, neither hides nor fakes it. A fact that few runs of a side share
+/// (the commit of each night) counts if the sides have no value in common; the result then has the
 /// values of the runs beside the change.
 #[must_use]
 pub fn changed_facts(before: &[impl AsRef<str>], after: &[impl AsRef<str>]) -> Vec<String> {

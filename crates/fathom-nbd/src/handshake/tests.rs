@@ -50,7 +50,7 @@ fn modern() -> Vec<u8> {
     .concat()
 }
 
-/// Runs a handshake on what a server sends, in pieces of so many bytes; returns what was sent.
+/// Runs a handshake on what a server sends, in pieces of `piece` bytes; returns what was sent.
 fn run(bytes: &[u8], piece: usize) -> (Result<Option<Export>, HandshakeError>, Vec<u8>) {
     let (mut handshake, mut sent) = (Handshake::new("disk"), Vec::new());
     let mut result = Ok(None);

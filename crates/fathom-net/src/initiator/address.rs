@@ -33,7 +33,7 @@ pub(crate) enum Family {
     V6,
 }
 
-/// Reason why a name is no address.
+/// Reason why a name is not an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AddressError {
     pub(crate) why: String,
@@ -47,7 +47,7 @@ impl NamespaceAddress {
         for pair in text.split_whitespace() {
             let (key, value) = pair
                 .split_once('=')
-                .ok_or_else(|| error(format!("`{pair}` is no pair of key and value"), FORM))?;
+                .ok_or_else(|| error(format!("`{pair}` is not a pair of key and value"), FORM))?;
             fields.set(key, value)?;
         }
         fields.finish()
@@ -219,7 +219,7 @@ mod tests {
         check("trtype=tcp x=1", "unknown key `x`");
         check(
             "trtype=tcp /dev/null",
-            "`/dev/null` is no pair of key and value",
+            "`/dev/null` is not a pair of key and value",
         );
         check("trtype=tcp ns=0", "ns=0: not a number from 1");
         check(

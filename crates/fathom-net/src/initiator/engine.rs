@@ -138,7 +138,7 @@ impl Initiator {
         }
     }
 
-    /// Waits until so many ops can be reaped.
+    /// Waits until `min` ops can be reaped.
     fn wait_for(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
         self.flush();
         self.look(self.busy_poll);
@@ -298,7 +298,7 @@ impl Engine for Initiator {
         let mut given_up = self.sessions.iter().filter(|_| errno == Errno::ENOLINK);
         given_up.find_map(|session| {
             let (address, why) = (&session.terms().address, session.failure()?);
-            Some(format!("{address} was given up: {why}"))
+            Some(format!("{address} was abandoned: {why}"))
         })
     }
 }

@@ -122,7 +122,7 @@ impl Keeper {
         self.shared.of_use.store(number, Ordering::Release);
     }
 
-    /// Reports that an I/O queue is lost: the controller is to be connected anew.
+    /// Reports that an I/O queue is lost: the controller is to be reconnected.
     pub(crate) fn lost(&self, number: u32) {
         // Release: pairs with the acquire in `Body`.
         self.shared.lost.store(number, Ordering::Release);

@@ -58,7 +58,7 @@ const KEEP_ALIVE: EngineOption = EngineOption::int(
     "keep_alive",
     0,
     3600,
-    "Keep-alive time-out in seconds, after which host and target give each other up; 0: none",
+    "Keep-alive time-out in seconds, after which host and target consider the other lost; 0: none",
     "keep_alive=5",
 )
 .default("5");
@@ -85,7 +85,7 @@ const IO_TIMEOUT: EngineOption = EngineOption::int(
     "io_timeout",
     0,
     86_400,
-    "Seconds that an op may be unanswered until its connection is given up; 0: no limit",
+    "Seconds that an op may be unanswered before its connection is closed; 0: no limit",
     "io_timeout=30",
 )
 .default("30");

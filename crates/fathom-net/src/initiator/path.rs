@@ -64,7 +64,7 @@ impl Path {
         let mut is_first = is_forced;
         while self.is_readable || is_first {
             is_first = false;
-            // The end that stands behind the last bytes may have come with them, as one change.
+            // The end that follows the last bytes may have come with them, as one change.
             let may_have_more = self.link.receive(slots)?;
             self.is_readable = may_have_more || self.is_closed;
         }

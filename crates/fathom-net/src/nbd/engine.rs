@@ -109,7 +109,7 @@ impl Nbd {
         }
     }
 
-    /// Waits until so many ops can be reaped.
+    /// Waits until `min` ops can be reaped.
     fn wait_for(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
         self.flush();
         self.look(self.options.busy_poll);

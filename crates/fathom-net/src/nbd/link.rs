@@ -148,7 +148,7 @@ impl Link {
         let in_place = u32::try_from(received.in_place).unwrap_or(u32::MAX);
         self.queue.received(in_place);
         self.decode(received.in_buffer, slots)?;
-        // The end that stands behind the last bytes may have come with them, as one change.
+        // The end that follows the last bytes may have come with them, as one change.
         Ok(received.is_full || self.is_closed)
     }
 
@@ -216,7 +216,7 @@ fn explain(error: ServerError, queue: &RequestQueue, slots: &mut Slots) {
     }
 }
 
-/// Performs the handshake, and returns the export with what has come behind it.
+/// Performs the handshake, and returns the export with what has come after it.
 fn shake_hands<'a>(
     stream: &mut Stream,
     name: &str,

@@ -53,7 +53,7 @@ impl Connection {
     }
 
     /// Completes a command that is not run, without success. Nothing of it may stay in its slot: a
-    /// Connect behind it may make the connection an I/O queue before the response is sent.
+    /// Connect after it may make the connection an I/O queue before the response is sent.
     pub(crate) fn fail_admin(&mut self, slot: u16, status: Status, work: &mut Work) {
         let flight = self.flights.get(slot);
         flight.admin = None;

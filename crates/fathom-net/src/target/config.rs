@@ -68,7 +68,7 @@ pub struct NamespaceConfig {
 
 /// Source of a namespace's devices, one per thread of the target.
 ///
-/// A factory of devices that share storage opens it anew on each thread; one of a device whose
+/// A factory of devices that share storage opens it again on each thread; one of a device whose
 /// state cannot be in two places hands out handles to it.
 pub trait DeviceFactory: fmt::Debug + Send + Sync {
     /// Opens the device on a thread of the target, which is the one that calls.
@@ -101,7 +101,7 @@ pub struct TargetLimits {
     pub connections_per_address_max: u32,
     /// Time from the accept to the Connect.
     pub initialization_timeout: Nanos,
-    /// Longest silence of a host amid a PDU, before data that were requested, or with its receive
+    /// Longest silence of a host within a PDU, before data that were requested, or with its receive
     /// buffer full.
     pub transfer_timeout: Nanos,
     /// Longest wait for the host to close a connection that the target has terminated.

@@ -100,7 +100,7 @@ impl Connection {
     }
 
     /// Waits for the buffer of data that come next in the stream: the connection stops, unless data
-    /// that it has requested are behind them, for which other requests keep buffers.
+    /// that it has requested are after them, for which other requests keep buffers.
     fn wait_in_capsule(&mut self, slot: u16, bytes: u32, work: &mut Work) {
         let mut transfers = self.flights.in_state(FlightState::Transfer);
         let may_not_stop = transfers.next().is_some();

@@ -87,10 +87,10 @@ pub enum Refusal<'a> {
         /// NQN of the subsystem.
         subsystem_nqn: &'a str,
     },
-    /// The target has as many connections as it may have; so many were refused since the last
+    /// The target has as many connections as it may have; with the number refused since the last
     /// event of this kind.
     TooMany(u64),
-    /// The host's address has as many connections as it may have; so many were refused since the
+    /// The host's address has as many connections as it may have; with the number refused since the
     /// last event of this kind.
     TooManyOfAddress(u64),
 }
@@ -107,7 +107,7 @@ pub enum Ended {
     Terminated(Side, TermReq),
     /// The host did not connect a queue in time.
     NotInitialized,
-    /// The host was silent amid a PDU, or before data that were requested.
+    /// The host was silent within a PDU, or before data that were requested.
     Silent,
     /// The host did not receive.
     Stalled,
@@ -139,7 +139,7 @@ impl fmt::Display for Ended {
                 )
             }
             Self::NotInitialized => f.write_str("no connect in time"),
-            Self::Silent => f.write_str("silence amid a transfer"),
+            Self::Silent => f.write_str("silence within a transfer"),
             Self::Stalled => f.write_str("host does not receive"),
             Self::KeepAliveExpired => f.write_str("keep-alive expired"),
             Self::ControllerEnded => f.write_str("controller ended"),

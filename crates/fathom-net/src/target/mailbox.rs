@@ -48,7 +48,7 @@ pub(crate) struct ConnectionId {
 }
 
 impl Wakers {
-    /// Creates the wakers of so many threads.
+    /// Creates the wakers of `threads` threads.
     ///
     /// # Errors
     /// The error of `eventfd(2)`: `EMFILE` if the process has too many open files.

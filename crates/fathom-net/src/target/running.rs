@@ -103,7 +103,7 @@ impl Target {
         self.sum(replies.into_iter().collect())
     }
 
-    /// Returns a thread that has ended although nobody has stopped the target: its connections are
+    /// Returns a thread that has ended although the target was not stopped: its connections are
     /// dead, and with the first one no more are accepted.
     #[must_use]
     pub fn failed_thread(&self) -> Option<u32> {
@@ -255,7 +255,7 @@ fn serve(
     }
 }
 
-/// Presence of a thread, which ends with it, even by a panic: nobody waits for its answer then.
+/// Presence of a thread, which ends with it, even by a panic: nothing waits for its answer then.
 struct Presence<'a>(&'a Mailbox);
 
 impl Drop for Presence<'_> {

@@ -7,8 +7,8 @@ use super::flight::Flights;
 
 /// Queue of PDUs in the order in which they are sent.
 ///
-/// Headers and digests lie behind each other in one arena; data stay in the buffers of their
-/// requests. A send gathers both:
+/// Headers and digests follow each other in one arena; data stay in the buffers of their requests.
+/// A send gathers both:
 ///
 /// ```text
 ///  arena   | header | digest | header | header | digest |
@@ -118,7 +118,7 @@ impl SendQueue {
         (gather.count, gather.length)
     }
 
-    /// Notes that so many bytes were sent.
+    /// Notes that `bytes` bytes were sent.
     pub(crate) fn advance(&mut self, bytes: usize) {
         self.sent += bytes;
     }

@@ -24,7 +24,7 @@ pub(crate) struct Work {
     /// Data of devices that have none. Never written: the pages of all threads are the kernel's
     /// one page of zeros.
     pub(crate) zeros: Box<[u8]>,
-    /// Digest of so many zeros.
+    /// Digest of a number of zeros.
     zeros_digest: (u32, [u8; 4]),
     /// Bytes of a buffer.
     pub(crate) buffer_bytes: u32,

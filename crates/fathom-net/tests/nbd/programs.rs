@@ -14,7 +14,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Starts nbdkit with further words, filters before the plugin and their parameters behind it.
+    /// Starts nbdkit with further words, filters before the plugin and their parameters after it.
     pub(crate) fn nbdkit(filters: &str, parameters: &str) -> Option<Self> {
         Self::start(|folder| {
             let mut command = Command::new("nbdkit");

@@ -279,7 +279,7 @@ fn answer_read(
     }
 }
 
-/// Answers a read, but sends so many bytes of the data only.
+/// Answers a read, but sends only `bytes` bytes of the data.
 fn simple_or_chunk(
     stream: &mut TcpStream,
     structured: bool,

@@ -158,7 +158,8 @@ impl Peer {
         format!("trtype=tcp adrfam=ipv4 traddr={ip} trsvcid={port} subnqn={NQN} ns={nsid}")
     }
 
-    /// Cuts all connections when so many more I/O commands have arrived; that one is not answered.
+    /// Cuts all connections when `commands` more I/O commands have arrived; the last is not
+    /// answered.
     pub(crate) fn cut_after(&self, commands: u32) {
         *self.shared.cut_after.lock().expect("cut") = Some(commands);
     }
@@ -173,12 +174,12 @@ impl Peer {
         self.shared.leaves.store(true, Ordering::SeqCst);
     }
 
-    /// Leaves so many I/O commands unanswered.
+    /// Leaves `commands` I/O commands unanswered.
     pub(crate) fn ignore(&self, commands: u32) {
         self.shared.unanswered.store(commands, Ordering::SeqCst);
     }
 
-    /// Sends so many reads with a wrong data digest.
+    /// Answers `reads` reads with a wrong data digest.
     pub(crate) fn corrupt(&self, reads: u32) {
         self.shared.corrupt.store(reads, Ordering::SeqCst);
     }

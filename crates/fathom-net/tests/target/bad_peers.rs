@@ -9,7 +9,7 @@ use fathom_nvme::{
 use crate::bare_host::{BareHost, connect, h2c, inside, outside, transfer};
 use crate::setup::{BOTH, NO_DIGESTS, config, connections, memory, null, start, wait_for};
 
-/// Expects to be told of a fatal error, and the end of the connection once the host closes.
+/// Expects the report of a fatal error, and the end of the connection once the host closes.
 #[track_caller]
 fn expect_termination(mut host: BareHost, status: FatalStatus) {
     loop {

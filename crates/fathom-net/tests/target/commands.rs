@@ -153,7 +153,8 @@ fn failed_commands_leave_the_stream_intact() {
     assert_eq!(read, [0; 4096]);
 }
 
-/// With one buffer, a write that has it waits for data behind the capsules of writes that do not.
+/// With one buffer, a write that has it waits for data that follow the capsules of writes that do
+/// not.
 #[test]
 fn one_buffer_serves_a_queue_of_mixed_writes() {
     for (count, cache) in [(1, 0), (2, 0), (2, 1)] {

@@ -60,7 +60,7 @@ pub struct Wanted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QueueError {
-    /// The controller broke a rule, which a termination request tells it.
+    /// The controller broke a rule, which a termination request reports to it.
     Violation(TermReq),
     /// The controller ended the connection.
     Terminated(TermReq),

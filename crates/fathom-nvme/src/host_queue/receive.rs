@@ -182,7 +182,7 @@ impl HostQueue {
         (entry.cid == cid && entry.kind != Kind::Free).then_some(index)
     }
 
-    /// Ends the connection because of a fault of the controller, and tells it.
+    /// Ends the connection because of a fault of the controller, and reports the fault to it.
     #[cold]
     pub(super) fn refuse(&mut self, fault: TermReq, header: &[u8]) -> QueueError {
         let request = Pdu::TermReq(Side::Host, fault);

@@ -374,7 +374,7 @@ fn a_full_queue_takes_no_more() {
 }
 
 /// Passes a PDU to a queue with a read of 1024 bytes (tag 1), a write of 20,000 (tag 2) and a
-/// completed command, and checks the fault that the controller is told of.
+/// completed command, and checks the fault that is reported to the controller.
 #[track_caller]
 fn check_fault(pdu: impl Fn([u16; 3]) -> Pdu, data: &[u8], want: (FatalStatus, u32)) {
     let mut bench = Bench::new(CONFIG);

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use crate::{JobRecord, TimelineRecord, measures};
 
-    /// Returns a record of 1,000 ops in so many windows of 100 ms.
+    /// Returns a record of 1,000 ops in `windows` windows of 100 ms.
     fn record(windows: u64) -> Record {
         let mut clat = Latency::new(true);
         clat.record_n(100, 500);

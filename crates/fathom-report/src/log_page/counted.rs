@@ -11,7 +11,7 @@ pub struct LogHistogram<'a> {
     pub time_ms: u64,
     /// fio's number of the direction.
     pub direction: u32,
-    /// Length of the ops, as far as the line tells.
+    /// Length of the ops, as far as the line gives it.
     pub bytes: u64,
     /// Ops of each bucket, from the shortest latencies on.
     pub counts: &'a [u64],

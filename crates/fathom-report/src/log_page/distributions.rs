@@ -6,7 +6,7 @@ use fathom_stats::Histogram;
 use super::Section;
 use super::tables::named;
 use crate::page::{Figure, Page};
-use crate::percentile_curve::{curve, is_told};
+use crate::percentile_curve::{curve, has_enough_beyond};
 use crate::plot::{Axis, Panel, Plot, Point, Scale, Series, Shape};
 
 /// Draws the percentile curve, for latencies, and the share of lines up to each value.
@@ -148,7 +148,7 @@ fn shares(histogram: &Histogram, divisor: f64) -> Vec<Point> {
 
 /// Returns a percentile of windows for a line over time, if enough lines lie beyond it.
 pub(super) fn of_window(window: &fathom_stats::Window, percent: f64, divisor: f64) -> Option<f64> {
-    if !is_told(percent, window.ios) {
+    if !has_enough_beyond(percent, window.ios) {
         return None;
     }
     let alone = fathom_stats::Windows {

@@ -1,4 +1,4 @@
-//! Quantities of logs, and how a log's name tells its own.
+//! Quantities of logs, and how the name of a log gives its quantity.
 
 /// Quantity in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,11 +77,11 @@ impl LogKind {
 
     /// Returns the kind and its source, from what is known of a log.
     #[must_use]
-    pub fn found(told: Option<Self>, file: &str, column: Option<&str>) -> (Self, KindSource) {
+    pub fn found(given: Option<Self>, file: &str, column: Option<&str>) -> (Self, KindSource) {
         let name = || Self::of_file(file).map(|kind| (kind, KindSource::Name));
         let column = || Some((Self::of_column(column?)?, KindSource::Column));
-        let told = told.map(|kind| (kind, KindSource::Option));
-        let found = told.or_else(name).or_else(column);
+        let given = given.map(|kind| (kind, KindSource::Option));
+        let found = given.or_else(name).or_else(column);
         found.unwrap_or((Self::Lat, KindSource::Guess))
     }
 
@@ -121,7 +121,7 @@ impl KindSource {
             Self::Name => "from the file's name",
             Self::Column => "from the name of a column",
             Self::Option => "as stated by --kind",
-            Self::Guess => "guessed: nothing tells the kind",
+            Self::Guess => "guessed: nothing states the kind",
         }
     }
 }
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_the_user_says_comes_first() {
-        let found = |told, file, column| LogKind::found(told, file, column);
+        let found = |given, file, column| LogKind::found(given, file, column);
         let (bw, lat, clat) = (LogKind::Bandwidth, LogKind::Lat, LogKind::Clat);
         assert_eq!(found(Some(bw), "x_lat.log", None), (bw, KindSource::Option));
         assert_eq!(

@@ -48,7 +48,7 @@ impl TimeOrder {
         self.pauses.truncate(GAPS_MAX);
     }
 
-    /// Returns the longest pauses of a log of so many lines over so many milliseconds, as far as
+    /// Returns the longest pauses of a log of `lines` lines over `span_ms` milliseconds, as far as
     /// they stand out: by a second, and ten times the mean distance of lines, because averages are
     /// logged once a window.
     pub(super) fn gaps(&self, lines: u64, span_ms: u64) -> &[Gap] {

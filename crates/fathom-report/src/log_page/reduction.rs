@@ -44,8 +44,8 @@ pub struct LogDescription {
 }
 
 impl LogDescription {
-    /// Returns the description of a histogram log, on whose page each op counts as a line. Unless
-    /// the caller or the name tells another kind it is clat: fio writes histograms of that alone.
+    /// Returns the description of a histogram log, on whose page each op counts as a line. Its kind
+    /// is clat unless the caller or the name says otherwise: fio writes histograms of clat alone.
     #[must_use]
     pub fn of_histograms(name: String, given: Option<LogKind>) -> Self {
         let (kind, kind_source) = LogKind::found(given, &name, Some(LogKind::Clat.word()));

@@ -11,7 +11,7 @@ use super::reduction::{Log, LogReduction};
 use super::windows::Envelope;
 use super::{KindSource, LogKind, Section, is_epoch};
 use crate::page::Page;
-use crate::percentile_curve::is_told;
+use crate::percentile_curve::has_enough_beyond;
 
 /// Returns a sentence on what the page shows.
 pub(super) fn summary(reduction: &LogReduction) -> String {
@@ -53,8 +53,8 @@ fn sentences(log: &Log) -> Vec<String> {
     let described = &log.description;
     if described.kind_source == KindSource::Guess {
         all.push(
-            "neither the file's name nor a column tells the kind of the log; it is taken for \
-             lat, in ns. Hint: state it, as in --kind clat"
+            "neither the file's name nor a column states the kind of the log; it is taken for lat, \
+             in ns. Hint: state it, as in --kind clat"
                 .to_owned(),
         );
     }
@@ -263,12 +263,12 @@ fn row(
     ];
     let percents = percents(kind);
     let values = histogram.percentiles(percents).zip(percents);
-    row.extend(
-        values.map(|(found, percent)| match is_told(*percent, envelope.count) {
+    row.extend(values.map(
+        |(found, percent)| match has_enough_beyond(*percent, envelope.count) {
             true => value(found as f64),
             false => MISSING.to_owned(),
-        }),
-    );
+        },
+    ));
     row.push(value(envelope.most as f64));
     row
 }

@@ -107,7 +107,7 @@ fn averages_are_not_taken_for_ops() {
 #[test]
 fn odd_logs_are_told() {
     let text = html(&[(description("mystery.log"), reads(3))]);
-    assert!(text.contains("guessed: nothing tells the kind"), "{text}");
+    assert!(text.contains("guessed: nothing states the kind"), "{text}");
     assert!(text.contains("Hint: state it, as in --kind clat"), "{text}");
     let mut back = reads(5000);
     back[300].time_ms = 7;

@@ -139,7 +139,7 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Returns the points with a value; a place that is no number has none.
+/// Returns the points with a value; a place that is not a number has none.
 fn points(series: &[Series]) -> impl Iterator<Item = &Point> {
     let points = series.iter().flat_map(|one| &one.points);
     points.filter(|point| point.y.is_some_and(f64::is_finite) && point.x.is_finite())

@@ -3,7 +3,7 @@
 /// Script, in a file of its own: plain JavaScript, without a library.
 pub(super) const SCRIPT: &str = include_str!("script.js");
 
-/// SHA-256 of [`SCRIPT`], as a Content-Security-Policy names it; a test computes it anew.
+/// SHA-256 of [`SCRIPT`], as a Content-Security-Policy names it; a test recomputes it.
 pub(super) const HASH: &str = "sha256-uMIAOzimFK2ZiGtxFxcR5VUESEvmgHy5XgwufsRsKDw=";
 
 #[cfg(test)]

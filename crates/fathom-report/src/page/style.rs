@@ -8,7 +8,7 @@ pub(super) fn sheet() -> String {
     format!("{PAGE}{}{}", shaded::rules(), style_sheet())
 }
 
-/// SHA-256 of [`sheet`], as a Content-Security-Policy names it; a test computes it anew.
+/// SHA-256 of [`sheet`], as a Content-Security-Policy names it; a test recomputes it.
 pub(super) const HASH: &str = "sha256-Fsq90XEvHJ8kN9JJpumMe8dyAyuud92ih3Jak7WBkoo=";
 
 /// Rules of the page. Colours are those of the figures, so that they have no frame.

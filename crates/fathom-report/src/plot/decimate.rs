@@ -7,8 +7,8 @@
 
 use super::Point;
 
-/// Returns the points that are seen, in their order; `column` tells in which column of pixels a
-/// horizontal value lies. A point that has no column stays, as does the first missing one in a
+/// Returns the points that are seen, in their order; `column` returns the column of pixels in which
+/// a horizontal value lies. A point that has no column stays, as does the first missing one in a
 /// column, at which a line breaks.
 ///
 /// Of ascending points, at most seven of each column are kept.

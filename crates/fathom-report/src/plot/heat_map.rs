@@ -39,7 +39,7 @@ pub struct HeatAxis {
 pub enum HeatCells {
     /// Ranges of a quantity: the ends of all cells, ascending, one more than there are cells.
     Ranges(Vec<f64>, Scale),
-    /// Values that are no quantity, or have no distance: a cell of equal width for each.
+    /// Values that are not quantities, or whose distances mean nothing: cells of equal width.
     Names(Vec<String>),
 }
 

@@ -287,7 +287,7 @@ pub(super) const TICK_GAP: f64 = 8.0;
 pub(super) const LABEL_BELOW: f64 = 36.0;
 /// Distance between frame and legend: half the width of the last tick label.
 pub(super) const LEGEND_GAP: f64 = 24.0;
-/// Width of a sample in the legend, with the space behind it.
+/// Width of a sample in the legend, with the space after it.
 const SAMPLE: f64 = 40.0;
 pub(super) const LEGEND_LINE: f64 = 15.0;
 const LEGEND_SPACE: f64 = 4.0;

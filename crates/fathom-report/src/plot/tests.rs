@@ -52,7 +52,7 @@ fn no_line_crosses_a_missing_point() {
     ]);
     let svg = drawn(&plot(vec![Series::measured("gap", 0, gap.clone())]));
     assert_eq!(svg.matches("<polyline").count(), 1, "{svg}");
-    // The value behind the gap has no neighbour to be joined to.
+    // The value after the gap has no neighbour to be joined to.
     assert_eq!(markers(&svg, 0), 1, "{svg}");
     let svg = drawn(&plot(vec![Series::published("gap", 0, gap)]));
     assert_eq!(markers(&svg, 1), 3, "{svg}");

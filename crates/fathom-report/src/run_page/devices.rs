@@ -92,7 +92,7 @@ pub(super) fn seeks(page: &mut Page, record: &Record) {
     }
 }
 
-/// Tells where the offsets of the ops are, if they were logged: a record has none.
+/// States where the offsets of the ops are, if they were logged: a record has none.
 pub(super) fn logged_offsets(page: &mut Page, record: &Record) {
     let own = record.jobs.iter().map(|job| &job.options);
     let mut lists = own.chain([&record.global_options]);

@@ -7,13 +7,13 @@ use super::heat;
 use super::tables::{Reported, directions, kinds};
 use crate::group::ReportedJob;
 use crate::page::{Figure, Page};
-use crate::percentile_curve::{curve, is_told};
+use crate::percentile_curve::{curve, has_enough_beyond};
 use crate::plot::{Axis, Panel, Plot, Point, Scale, Series, Shape, text};
 
 /// Draws the percentile curve of each job or group and direction.
 pub(super) fn percentiles(page: &mut Page, jobs: &[ReportedJob<'_>]) {
     let all = directions(jobs).filter_map(|one| {
-        let (kind, latency) = told(&one)?;
+        let (kind, latency) = shown_latency(&one)?;
         Some((format!("{} ({kind})", one.name), points_of(latency)?))
     });
     let all: Vec<_> = all.collect();
@@ -36,7 +36,7 @@ pub(super) fn curves(page: &mut Page, title: &str, curves: Vec<(String, Vec<Poin
 /// Draws the share of ops below each latency, of each job or group and direction.
 pub(super) fn shares(page: &mut Page, jobs: &[ReportedJob<'_>]) {
     let all = directions(jobs).filter_map(|one| {
-        let (kind, latency) = told(&one)?;
+        let (kind, latency) = shown_latency(&one)?;
         let points = share(latency.histogram.as_ref()?);
         (points.len() > 1).then(|| (format!("{} ({kind})", one.name), points))
     });
@@ -90,7 +90,7 @@ fn lines(
 }
 
 /// Returns the latency that the curve shows: from when work was due, where that is known.
-fn told<'a>(one: &Reported<'a>) -> Option<(&'static str, &'a Latency)> {
+fn shown_latency<'a>(one: &Reported<'a>) -> Option<(&'static str, &'a Latency)> {
     let kinds = kinds(one.results);
     let order = ["resp", "clat", "lat"];
     order.into_iter().find_map(|wanted| {
@@ -194,7 +194,7 @@ fn windows(timeline: &TimelineRecord, value: impl Fn(&Window) -> Option<f64>) ->
 
 /// Returns a percentile of a window, if ten ops lie beyond it.
 fn percentile(window: &Window, percent: f64) -> Option<f64> {
-    if !is_told(percent, window.ios) || window.bins.is_empty() {
+    if !has_enough_beyond(percent, window.ios) || window.bins.is_empty() {
         return None;
     }
     let alone = Windows {

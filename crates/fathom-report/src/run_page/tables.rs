@@ -5,7 +5,7 @@ use fathom_stats::Latency;
 
 use crate::group::ReportedJob;
 use crate::page::Page;
-use crate::percentile_curve::is_told;
+use crate::percentile_curve::has_enough_beyond;
 use crate::plot::text;
 use crate::rate::{bytes_per_s, ops_per_s};
 use crate::unified;
@@ -24,7 +24,7 @@ pub(super) fn results(page: &mut Page, jobs: &[ReportedJob<'_>]) {
     bounded(page, "Latency", &heads, rows);
 }
 
-/// Adds a table with its first rows, and tells how many are left out.
+/// Adds a table with its first rows, and states how many are left out.
 pub(super) fn bounded(page: &mut Page, caption: &str, heads: &[&str], mut rows: Vec<Vec<String>>) {
     let left = rows.len().saturating_sub(ROWS_MAX);
     rows.truncate(ROWS_MAX);
@@ -113,7 +113,7 @@ pub(super) const fn kinds(results: &DirectionRecord) -> [(&'static str, Option<&
 /// Returns a percentile, if ten ops lie beyond it.
 fn percentile(latency: &Latency, percent: f64) -> String {
     match &latency.histogram {
-        Some(histogram) if is_told(percent, latency.summary.count()) => {
+        Some(histogram) if has_enough_beyond(percent, latency.summary.count()) => {
             micros(histogram.percentile(percent))
         }
         _ => MISSING.into(),
@@ -223,8 +223,9 @@ pub(super) const LATENCIES: [&str; 6] = [
     "p99.9, µs",
     "largest, µs",
 ];
-const STALLS: &str = "Times from the job's start of measuring. What a job waited for a processor, \
-                      and what its process was stopped, the device did not cause.";
+const STALLS: &str = "Times count from the start of the job's measurement. The device did not \
+                      cause the time for which a job waited for a processor, or for which its \
+                      process was stopped.";
 /// Most rows of a table: what a browser lays out at once, and a reader looks through.
 const ROWS_MAX: usize = 200;
 /// Longest name in a table, in characters.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub(crate) struct Captured {
     /// The JSON document.
     pub(crate) json: String,
-    /// The text behind it.
+    /// The text after it.
     pub(crate) text: String,
     /// Record from which both could have been printed.
     pub(crate) record: Record,

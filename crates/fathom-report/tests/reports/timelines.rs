@@ -5,7 +5,7 @@ use fathom_record::{JobRecord, Record, TimelineRecord};
 use fathom_stats::{Window, Windows};
 use serde_json::{Value, json};
 
-/// Returns the timeline in a report of so many windows of 20 ops.
+/// Returns the timeline in a report of `windows` windows of 20 ops.
 fn timeline(windows: u64, latency: Option<&str>, plus: bool) -> Value {
     let window = |number: u64| Window {
         ios: 20,

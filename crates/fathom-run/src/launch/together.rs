@@ -134,8 +134,8 @@ impl Watcher<'_, '_> {
         self.wave = None;
     }
 
-    /// Follows the orders of the other ranks, and tells them the progress. They have been asked
-    /// with the request to stop.
+    /// Follows the orders of the other ranks, and reports the progress to them. They have been
+    /// asked with the request to stop.
     pub(super) fn follow_peers(&mut self) {
         if self.peers.is_alone() {
             return;

@@ -14,7 +14,7 @@ pub(super) fn judge(seen: &JobEvidence<'_>) -> Option<Validity> {
     }
     let own_ns = cost.loop_ns_per_op?;
     let directions = seen.record.directions.each();
-    // A clat that a clock read makes up is no latency: `submission` says so.
+    // A clat that consists of a clock read is not a latency: `submission` says so.
     let waited = directions
         .into_iter()
         .filter(|direction| !has_inline_median(direction));

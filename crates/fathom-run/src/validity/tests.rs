@@ -308,7 +308,7 @@ fn reads_through_a_cached_loop_device_are_compared_with_those_of_the_disk_beneat
         let judged = beneath("--direct=1", bytes);
         check(&judged, "storage", Some(false));
         assert!(judged[0].sentence.contains(words), "{judged:?}");
-        // The cache above the device tells nothing.
+        // The cache above the device proves nothing.
         check(&judged, "direct_io", None);
         check(&beneath("", bytes), "page_cache", None);
     }

@@ -9,7 +9,7 @@ use crate::plan_warning::{PlanWarning, PlanWarningKind};
 use crate::translate::{FileSetup, JobSetup};
 
 /// Returns a warning per job whose place in a shared file is the same on all ranks. `is_shared`
-/// tells whether hosts share the file of a path; ranks of one host share all.
+/// returns whether hosts share the file of a path; ranks of one host share all files.
 pub fn by_ranks(
     plan: &Plan,
     setups: &[JobSetup],

@@ -46,16 +46,11 @@ fn sharer<'a>(
         let theirs = other.files.iter().take(FILES_COMPARED_MAX);
         theirs.filter_map(move |theirs| {
             let mut ours = setup.files.iter().take(FILES_COMPARED_MAX);
-            let same = |ours: &&FileSetup| ours.path == theirs.path && overlap(ours, theirs);
+            let same = |ours: &&FileSetup| ours.path == theirs.path && ours.overlaps(theirs);
             Some((other, ours.find(same)?))
         })
     });
     shared.next()
-}
-
-fn overlap(one: &FileSetup, other: &FileSetup) -> bool {
-    let end = |file: &FileSetup| file.offset.saturating_add(file.length);
-    one.offset < end(other) && other.offset < end(one)
 }
 
 fn message(setup: &JobSetup, other: &JobSetup, file: &FileSetup) -> String {

@@ -44,7 +44,7 @@ fn maps(setups: &[JobSetup]) -> BTreeMap<String, Arc<GenerationMap>> {
     users.into_iter().filter_map(map).collect()
 }
 
-/// Returns whether the map of a file is told of this job's ops.
+/// Returns whether the map of a file tracks this job's ops.
 fn is_tracked(setup: &JobSetup) -> bool {
     let options = &setup.job.options;
     options.moves_data() && (setup.worker.verify.is_some() || changes(setup))
@@ -101,7 +101,7 @@ struct Format {
     config: VerifyConfig,
     /// Bytes from one header to the next.
     interval: u32,
-    /// Bytes after which a pattern begins anew.
+    /// Bytes after which a pattern begins again.
     period: u32,
 }
 
@@ -136,7 +136,7 @@ mod tests {
     use crate::fixture::FakeFiles;
     use crate::testing::plan;
 
-    /// Returns the maps of each job's first file, as numbers: alike for one map.
+    /// Checks the map of each job's first file, as a number that jobs with the same map share.
     #[track_caller]
     fn check(words: &str, want: &[Option<usize>]) {
         let setups = translate(&plan(words), &FakeFiles::default(), &mut || 1).setups;

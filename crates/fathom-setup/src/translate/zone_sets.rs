@@ -104,7 +104,7 @@ fn no_devices(job: &Job) -> RunProblem {
     problem(message).hint(hint).at(job, "zonemode")
 }
 
-/// Returns the problem of a target that is no block device.
+/// Returns the problem of a target that is not a block device.
 fn no_device(job: &Job, path: &str, found: TargetKind) -> RunProblem {
     let (what, hint) = match found {
         TargetKind::Missing => ("does not exist", "name a device, such as /dev/nvme0n1"),
@@ -136,7 +136,10 @@ fn emulated(
         .into_iter()
         .find(|(_, size)| block > 0 && !size.is_multiple_of(block))
     {
-        let message = format!("`{option}` is no multiple of the {block} B logical block of {path}");
+        let message = format!(
+            "`{option}` is not a multiple of the {block} B logical block of \
+                               {path}"
+        );
         return refuse(option, message, &format!("make it a multiple of {block}"));
     }
     if bytes < zones.size {

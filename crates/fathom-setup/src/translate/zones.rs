@@ -254,7 +254,7 @@ fn check_skip(job: &Job, set: &ZoneSet, file: &FileSetup) -> Result<(), RunProbl
         return Ok(());
     }
     let message = format!(
-        "`zoneskip` is {skip} bytes, and no multiple of the zones of {}, which have {zone}",
+        "`zoneskip` is {skip} bytes, not a multiple of the zones of {}, which have {zone}",
         file.path
     );
     Err(problem(message)

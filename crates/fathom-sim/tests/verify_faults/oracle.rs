@@ -109,8 +109,8 @@ impl<S: ModelledStorage> Oracle<S> {
         }
     }
 
-    /// Cuts the power after so many completions: the ops in flight then fail, and so do later ones,
-    /// but a part of their data may reach the medium.
+    /// Cuts the power after `completions` completions: the ops in flight then fail, and so do later
+    /// ones, but a part of their data may reach the medium.
     pub(crate) fn cut_after(self, completions: u64) -> Self {
         Self {
             cut_after: completions,

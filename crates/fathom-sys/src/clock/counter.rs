@@ -145,7 +145,7 @@ mod x86_64 {
         })
     }
 
-    /// CPUID 8000_0007h EDX bit 8: constant rate in all power states.
+    /// Returns CPUID 8000_0007h EDX bit 8: the rate is constant in all power states.
     #[allow(
         unused_unsafe,
         reason = "newer compilers have made the intrinsic safe, the oldest supported has not"

@@ -56,7 +56,7 @@ fn part(file: &File, offset: u64, length: u64) -> io::Result<(Vec<FileExtent>, b
     // Two fields of 32 bits each, in memory order: flags and the kernel's count, room and reserve.
     words[2] = pair(FLAG_SYNC, 0);
     words[3] = pair(u32::try_from(PART).unwrap_or(u32::MAX), 0);
-    // SAFETY: the request reads the head and writes at most `PART` extents behind it, which is what
+    // SAFETY: the request reads the head and writes at most `PART` extents after it, which is what
     // the vector holds; the descriptor is open.
     let rc = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, words.as_mut_ptr()) };
     if rc < 0 {

@@ -1,6 +1,6 @@
 //! File systems that several hosts share.
 
-/// Returns whether file systems of this magic number, as `statfs(2)` tells it, are shared by
+/// Returns whether file systems of this magic number, as `statfs(2)` returns it, are shared by
 /// several hosts.
 #[must_use]
 pub fn is_network(kind: u32) -> bool {

@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(data_bytes(&file, u64::MAX, 8).unwrap(), 0);
         file.set_len(1 << 20).unwrap();
         if data_bytes(&file, u64::MAX, 8).unwrap() != 0 {
-            println!("skipped: this filesystem does not tell of holes");
+            println!("skipped: this filesystem does not report holes");
             return;
         }
         file.write_all(&[1; 64 << 10]).unwrap();

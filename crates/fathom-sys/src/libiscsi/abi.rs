@@ -19,8 +19,8 @@ pub(super) struct Task {
     pub(super) residual: usize,
     /// The library's own decoding of sense data (`struct scsi_sense`).
     sense: [u32; 4],
-    /// Bytes behind `data`. Of a command that ended with CHECK CONDITION: a length of two bytes,
-    /// and sense data.
+    /// Bytes at `data`. Of a command that ended with CHECK CONDITION: a length of two bytes, and
+    /// sense data.
     pub(super) data_bytes: c_int,
     pub(super) data: *const c_uchar,
 }

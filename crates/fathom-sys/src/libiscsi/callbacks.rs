@@ -52,7 +52,7 @@ unsafe fn outcome(status: u8, task: NonNull<Task>) -> ScsiOutcome {
     let bytes = usize::try_from(task.data_bytes).unwrap_or(0);
     let sense = match status {
         CHECK_CONDITION if !task.data.is_null() && bytes > LENGTH_BYTES => {
-            // SAFETY: the library has so many bytes of the target's answer there.
+            // SAFETY: the library has this many bytes of the target's answer there.
             let answer = unsafe { slice::from_raw_parts(task.data, bytes) };
             &answer[LENGTH_BYTES..]
         }

@@ -201,13 +201,13 @@ impl Iscsi {
                 continue;
             }
             happened = true;
-            // The library's words about an error of its socket are lost by what it does next.
+            // The library's message about an error of its socket is lost by what it does next.
             if let Some(errno) = self.sockets.take_error(place) {
                 self.lose_connection(file, Some(errno));
                 continue;
             }
             let failed = session.service(events.of_library);
-            // Before the login, the end of a connection is told by its callback.
+            // Before the login, the callback reports the end of a connection.
             if failed || events.is_closed && session.is_logged_in {
                 self.lose_connection(file, None);
             }
@@ -275,7 +275,7 @@ impl Iscsi {
         self.session(file).map_or("", |session| &session.peer)
     }
 
-    /// Returns the library's words about the latest failure of a session.
+    /// Returns the library's message about the latest failure of a session.
     #[cold]
     pub(super) fn error_text(&self, file: u32) -> String {
         self.session(file).map(Session::error).unwrap_or_default()

@@ -29,7 +29,7 @@ const SOCKET_CALLS: [&str; 2] = [
     "read from socket failed, errno:",
 ];
 
-/// Beginnings of words about the status of a command.
+/// Beginnings of messages about the status of a command.
 const OTHERS: [&str; 7] = [
     "SENSE KEY",
     "BUSY",

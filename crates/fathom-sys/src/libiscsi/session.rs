@@ -147,7 +147,7 @@ impl Session {
         unsafe { library::text(text) }.unwrap_or_default()
     }
 
-    /// Returns the library's words about its latest failure.
+    /// Returns the library's message about its latest failure.
     #[cold]
     pub(super) fn error(&self) -> String {
         // SAFETY: the context exists.
@@ -168,7 +168,7 @@ impl Drop for Session {
 /// Returns a number that other processes hardly have, on this host or another.
 fn random() -> u32 {
     let mut bytes = [0; 4];
-    // SAFETY: a place of so many bytes.
+    // SAFETY: a place of this many bytes.
     let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     match got {
         4 => u32::from_ne_bytes(bytes),

@@ -67,7 +67,7 @@ pub(super) unsafe extern "C" fn looked_up(
         return;
     };
     if result >= 0 {
-        // SAFETY: the library passes its structure of so many words.
+        // SAFETY: the library passes its structure, which has this many words.
         unsafe { call.copy(data.cast_const().cast(), STAT_WORDS * 8) };
     }
     call.end(result);

@@ -123,7 +123,7 @@ impl<T> Call<T> {
     /// Copies data to the call's place, as far as there is room; returns how many bytes.
     ///
     /// # Safety
-    /// `data` is the address of so many bytes.
+    /// `data` is the address of this many bytes.
     pub(crate) unsafe fn copy(&self, data: *const u8, bytes: usize) -> usize {
         let (place, room) = self.place.get();
         let bytes = bytes.min(room);

@@ -216,7 +216,7 @@ pub(super) unsafe fn perform(
     match kind {
         NodeKind::Generic | NodeKind::Block => {
             let mut header = HeaderV3::new(cdb, data, addresses);
-            // SAFETY: the header is alive and of the layout that its first field tells; what it
+            // SAFETY: the header is alive and of the layout that its first field names; what it
             // names is as this function's caller promises.
             check(unsafe { libc::ioctl(fd, SG_IO, &raw mut header) })?;
             Ok(header.reply())

@@ -343,7 +343,7 @@ impl ScsiQueue {
             self.calls += 1;
             // SAFETY: the kernel reads one live header; what it names lives in `memory` and
             // `buffers` until the command has completed or for ever (see `drop`), has the lengths
-            // that the header tells, and is lent to nobody while the slot is in flight.
+            // that the header has, and is not lent while the slot is in flight.
             let written = unsafe {
                 libc::write(
                     lane.file.as_raw_fd(),

@@ -240,7 +240,7 @@ mod tests {
             .cmd(wire(addresses))
             .build()
             .user_data(0x0a0b);
-        // SAFETY: it is `struct io_uring_sqe` and the 64 bytes behind it (`repr(C)`): integers.
+        // SAFETY: it is `struct io_uring_sqe` and the 64 bytes after it (`repr(C)`): integers.
         let built = unsafe { transmute::<squeue::Entry128, [u64; 16]>(built) };
         assert_eq!(words, built[..15]);
         assert_eq!(built[15], 0, "a word that is never written");

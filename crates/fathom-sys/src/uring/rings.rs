@@ -25,7 +25,7 @@ use crate::kept_mappings;
 /// our ops, as they are in a new queue, and never written.
 pub(super) type EntryWords = [u64; 6];
 
-/// A submission queue entry of double size, with a command of 80 bytes for the driver behind the
+/// A submission queue entry of double size, with a command of 80 bytes for the driver after the
 /// words of [`EntryWords`]. The last word is zero for all our commands, and never written.
 pub(super) type CommandWords = [u64; 15];
 
@@ -63,7 +63,7 @@ impl<const BIG: bool> Rings<BIG> {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor is new, open and nobody else's.
+        // SAFETY: the descriptor is new and open, and nothing else owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         if !parameters.waits_with_a_time() {
             return Err(io::Error::from_raw_os_error(libc::ENOSYS));
@@ -126,7 +126,7 @@ impl<const BIG: bool> Submission<BIG> {
         // with the identity once.
         if let Some(array) = parameters.index_array() {
             for index in 0..parameters.submission_entries {
-                // SAFETY: the array has so many places, all in the mapping.
+                // SAFETY: the array has this many places, all in the mapping.
                 unsafe { queues.at::<u32>(array).add(index as usize).write(index) };
             }
         }
@@ -152,7 +152,7 @@ impl<const BIG: bool> Submission<BIG> {
         unsafe { self.push_words(entry) };
     }
 
-    /// Writes the words of an entry, which has at least so many.
+    /// Writes the words of an entry, which has room for them.
     ///
     /// # Safety
     /// As for `push`.
@@ -363,7 +363,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: made by `new` with this base and length; who refers to it goes with it.
+        // SAFETY: made by `new` with this base and length; all references to it end with this
+        // value.
         unsafe { kept_mappings::unmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }

@@ -149,8 +149,8 @@ impl<const BIG: bool> Ring<BIG> {
         Ok(ring)
     }
 
-    /// Registers the ring's own descriptor, which saves a lookup in every call. Only an
-    /// optimisation, so kernels without it (before 5.18) are not an error.
+    /// Registers the ring's own descriptor, which saves a lookup in every call, and returns whether
+    /// that succeeded. Only an optimisation, so kernels without it (before 5.18) are not an error.
     fn register_fd(&mut self) -> bool {
         let fd = self.rings.fd();
         let mut update = Update {

@@ -24,7 +24,7 @@ pub enum Hosts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// It is no request of HTTP/1.
+    /// It is not a request of HTTP/1.
     Malformed,
     /// It is too long.
     TooLong,

@@ -26,7 +26,7 @@ use super::queues;
 /// A machine: modelled devices under the names that jobs use.
 #[derive(Clone, Debug)]
 pub struct MachineModel {
-    /// The file that it was read from, as it was named.
+    /// The file that it was read from, as the user named it.
     pub file: String,
     pub(crate) devices: Vec<ModelledDevice>,
     host: HostConfig,

@@ -48,7 +48,7 @@ pub(super) fn warnings(plan: &Plan, settings: &Settings) -> Vec<Warning> {
             warn("no_page_cache", &job.name, message, hint);
         }
         if job.options.verification.saves_state {
-            let message = "no verify state is saved in virtual time: the data ends with the run";
+            let message = "no verify state is saved in virtual time: the data end with the run";
             warn("no_verify_state", &job.name, message, "");
         }
         if job.options.verification.dumps {
@@ -76,7 +76,7 @@ pub(super) fn warnings(plan: &Plan, settings: &Settings) -> Vec<Warning> {
         warn("no_bandwidth_log", "", message, hint);
     }
     if settings.idle_profile.is_some() {
-        let message = "`--idle-prof` has nothing to look at in virtual time";
+        let message = "`--idle-prof` has nothing to measure in virtual time";
         warn("no_idle_profile", "", message, "");
     }
     warnings

@@ -11,7 +11,7 @@ pub struct VerifyConfig {
     pub pattern: Option<Vec<u8>>,
     /// Positions in the pattern that hold the block's file offset, eight bytes each.
     pub pattern_offsets: Vec<usize>,
-    /// The pattern begins anew with each interval, not with each block.
+    /// The pattern starts over with each interval, not with each block.
     pub pattern_per_interval: bool,
     /// Layout of written headers; all layouts are read.
     pub layout: HeaderLayout,

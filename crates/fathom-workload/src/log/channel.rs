@@ -46,7 +46,7 @@ pub struct LogChannel {
 }
 
 impl LogChannel {
-    /// Reserves (and touches) `chunks` chunks of `chunk` entries, for so many jobs.
+    /// Reserves (and touches) `chunks` chunks of `chunk` entries, for `jobs` jobs.
     #[must_use]
     pub fn new(chunks: usize, chunk: usize, jobs: usize) -> Self {
         let empty = ArrayQueue::new(chunks.max(1));
@@ -82,7 +82,7 @@ impl LogChannel {
         self.empty.capacity()
     }
 
-    /// Returns the memory of a batch to the jobs.
+    /// Gives the memory of a batch back to the jobs.
     pub fn give_back(&self, batch: Batch) {
         let (entries, _) = batch.chunk;
         // Others were allocated by a job at its end.

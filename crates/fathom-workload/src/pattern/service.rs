@@ -14,7 +14,7 @@ use crate::config::{FileService, PatternConfig};
 use super::spread::{Shapes, Spread};
 use super::{PatternError, RandomStream, seed_of};
 
-/// Chooser of files, which is told which ones are finished.
+/// Chooser of files, which learns which ones are finished.
 #[derive(Debug)]
 pub(super) enum Service {
     /// All files are open and take turns.

@@ -295,6 +295,6 @@ const fn floor(x: f64) -> u64 {
     x as u64
 }
 
-/// Terms of a zeta that are summed one by one; after so many, the first term that the
-/// Euler–Maclaurin formula leaves out is below 10⁻¹⁰ for any theta up to 10.
+/// Terms of a zeta that are summed one by one; after these, the first term that the Euler–Maclaurin
+/// formula leaves out is below 10⁻¹⁰ for any theta up to 10.
 const ZETA_TERMS: u64 = 1000;

@@ -97,7 +97,7 @@ impl Checks {
     /// Returns a check that has been run; with `wait`, `None` only if none is left.
     ///
     /// # Errors
-    /// Checks are left that nobody has run, or will run.
+    /// Checks are left that no thread has run, or will run.
     pub(crate) fn take(&mut self, wait: bool) -> Result<Option<Check>, ChecksLost> {
         if self.under_way == 0 {
             return Ok(None);

@@ -3,11 +3,11 @@
 /// Short form of a write's identity: 29 bits mixed from the time, the number and the job in the
 /// headers of its blocks.
 ///
-/// Every layout of the header has these. The time tells a run from an earlier one of the same job,
-/// whose blocks are alike in all else and would pass for this run's. Two writes of one block share
-/// a generation by a chance of 1 in 2²⁹. Exact numbers were rejected: they take twice the memory,
-/// and the part of them that fits repeats at round distances, which passes over files of round
-/// sizes have.
+/// Every layout of the header has these. The time distinguishes a run from an earlier one of the
+/// same job, whose blocks are alike in all else and would pass for this run's. Two writes of one
+/// block share a generation by a chance of 1 in 2²⁹. Exact numbers were rejected: they take twice
+/// the memory, and the part of them that fits repeats at round distances, which passes over files
+/// of round sizes have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generation(u32);
 

@@ -58,7 +58,7 @@ pub struct GenerationMap {
     contended: Mutex<ContendedBlocks>,
 }
 
-/// Write or trim, as the map is told of it.
+/// Write or trim, as reported to the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     /// First byte.

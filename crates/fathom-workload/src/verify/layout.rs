@@ -10,7 +10,7 @@ use crate::config::{SizeChoice, VerifyConfig};
 /// Places of the headers in an op.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    /// Bytes after which a pattern begins anew; a multiple of `interval`.
+    /// Bytes after which a pattern starts over; a multiple of `interval`.
     pub(super) unit: u32,
     /// Bytes from one header to the next; room for a header and a checksum.
     pub(super) interval: u32,

@@ -12,9 +12,9 @@ use crate::source::used_directions;
 pub struct MapLayout {
     /// First byte.
     pub start: u64,
-    /// Offset behind the last byte.
+    /// Offset after the last byte.
     pub end: u64,
-    /// Bytes per entry, ≥ 1. Ops whose ends are no multiples of it, counted from `start`, leave
+    /// Bytes per entry, ≥ 1. Ops whose ends are not multiples of it, counted from `start`, leave
     /// the entries at their ends unknown.
     pub block_bytes: u32,
 }

@@ -38,11 +38,11 @@ impl Told {
 /// Event of a history.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// Begins a change of so many units of two blocks, from this block on.
+    /// Begins a change of `units` units of two blocks, from this block on.
     Begin { block: u64, units: u32, trims: bool },
     /// Ends the change in flight with this number, modulo the number of those.
     End { number: usize, done: bool },
-    /// Observes the unit at this block, and judges it after so many further events.
+    /// Observes the unit at this block, and judges it after `after` further events.
     Read { block: u64, after: usize },
 }
 

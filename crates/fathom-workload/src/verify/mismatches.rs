@@ -38,7 +38,7 @@ pub struct DumpedBlock {
     pub file: FileIndex,
     /// Offset in the file.
     pub offset: u64,
-    /// The header is not the expected one, so that nothing tells what its block should hold.
+    /// The header is not the expected one, so that the right content of its block is unknown.
     pub is_header: bool,
     /// Content that was read.
     pub received: Vec<u8>,

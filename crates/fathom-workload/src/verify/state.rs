@@ -10,9 +10,9 @@
 //! entries of each file, 4 each
 //! ```
 //!
-//! A text follows its length, 4. The checksum covers all behind it; of an incomplete state only the
-//! description, for its entries change: a run that is killed leaves such a state, whose entries it
-//! changed in place while it ran (see [`GenerationMap::kept_in`]).
+//! A text follows its length, 4. The checksum covers all that follows it; of an incomplete state
+//! only the description, for its entries change: a run that is killed leaves such a state, whose
+//! entries it changed in place while it ran (see [`GenerationMap::kept_in`]).
 //!
 //! Entries are those of the [`GenerationMap`]; a block with a write in flight is unknown. The
 //! format is Fathom's own and changes with its version; fio's, which names writes in flight, was
@@ -259,7 +259,7 @@ fn put_count(bytes: &mut Vec<u8>, count: usize) {
 
 const MAGIC: &[u8] = b"fathom verify state\n";
 const VERSION: u32 = 3;
-/// Offset of what the checksum covers: behind it, version, and state.
+/// Offset of what the checksum covers: all that follows it, version, and state.
 const SUMMED: usize = MAGIC.len() + 12;
 
 #[cfg(test)]
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(VerifyState::decode(&longer), Err(StateError::Damaged));
     }
 
-    /// The entries of an incomplete state change behind its checksum.
+    /// The entries of an incomplete state change without its checksum.
     #[test]
     fn an_incomplete_state_is_read_with_any_entries() {
         let state = VerifyState {

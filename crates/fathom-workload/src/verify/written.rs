@@ -31,8 +31,8 @@ pub(crate) enum ReadOrder {
 /// Log of completed writes.
 ///
 /// Fill it with [`push`], [`sort`] it before reading back, and take the writes with [`next`]. Those
-/// of which no block is left are passed over, as the `live` given to it tells. Nothing is allocated
-/// after it was made, if it was made large enough.
+/// of which no block is left are passed over, as the `live` given to it decides. Nothing is
+/// allocated after it was made, if it was made large enough.
 ///
 /// [`push`]: Self::push
 /// [`sort`]: Self::sort
@@ -96,7 +96,7 @@ impl WrittenLog {
         }
     }
 
-    /// Returns a write that was taken but cannot be read yet.
+    /// Puts back a write that was taken but cannot be read yet.
     pub(crate) fn put_back(&mut self, written: LoggedWrite) {
         self.entries.push_front(written);
     }

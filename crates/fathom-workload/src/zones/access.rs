@@ -9,7 +9,7 @@ use super::set::ZoneSet;
 pub struct ZoneAccess {
     /// Zones of each file, in the order of the files.
     pub sets: Vec<Arc<ZoneSet>>,
-    /// Number of the job in the run; tells the zones that it opened from those of others.
+    /// Number of the job in the run; distinguishes the zones that it opened from those of others.
     pub job: u32,
     /// Largest number of open zones of a device, those of all jobs together; `None` without a
     /// limit. The job opens none beyond it.

@@ -120,7 +120,7 @@ impl AreaWrites {
     /// it; `None` if its pointer is not where the writes so far may have left it.
     ///
     /// Writes that took effect end within the area: what a failed one leaves unwritten before its
-    /// end stays so, and what lies behind is written again.
+    /// end stays so, and what lies beyond is written again.
     pub(super) fn resume(&self, found: &Zone, area: WriteArea) -> Option<u64> {
         let ahead = self.next.checked_sub(found.write_pointer)?;
         let agrees = found.has_area && ahead <= 2 * area.bytes;

@@ -83,7 +83,7 @@ impl ZoneSet {
         self.lock().area
     }
 
-    /// Takes over what another name of the device tells before the jobs begin: the block device
+    /// Takes over what another name of the device reports before the jobs begin: the block device
     /// says nothing of random write areas.
     pub fn complete(&self, report: &ZoneReport) {
         let mut table = self.lock();

@@ -309,7 +309,7 @@ impl ZoneTable {
         issue(index, target, target.offset, length)
     }
 
-    /// Answers after so many skips that there may be nothing else. When a sequential job has
+    /// Answers after so many skips that no usable zone may be left. When a sequential job has
     /// skipped as much as its range has, none of its own offsets will do: it goes on at the next
     /// zone.
     #[cold]

@@ -262,7 +262,7 @@ impl Worker {
         }
     }
 
-    /// Tells the zones that a pass begins, whose predecessor was read back if it had to be.
+    /// Informs the zones that a pass begins, whose predecessor was read back if it had to be.
     pub(crate) fn begin_pass_of_zones(&self) {
         if let Some(zoned) = &self.zoned {
             zoned.begin_pass();

@@ -26,8 +26,9 @@ pub(super) const THOUSAND: Row = Row {
     },
 };
 
-/// Leads so many ranks to the start of their first wave, and returns the time of this thread, ms,
-/// from the last rank that is ready until all are told, and for a report of each with their sum.
+/// Leads `ranks` ranks to the start of their first wave, and returns this thread's time in ms from
+/// the last rank that is ready until all have their orders, and for a report of each with their
+/// sum.
 fn conducted(ranks: u32) -> Result<[f64; 2]> {
     let mut now = Tick::new(1_000_000_000);
     let mut conductor = Conductor::new(now, ranks, false)?;

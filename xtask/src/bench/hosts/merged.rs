@@ -55,7 +55,7 @@ fn least_time(setting: &Setting, folder: &Path) -> Result<f64> {
     Ok(least)
 }
 
-/// Makes so many records: of one run, under the names of as many hosts.
+/// Makes `count` records of one run, under the names of as many hosts.
 fn records(fathom: &Path, count: u64) -> Result<Scratch> {
     let folder = Scratch::new("merge")?;
     let mut run = Command::new(fathom);

@@ -46,7 +46,7 @@ pub(super) const IDLE: Row = Row {
     measure: idle,
 };
 
-/// Returns the start of a command with so many ranks.
+/// Returns the start of a command with `count` ranks.
 fn mpirun(setting: &Setting, folder: &Path, count: u32) -> Command {
     let mut command = process::tied("mpirun");
     command.args(["--oversubscribe", "--bind-to", "none"]);
@@ -125,7 +125,7 @@ fn rate(setting: &Setting) -> Result<Measured> {
     )]))
 }
 
-/// Runs a short job on so many ranks, and returns the hosts of its report.
+/// Runs a short job on `count` ranks, and returns the hosts of its report.
 fn hosts(setting: &Setting, folder: &Path, count: u32) -> Result<Vec<Value>> {
     let mut command = mpirun(setting, folder, count);
     command.args([

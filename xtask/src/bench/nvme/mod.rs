@@ -7,7 +7,7 @@
 //! core 1: bare-nvme load               or  fathom run --ioengine=nvme_tcp
 //! ```
 //!
-//! Processes are started anew for every run, so that no run inherits the state of another, and a
+//! Processes are restarted for every run, so that no run inherits the state of another, and a
 //! polling server is never there beside the one that is measured.
 
 mod idle;

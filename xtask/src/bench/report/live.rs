@@ -1,4 +1,4 @@
-//! Cost of the views of a run that goes on: what they take from its jobs, and of a processor.
+//! Cost of the views of a run in progress: what they take from its jobs, and of a processor.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -43,7 +43,7 @@ fn measure(setting: &Setting) -> Result<Measured> {
     let took = least(&mut || timed(&mut fathom()).map(|(_, seconds)| seconds))?;
     let memory = peak_memory(&mut fathom())?;
     let text = std::fs::read_to_string(&page).with_context(|| page.display().to_string())?;
-    // A page that lost the slow op would be no report.
+    // A page that lost the slow op would be useless.
     if !text.contains(&format!("1 log, {LINES} lines.")) || !text.contains("77777.78") {
         bail!("the page lacks the number of lines or the slow op");
     }

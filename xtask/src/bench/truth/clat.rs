@@ -61,7 +61,8 @@ impl Shares {
     fn of(log: &str, spans: &DeviceSpans, map: &DiskMap) -> Result<Self> {
         let mut shares = Self::default();
         for line in log.lines() {
-            let op = LoggedOp::parse(line).with_context(|| format!("no line of a log: {line}"))?;
+            let op =
+                LoggedOp::parse(line).with_context(|| format!("not a line of a log: {line}"))?;
             shares.ops += 1;
             let Some(sectors) = map.sectors(op.offset, op.bytes) else {
                 continue;

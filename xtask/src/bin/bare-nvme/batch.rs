@@ -22,7 +22,7 @@ impl Batch {
         self.headers.extend_from_slice(header);
     }
 
-    /// Appends a header with data behind it.
+    /// Appends a header and data.
     pub(crate) fn push_with_data(&mut self, header: &[u8]) {
         self.push(header);
         self.marks.push(self.headers.len());

@@ -16,7 +16,7 @@ pub(crate) struct Intake {
     at: usize,
     end: usize,
     header: [u8; SHORT_BYTES],
-    /// Bytes of the current PDU behind its header that are still to come; `None` between PDUs.
+    /// Bytes of the current PDU after its header that are still to come; `None` between PDUs.
     left: Option<usize>,
 }
 

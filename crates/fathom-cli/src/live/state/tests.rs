@@ -22,7 +22,7 @@ fn state() -> LiveState {
     state
 }
 
-/// Returns a snapshot in which each job has done so many reads of 512 bytes and 1 µs.
+/// Returns a snapshot in which each job has done `ios` reads of 512 bytes and 1 µs.
 fn snapshot(ms: u64, ios: [u64; 3], in_flight: u32) -> Snapshot {
     let jobs = ios.map(|ios| JobSnapshot {
         state: JobState::Working(Phase::Running),
@@ -63,7 +63,7 @@ fn rates_are_those_of_the_last_second() {
     assert_eq!((read.iops, read.bytes_per_s, read.ios), (500, 256_000, 600));
     assert_eq!(figures.jobs[1].directions[0].iops, 0);
     assert!(figures.jobs[2].directions.is_empty());
-    // Clones are told apart, and a name does not act on the terminal.
+    // Clones are distinguished, and a name does not act on the terminal.
     let names: Vec<&str> = figures.jobs.iter().map(|job| job.name.as_str()).collect();
     assert_eq!(names, ["a\u{fffd}[2J", "b #2", "b #3"]);
 }

@@ -8,7 +8,7 @@ use fathom_workload::Phase;
 use super::*;
 use crate::live::LiveState;
 
-/// Returns figures of two groups after so many seconds.
+/// Returns figures of two groups after `seconds`.
 fn figures(seconds: u64) -> Figures {
     let job = |name: &str, group_id, number| JobRecord {
         name: name.to_owned(),

@@ -54,7 +54,7 @@ fn run(iops: f64, half: f64) -> RunDone {
     }
 }
 
-/// Returns what is told of so many repeats whose ratios deviate by 2 %.
+/// Returns the sentences about `repeats` repeats whose ratios deviate by 2 %.
 fn told(repeats: u32, half: f64) -> Vec<String> {
     let plan = plan(LAB);
     let mut runs = Vec::new();
@@ -73,7 +73,7 @@ fn told(repeats: u32, half: f64) -> Vec<String> {
             });
         }
     }
-    plan.levels_told(&runs)
+    plan.level_sentences(&runs)
 }
 
 #[track_caller]

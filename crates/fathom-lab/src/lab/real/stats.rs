@@ -1,4 +1,4 @@
-//! Numbers that a service tells of itself.
+//! Numbers that a service reports of itself.
 
 use std::collections::BTreeMap;
 

@@ -220,7 +220,7 @@ fn unsettled(report: &Report<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let cells = &report.outcome.results.cells;
     for one in &report.outcome.judgements {
-        // Of a cell that failed, that is told instead.
+        // For a cell that failed, the failure is reported instead.
         if one.verdict == Verdict::Unclear && cells[one.cell].failure.is_none() {
             notes.push(match one.settled_by {
                 Some(repeats) => format!(

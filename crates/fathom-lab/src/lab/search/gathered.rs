@@ -154,7 +154,7 @@ impl Gathered {
         Some(self.or_between_runs(value, half.map(|half| around(value, half))))
     }
 
-    /// Returns whether an estimate tells: the condition is kept, or not; `None` if its interval
+    /// Returns the decision of an estimate: the condition is kept, or not; `None` if its interval
     /// holds the limit, or there is none.
     pub(crate) fn is_kept(&self, estimate: &Estimate) -> Option<bool> {
         let limit = self.limit_value();

@@ -1,4 +1,4 @@
-//! Runs of a lab that are in the history, read without going on with it.
+//! Runs of a lab in the history, read without continuing it.
 
 use fathom_record::Record;
 

@@ -1,4 +1,4 @@
-//! Runs that the history does not take, such as on a full disk: a file each, to be imported later.
+//! Runs that cannot be added to the history, as on a full disk: a file each, to be imported later.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};

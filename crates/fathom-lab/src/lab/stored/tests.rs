@@ -1,4 +1,4 @@
-//! Labs that are killed, and go on.
+//! Labs that are killed, and continue.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ impl Place {
         StoredLab::begin(history, plan, "fathom test", false).unwrap()
     }
 
-    /// Returns the journal of a process that is killed after so many steps.
+    /// Returns the journal of a process that is killed after `steps_left` steps.
     pub(in crate::lab) fn killed<'a>(
         &self,
         plan: &'a LabPlan,
@@ -73,7 +73,7 @@ impl Drop for Place {
     }
 }
 
-/// Journal of a process that is killed after so many steps.
+/// Journal of a process that is killed after a number of steps.
 struct Killed<J> {
     journal: J,
     steps_left: u32,

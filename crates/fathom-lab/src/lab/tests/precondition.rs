@@ -101,7 +101,10 @@ fn a_file_with_data_that_the_jobs_only_read_needs_leave() {
     std::os::unix::fs::symlink("/dev/null", &link).unwrap();
     let (jobs, why) = refused(&lab(&link, "randwrite", "")).unwrap();
     assert!(jobs.is_empty());
-    assert!(why.contains("no block device and no regular file"), "{why}");
+    assert!(
+        why.contains("neither a block device nor a regular file"),
+        "{why}"
+    );
 }
 
 #[test]

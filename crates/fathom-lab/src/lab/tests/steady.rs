@@ -24,7 +24,7 @@ metric = "read.iops"
 cell = { iodepth = 2 }
 "#;
 
-/// Returns the rate of a drive that halves its speed with each round until so many are done.
+/// Returns the rate of a drive that halves its speed with each round until `until` rounds are done.
 fn slowing(slot: &Slot, until: u32) -> u64 {
     let left = until.saturating_sub(slot.repeat);
     (1000 << left) + 7 * u64::from(slot.repeat % 2)

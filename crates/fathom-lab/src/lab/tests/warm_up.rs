@@ -1,4 +1,4 @@
-//! Time at the begin of each run that does not count.
+//! Time at the start of each run that does not count.
 
 use super::*;
 

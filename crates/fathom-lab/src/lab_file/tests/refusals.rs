@@ -191,7 +191,7 @@ ioengine = "null"
 filename = "${DEV}"
 size = "1m"
 "#;
-    let missing = "f/lab.toml:3:9: `DEV` is missing: a drive, only read | give it behind the file, \
+    let missing = "f/lab.toml:3:9: `DEV` is missing: a drive, only read | give it after the file, \
                    as `fathom lab f/lab.toml DEV=VALUE`";
     assert_eq!(problems_of(text, &[]), [missing]);
     let argument = |name: &str, value: &str| (name.to_owned(), value.to_owned());
@@ -287,7 +287,7 @@ size = "1m"
 [axes]
 rw = ["read", "write"]
 "#;
-    let hint = "add `writes = [\"/dev/x\"]` to `[lab]` if its data may go";
+    let hint = "add `writes = [\"/dev/x\"]` to `[lab]` if its data may be overwritten";
     let why = "f/lab.toml:4:12: `/dev/x` would be written, and `writes` does not name it";
     assert_eq!(problems_of(text, &[]), [format!("{why} | {hint}")]);
 }
@@ -326,7 +326,7 @@ writes = { write = true }
 [judge]
 baseline = "reads"
 "#;
-    let hint = "add `writes = [\"/dev/x\"]` to `[lab]` if its data may go";
+    let hint = "add `writes = [\"/dev/x\"]` to `[lab]` if its data may be overwritten";
     let why = "f/lab.toml:7:12: `/dev/x` would be written, and `writes` does not name it";
     assert_eq!(problems_of(text, &[]), [format!("{why} | {hint}")]);
     let named = text.replace("name = \"a\"", "name = \"a\"\nwrites = [\"/dev/x\"]");

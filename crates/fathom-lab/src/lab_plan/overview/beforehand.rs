@@ -65,12 +65,12 @@ impl LabPlan {
         line(text, "probes", &what);
     }
 
-    /// Writes whether longer runs or more repeats buy more: no file tells, only runs do.
+    /// Writes whether longer runs or more repeats gain more: only runs can show that, not the file.
     pub(super) fn write_levels(&self, text: &mut String, earlier: &[EarlierRun]) {
         if self.comparisons() == 0 {
             return;
         }
-        let mut told = self.levels_told(earlier);
+        let mut told = self.level_sentences(earlier);
         if told.is_empty() {
             let what = "the first repeats tell whether longer runs or more repeats buy more";
             told.push(what.into());

@@ -104,7 +104,7 @@ impl Connection {
             }
             return Ok((bytes, window, bytes));
         };
-        // Room for the next headers, and no more: data behind them have a place of their own.
+        // Room for the next headers, and no more: data after them have a place of their own.
         self.window = WINDOW_MIN;
         let room = place.len() + BEHIND_PLACE_BYTES;
         let (place_bytes, behind) = (place.len(), &mut scratch[..BEHIND_PLACE_BYTES]);
@@ -193,5 +193,5 @@ impl Connection {
 const TURN_BYTES: usize = 512 << 10;
 /// Data for which a receive of their own, in their place, costs less than a copy.
 const PLACE_BYTES_MIN: usize = 4096;
-/// Bytes received behind data in their place: the next headers.
+/// Bytes received after data in their place: the next headers.
 const BEHIND_PLACE_BYTES: usize = 512;

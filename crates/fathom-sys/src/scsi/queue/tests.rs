@@ -23,7 +23,7 @@ fn sockets() -> (File, File) {
     // SAFETY: the kernel writes two numbers to a live array.
     let failed = unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) };
     assert_eq!(failed, 0);
-    // SAFETY: the descriptors are new, and nobody else's.
+    // SAFETY: the descriptors are new, and nothing else owns them.
     let files = fds.map(|fd| unsafe { File::from_raw_fd(fd) });
     // SAFETY: plain integers, and an open descriptor.
     let failed = unsafe { libc::fcntl(fds[0], libc::F_SETFL, libc::O_NONBLOCK) };
@@ -91,7 +91,7 @@ impl FakeDriver {
             0x42 => self.disk[..length].copy_from_slice(data),
             _ => {
                 let sense = [0x70, 0, 5, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x20, 0, 0, 0, 0, 0];
-                // SAFETY: as above; the header tells the room for it.
+                // SAFETY: as above; the header has its length.
                 unsafe {
                     let place = ptr::with_exposed_provenance_mut::<u8>(header.sense);
                     ptr::copy_nonoverlapping(sense.as_ptr(), place, sense.len());

@@ -127,7 +127,7 @@ fn an_op_that_is_not_issued_gives_its_zone_back() {
     }
 }
 
-/// A pass that is skipped whole is no success.
+/// A pass that is skipped whole is not a success.
 #[test]
 fn a_sequential_pass_over_lost_zones_ends_with_the_reason() {
     let (write, trim) = (Direction::Write, Direction::Trim);
