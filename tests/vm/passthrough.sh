@@ -37,6 +37,9 @@ step 'other commands as writes'
 works 1 --rw=write --write_mode=zeroes --deac=1
 dd if=/dev/nvme0n1 bs=64k count=32 iflag=direct 2>/dev/null | cmp -n 2097152 - /dev/zero ||
     fail 'not zeros'
+# The limit is that of data transferred, and Write Zeroes transfers none.
+works 1 --rw=write --write_mode=zeroes --bs=1m
+refused '524288 B per command at most' 1 --rw=write --bs=1m
 # QEMU's has Verify from some version on.
 job 1 --rw=write --write_mode=verify || refused 'lacks the command Verify' 1 --rw=write \
     --write_mode=verify

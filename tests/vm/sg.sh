@@ -2,7 +2,7 @@
 # every kind, injected errors, and what is refused.
 #
 # test: SCSI generic: conformance, commands, sense data, refusals
-# vm: --limit 300 --scsi-debug dev_size_mb=32,lbpu=1,lbpws=1,lbpws10=1 --module ext4 --module crc32c_generic --test sg
+# vm: --limit 300 --scsi-debug dev_size_mb=32,lbpu=1,lbpws=1,lbpws10=1,write_same_length=256 --module ext4 --module crc32c_generic --test sg
 . /guest.sh
 
 # Runs a job on a node: `job NODE OPTIONS...`.
@@ -53,6 +53,7 @@ refused 'MISCOMPARE, MISCOMPARE DURING VERIFY OPERATION' /dev/sg0 --rw=write \
     --sg_write_mode=verify_bytchk_01 --buffer_pattern=0x5b
 works /dev/sg0 --rw=write --sg_write_mode=write_same_ndob
 is_stored /dev/zero
+refused 'INVALID FIELD IN CDB.*Block Limits' /dev/sg0 --rw=write --sg_write_mode=write_same --bs=1m
 # It has neither of these.
 refused 'INVALID COMMAND OPERATION CODE' /dev/sg0 --rw=write --sg_write_mode=write_and_verify
 refused 'STREAM CONTROL (open).*ILLEGAL REQUEST' /dev/sg0 --rw=write --sg_write_mode=write_stream

@@ -76,6 +76,7 @@ struct CommandOp {
     length: i32,
     /// Bytes of which none may be missing.
     transferred: u32,
+    is_unmap: bool,
 }
 
 impl IscsiEngine {
@@ -109,6 +110,7 @@ impl IscsiEngine {
         self.in_flight[op.slot.index()] = CommandOp {
             length: whole(op),
             transferred,
+            is_unmap: op.kind == OpKind::Data(Direction::Trim),
         };
         self.iscsi.begin(op.slot, op.file.get(), &command);
         Ok(())
@@ -160,13 +162,16 @@ impl IscsiEngine {
             return result;
         }
         let op = self.in_flight[slot.index()];
-        match outcome::failure(&self.iscsi.outcome(slot), op.transferred) {
-            Some(why) => {
-                self.explained(Errno::EIO, || why);
-                Errno::EIO.result()
-            }
-            None => op.length,
-        }
+        let outcome = self.iscsi.outcome(slot);
+        let Some(why) = outcome::failure(&outcome, op.transferred) else {
+            return op.length;
+        };
+        let why = match op.is_unmap {
+            true => outcome::advise_limits(&outcome, why),
+            false => why,
+        };
+        self.explained(Errno::EIO, || why);
+        Errno::EIO.result()
     }
 
     /// Keeps the reason of the first failure with an errno.

@@ -96,6 +96,7 @@ pub struct Passthrough {
 /// Use that the job makes of a file.
 #[derive(Clone, Copy, Debug)]
 struct FileUse {
+    reads: bool,
     writes: bool,
     /// It keeps to the zones of the namespace, and its trims reset them.
     keeps_to_zones: bool,
@@ -104,6 +105,7 @@ struct FileUse {
 impl FileUse {
     const fn of(file: &EngineFile) -> Self {
         Self {
+            reads: file.read,
             writes: file.write,
             keeps_to_zones: file.trims_reset_zones,
         }
@@ -194,10 +196,9 @@ impl Passthrough {
     /// Identifies an open namespace.
     fn identify(&self, file: FileIndex, device: &File) -> Result<Namespace, EngineError> {
         let (path, index) = (&self.paths[file.index()], file.index());
-        let namespace =
-            Namespace::identify(path, device, &self.options, self.uses[index].keeps_to_zones)?;
-        let writes = self.uses[index].writes;
-        namespace.check(path, &self.options, self.buffer_bytes, writes)?;
+        let file_use = self.uses[index];
+        let namespace = Namespace::identify(path, device, &self.options, file_use.keeps_to_zones)?;
+        namespace.check(path, &self.options, self.buffer_bytes, file_use)?;
         let before = self.namespaces[index].as_ref();
         if before.is_some_and(|before| before.format != namespace.format) {
             return Err(EngineError {
@@ -207,7 +208,7 @@ impl Passthrough {
                 hint: "the namespace was formatted while the run used it: run it again".into(),
             });
         }
-        if let Some(placement) = self.placement.as_ref().filter(|_| writes) {
+        if let Some(placement) = self.placement.as_ref().filter(|_| file_use.writes) {
             placement.check(path, &namespace)?;
         }
         Ok(namespace)

@@ -71,6 +71,8 @@ struct CommandOp {
     length: i32,
     /// Bytes to be transferred.
     transferred: u32,
+    /// The device may limit its blocks apart from those of transfers.
+    has_limit: bool,
 }
 
 impl Sg {
@@ -112,6 +114,7 @@ impl Sg {
         self.in_flight[op.slot.index()] = CommandOp {
             length: whole(op),
             transferred: encoded.transferred,
+            has_limit: encoded.has_limit,
         };
         self.queue.push(op.slot, op.file.get(), &encoded.command);
         Ok(())
@@ -137,13 +140,16 @@ impl Sg {
             return result;
         }
         let op = self.in_flight[slot.index()];
-        match outcome::failure(self.queue.outcome(slot), op.transferred) {
-            Some(why) => {
-                self.explained(Errno::EIO, || why);
-                Errno::EIO.result()
-            }
-            None => op.length,
-        }
+        let outcome = self.queue.outcome(slot);
+        let Some(why) = outcome::failure(outcome, op.transferred) else {
+            return op.length;
+        };
+        let why = match op.has_limit {
+            true => outcome::advise_limits(outcome, why),
+            false => why,
+        };
+        self.explained(Errno::EIO, || why);
+        Errno::EIO.result()
     }
 
     /// Explains why the kernel did not take a command.

@@ -14,7 +14,7 @@ use fathom_sys::files::{self, Access, FileKind};
 use fathom_sys::nvme::{self, CommandError, Identify};
 
 use super::options::{Options, WriteMode};
-use super::zoned;
+use super::{FileUse, zoned};
 
 /// An identified namespace.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl Namespace {
         path: &str,
         options: &Options,
         buffer_bytes: u32,
-        writes: bool,
+        FileUse { reads, writes, .. }: FileUse,
     ) -> Result<(), EngineError> {
         let refuse = |option, hint: String| {
             Err(EngineError {
@@ -101,7 +101,8 @@ impl Namespace {
                 hint,
             })
         };
-        if u64::from(buffer_bytes) > self.transfer_bytes_max {
+        let transfers = reads || options.write_mode.transfers_data();
+        if transfers && u64::from(buffer_bytes) > self.transfer_bytes_max {
             let most = self.transfer_bytes_max;
             return refuse(
                 "bs",
@@ -110,7 +111,7 @@ impl Namespace {
         }
         let blocks = u64::from(buffer_bytes / self.op_block_bytes);
         let needed = blocks * u64::from(self.separate_bytes);
-        if needed > u64::from(options.metadata_bytes) {
+        if transfers && needed > u64::from(options.metadata_bytes) {
             let own = self.separate_bytes;
             return refuse(
                 "md_per_io_size",
@@ -322,6 +323,12 @@ pub(super) mod tests {
 
     use super::*;
 
+    const WRITES: FileUse = FileUse {
+        reads: false,
+        writes: true,
+        keeps_to_zones: false,
+    };
+
     fn options(controller_protects: bool, metadata_bytes: u32) -> Options {
         Options {
             controller_protects,
@@ -389,8 +396,13 @@ pub(super) mod tests {
 
     #[track_caller]
     fn check(options: Options, bytes: u32, want: Result<(), &str>) {
+        check_use(WRITES, options, bytes, want);
+    }
+
+    #[track_caller]
+    fn check_use(file_use: FileUse, options: Options, bytes: u32, want: Result<(), &str>) {
         let namespace = namespace(8, false, Some(Guard::Crc16), &options);
-        let got = namespace.check("/dev/ng0n1", &options, bytes, true);
+        let got = namespace.check("/dev/ng0n1", &options, bytes, file_use);
         match want {
             Ok(()) => assert_eq!(got, Ok(())),
             Err(want) => {
@@ -424,6 +436,21 @@ pub(super) mod tests {
             4096,
             Err("lacks the command Write Uncorrectable"),
         );
+    }
+
+    #[test]
+    fn limits_of_transfers_hold_for_commands_with_data() {
+        let zeroes = Options {
+            write_mode: WriteMode::Zeroes,
+            ..options(false, 0)
+        };
+        check(zeroes, 1 << 20, Ok(()));
+        let also_reads = FileUse {
+            reads: true,
+            ..WRITES
+        };
+        let refused = Err("bs: /dev/ng0n1 the controller transfers 524288 B");
+        check_use(also_reads, zeroes, 1 << 20, refused);
     }
 
     #[test]

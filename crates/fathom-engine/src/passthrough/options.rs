@@ -161,6 +161,11 @@ impl WriteMode {
             Self::Compare => Opcode::COMPARE,
         }
     }
+
+    /// Returns whether the command has data, to which the controller's MDTS applies.
+    pub(super) const fn transfers_data(self) -> bool {
+        matches!(self, Self::Write | Self::Compare)
+    }
 }
 
 impl Options {
@@ -222,8 +227,7 @@ impl Options {
 impl Options {
     /// Refuses options that exclude each other.
     pub(super) fn check(&self) -> Result<(), EngineError> {
-        let moves_data = matches!(self.write_mode, WriteMode::Write | WriteMode::Compare);
-        match self.polled && !moves_data {
+        match self.polled && !self.write_mode.transfers_data() {
             true => {
                 let hint = "polled queues take commands with data alone: leave out hipri";
                 Err(refused(

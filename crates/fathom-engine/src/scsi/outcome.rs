@@ -32,6 +32,18 @@ pub(crate) fn is_unit_attention(outcome: &ScsiOutcome) -> bool {
     Sense::decode(outcome.sense()).is_some_and(|sense| sense.is_unit_attention())
 }
 
+/// Adds advice to the reason why an UNMAP or WRITE SAME failed, if the device found a field of it
+/// invalid: it limits the blocks of these commands apart from those of transfers.
+pub(crate) fn advise_limits(outcome: &ScsiOutcome, why: String) -> String {
+    match Sense::decode(outcome.sense()).is_some_and(|sense| sense.is_invalid_field()) {
+        true => format!(
+            "{why}; the device may limit the blocks of this command: see its page Block Limits \
+             (`sg_vpd -p bl`), and lower bs"
+        ),
+        false => why,
+    }
+}
+
 /// More reports of events than a device keeps for one initiator: kinds of events, not events.
 pub(crate) const ATTENTIONS_MAX: u32 = 32;
 
@@ -113,6 +125,17 @@ mod tests {
         check(ScsiOutcome::new(4, &[], 0), None);
         check(sense(1, 0x17), None);
         check(sense(0, 0x5d), None);
+    }
+
+    #[test]
+    fn advice_is_for_invalid_fields() {
+        let advised = |outcome| advise_limits(&outcome, "why".into());
+        for code in [0x24, 0x26] {
+            assert!(advised(sense(5, code)).starts_with("why; the device may limit"));
+        }
+        assert_eq!(advised(sense(5, 0x20)), "why");
+        assert_eq!(advised(sense(3, 0x24)), "why");
+        assert_eq!(advised(ScsiOutcome::default()), "why");
     }
 
     #[test]

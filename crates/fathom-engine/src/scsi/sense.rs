@@ -96,6 +96,11 @@ impl Sense {
     pub(crate) const fn is_unit_attention(&self) -> bool {
         self.key == UNIT_ATTENTION
     }
+
+    /// Returns whether the device refuses a value in the command, or in its parameter list.
+    pub(crate) const fn is_invalid_field(&self) -> bool {
+        self.key == ILLEGAL_REQUEST && matches!(self.code[0], 0x24 | 0x26)
+    }
 }
 
 impl Field {

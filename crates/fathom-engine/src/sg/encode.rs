@@ -14,6 +14,8 @@ pub(super) struct Encoded {
     pub(super) command: ScsiCommand,
     /// Bytes that it transfers.
     pub(super) transferred: u32,
+    /// The device may limit its blocks apart from those of transfers (UNMAP and WRITE SAME).
+    pub(super) has_limit: bool,
     /// Parameter list of an UNMAP.
     pub(super) list: Option<[u8; UNMAP_LIST_BYTES as usize]>,
 }
@@ -29,6 +31,7 @@ pub(super) fn encode(op: &Op, device: &Device, options: &Options) -> Option<Enco
                     data: ScsiData::None,
                 },
                 transferred: 0,
+                has_limit: false,
                 list: None,
             });
         }
@@ -44,6 +47,7 @@ pub(super) fn encode(op: &Op, device: &Device, options: &Options) -> Option<Enco
             Some(Encoded {
                 command: ScsiCommand { cdb, data },
                 transferred: op.length,
+                has_limit: false,
                 list: None,
             })
         }
@@ -56,6 +60,7 @@ pub(super) fn encode(op: &Op, device: &Device, options: &Options) -> Option<Enco
                     data: ScsiData::Parameters { length },
                 },
                 transferred: length,
+                has_limit: true,
                 list: Some(cdb::unmap_list(extent)),
             })
         }
@@ -86,6 +91,10 @@ fn write(op: &Op, extent: Extent, device: &Device, options: &Options) -> Option<
     Some(Encoded {
         command: ScsiCommand { cdb, data },
         transferred: length,
+        has_limit: matches!(
+            options.write_mode,
+            WriteMode::WriteSame | WriteMode::WriteSameWithoutData
+        ),
         list: None,
     })
 }
@@ -126,6 +135,8 @@ mod tests {
     #[track_caller]
     fn check(mode: WriteMode, opcode: u8, transferred: u32) {
         let got = encoded(&op(WRITE, 1024, 4096), &options(mode)).unwrap();
+        let is_same = [WriteMode::WriteSame, WriteMode::WriteSameWithoutData].contains(&mode);
+        assert_eq!(got.has_limit, is_same);
         assert_eq!(got.command.cdb.as_bytes()[0], opcode);
         assert_eq!(got.transferred, transferred);
         let want = match transferred {
@@ -154,7 +165,7 @@ mod tests {
         let want = [0x28, 0, 0, 0, 0, 1, 0, 0, 2, 0];
         assert_eq!(read.command.cdb.as_bytes(), want);
         let trim = encoded(&op(OpKind::Data(Direction::Trim), 512, 1024), &plain).unwrap();
-        assert_eq!(trim.transferred, 24);
+        assert_eq!((trim.transferred, trim.has_limit), (24, true));
         assert_eq!(trim.list.unwrap()[15..20], [1, 0, 0, 0, 2]);
         let sync = encoded(&op(OpKind::Sync(SyncKind::Data), 0, 0), &plain).unwrap();
         assert_eq!((sync.command.data, sync.transferred), (ScsiData::None, 0));
