@@ -81,18 +81,13 @@ impl Controller {
         (host_id, keep_alive_ms): ([u8; 16], u32),
         now: Tick,
     ) -> Self {
-        let fallback = match subsystem.kind() {
-            // Nobody else ends a discovery controller whose host is gone.
-            ControllerKind::Discovery => Some(DISCOVERY_SILENCE_MAX),
-            ControllerKind::Io => None,
-        };
         Self {
             cntlid,
+            keep_alive: timeout(keep_alive_ms, subsystem.kind()),
             subsystem,
             limits,
             configuration: 0,
             status: 0,
-            keep_alive: timeout(keep_alive_ms).or(fallback),
             heard_at: now,
             event_mask: 0,
             event_requests: Vec::with_capacity(ASYNC_EVENT_REQUESTS.into()),
@@ -117,7 +112,7 @@ impl Controller {
             _ if !self.is_enabled() => Err(Status::COMMAND_SEQUENCE_ERROR.do_not_retry()),
             Opcode::IDENTIFY => self.identify(command),
             Opcode::GET_LOG_PAGE => self.log_page(command),
-            Opcode::SET_FEATURES => self.set_feature(command, data),
+            Opcode::SET_FEATURES => self.set_feature(command, data, now),
             Opcode::GET_FEATURES => self.feature(command),
             Opcode::ASYNC_EVENT_REQUEST => return self.hold_event_request(command),
             Opcode::KEEP_ALIVE => Ok(Output::NOTHING),
@@ -251,7 +246,8 @@ impl Controller {
         let was_enabled = self.is_enabled();
         self.configuration = configuration;
         if self.is_enabled() && !was_enabled {
-            self.status |= CSTS_READY;
+            // An earlier shutdown is over.
+            self.status = CSTS_READY;
             self.heard_at = now;
         } else if was_enabled && !self.is_enabled() {
             self.status = 0;
@@ -343,7 +339,7 @@ impl Controller {
         Ok(Output::data(part))
     }
 
-    fn set_feature(&mut self, command: &Command, data: &[u8]) -> Result<Output, Status> {
+    fn set_feature(&mut self, command: &Command, data: &[u8], now: Tick) -> Result<Output, Status> {
         let value = command.dword(11);
         match command.dword(10).to_le_bytes()[0] {
             FEATURE_QUEUES => {
@@ -363,7 +359,9 @@ impl Controller {
                 Ok(Output::NOTHING)
             }
             FEATURE_KEEP_ALIVE => {
-                self.keep_alive = timeout(value);
+                self.keep_alive = timeout(value, self.subsystem.kind());
+                // It begins anew: the last Keep Alive may be older than the new time-out.
+                self.heard_at = now;
                 Ok(Output::NOTHING)
             }
             FEATURE_HOST_ID => {
@@ -437,10 +435,15 @@ impl Output {
     }
 }
 
-/// Returns a keep-alive time-out, rounded up to the granularity; `None` for 0.
-fn timeout(ms: u32) -> Option<Nanos> {
+/// Returns a keep-alive time-out, rounded up to the granularity; `None` if 0 turns the timer off.
+fn timeout(ms: u32, kind: ControllerKind) -> Option<Nanos> {
     let unit = u64::from(KEEP_ALIVE_GRANULARITY) * 100;
-    (ms > 0).then(|| Nanos::from_millis(u64::from(ms).next_multiple_of(unit)))
+    match (ms, kind) {
+        (0, ControllerKind::Io) => None,
+        // Nobody else ends a discovery controller whose host is gone.
+        (0, ControllerKind::Discovery) => Some(DISCOVERY_SILENCE_MAX),
+        _ => Some(Nanos::from_millis(u64::from(ms).next_multiple_of(unit))),
+    }
 }
 
 // CC and CSTS.

@@ -224,10 +224,12 @@ fn a_discovery_controller_lists_subsystems_and_has_no_queues() {
     let page = data_of(&mut controller, read);
     assert_eq!((page.len(), u64_at(&page, 8)), (4096, 1));
     assert_eq!(controller.qid_max(), 0);
-    assert_eq!(
-        controller.deadline(),
-        Some(Tick::ZERO + Nanos::from_secs(120))
-    );
+    let off = Command::new(Opcode::SET_FEATURES, 9).with_dword(10, 0x0f);
+    for _ in 0..2 {
+        let limit = Tick::ZERO + Nanos::from_secs(120);
+        assert_eq!(controller.deadline(), Some(limit), "never off");
+        assert_eq!(result_of(&mut controller, off), Ok(0));
+    }
 }
 
 #[test]
@@ -268,9 +270,15 @@ fn silence_ends_a_controller() {
     let alive = Command::new(Opcode::KEEP_ALIVE, 1);
     let _completion = controller.admin(&alive, &[], ms(1900));
     assert!(!controller.has_expired(ms(3899)) && controller.has_expired(ms(3900)));
-    let off = Command::new(Opcode::SET_FEATURES, 9).with_dword(10, 0x0f);
-    assert_eq!(result_of(&mut controller, off), Ok(0));
+    let set = |ms| {
+        let command = Command::new(Opcode::SET_FEATURES, 9).with_dword(10, 0x0f);
+        command.with_dword(11, ms)
+    };
+    assert_eq!(result_of(&mut controller, set(0)), Ok(0));
     assert_eq!(controller.deadline(), None);
+    // A timer that is set anew does not count the time before.
+    let _completion = controller.admin(&set(1000), &[], ms(60_000));
+    assert_eq!(controller.deadline(), Some(ms(61_000)));
 }
 
 #[test]
@@ -285,6 +293,19 @@ fn a_reset_forgets_what_the_host_set() {
         Ok(0)
     );
     assert_eq!(controller.qid_max(), 128);
+}
+
+#[test]
+fn a_controller_that_is_enabled_is_not_shut_down() {
+    let mut controller = controller(subsystem(), 5000);
+    for (value, status) in [(0x46_4000, 8), (0x46_0001, 1), (0x46_4001, 9)] {
+        assert_eq!(result_of(&mut controller, set_cc(value)), Ok(0));
+        assert_eq!(
+            result_of(&mut controller, get(Property::CSTS, false)),
+            Ok(status)
+        );
+        assert_eq!(controller.deadline().is_some(), status == 1, "kept alive");
+    }
 }
 
 #[test]
