@@ -64,7 +64,7 @@ pub struct ControllerLimits {
 pub enum Answer {
     /// Send this completion.
     Complete(Completion),
-    /// Send these data, cut to the length that the command asked for, and then the completion.
+    /// Send these data, if the command's data pointer has their length, and then the completion.
     Data(Vec<u8>, Completion),
     /// Send nothing yet: the command waits for an event.
     Held,
@@ -384,6 +384,9 @@ impl Controller {
                 let ms = self.keep_alive.map_or(0, Nanos::as_millis);
                 Ok(Output::value(ms))
             }
+            FEATURE_HOST_ID if command.dword(11) & EXTENDED_HOST_ID == 0 => {
+                Err(Status::INVALID_FIELD.do_not_retry())
+            }
             FEATURE_HOST_ID => Ok(Output::data(self.host_id.to_vec())),
             feature if IGNORED_FEATURES.contains(&feature) => Ok(Output::NOTHING),
             _ => Err(Status::INVALID_FIELD.do_not_retry()),
@@ -477,6 +480,8 @@ const FEATURE_QUEUES: u8 = 0x07;
 const FEATURE_EVENTS: u8 = 0x0b;
 const FEATURE_KEEP_ALIVE: u8 = 0x0f;
 const FEATURE_HOST_ID: u8 = 0x81;
+/// EXHID: 16 bytes instead of 8, which fabrics do not have.
+const EXTENDED_HOST_ID: u32 = 1;
 /// Arbitration, power, temperature, error recovery, volatile write cache, interrupts, write
 /// atomicity: hosts set and read them, and nothing here depends on them.
 const IGNORED_FEATURES: [u8; 8] = [0x01, 0x02, 0x04, 0x05, 0x06, 0x08, 0x09, 0x0a];

@@ -78,17 +78,26 @@ impl Connection {
                     admin.controller.set_health(health);
                 }
                 let answer = admin.controller.admin(&command, payload.bytes(), work.now);
-                self.answer(slot, answer, work);
+                self.answer(slot, &command, answer, work);
                 self.publish_controller(work);
             }
             Role::Io(_) => {}
         }
     }
 
-    fn answer(&mut self, slot: u16, answer: Answer, work: &mut Work) {
+    fn answer(&mut self, slot: u16, command: &Command, answer: Answer, work: &mut Work) {
         match answer {
             Answer::Complete(completion) => self.complete(slot, completion, work),
-            Answer::Data(data, completion) => self.send_page(slot, data, completion, work),
+            Answer::Data(data, completion) => match command.data_pointer() {
+                DataPointer::Transport { length } if length as usize == data.len() => {
+                    self.send_page(slot, data, completion, work);
+                }
+                // A host ends the connection when it gets more data than it has room for.
+                DataPointer::Transport { .. } => {
+                    self.fail(slot, Status::DATA_SGL_LENGTH_INVALID.do_not_retry(), work);
+                }
+                _ => self.fail(slot, Status::SGL_TYPE_INVALID.do_not_retry(), work),
+            },
             // The controller keeps the command's identifier; its slot is free.
             Answer::Held => {
                 self.flights.get(slot).state = FlightState::Free;

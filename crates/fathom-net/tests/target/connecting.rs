@@ -167,6 +167,28 @@ const IN_DATA: u64 = 1 << 16;
 const UNKNOWN: &str = "nqn.2026-01.io.fathom:other";
 const STRANGER: &str = "nqn.2014-08.org.nvmexpress:uuid:stranger";
 
+/// More data than a host expects end its connection.
+#[test]
+fn pages_have_the_length_that_the_host_has_room_for() {
+    let (_target, address, _) = start(config(null(), 1));
+    let mut host = BareHost::admin(address, NO_DIGESTS);
+    let health = Command::new(Opcode::GET_LOG_PAGE, 5).with_dword(10, 127 << 16 | 0x02);
+    let length = Status::DATA_SGL_LENGTH_INVALID.do_not_retry();
+    let kind = Status::SGL_TYPE_INVALID.do_not_retry();
+    for (command, pointer, want) in [
+        (identify(1, 0), outside(4096), Status::SUCCESS),
+        (identify(1, 0), outside(512), length),
+        (identify(1, 0), outside(8192), length),
+        (identify(1, 0), inside(0), kind),
+        (health, outside(512), Status::SUCCESS),
+        (health, outside(508), length),
+    ] {
+        let (completion, page) = host.run(command.with_data(pointer), &[]);
+        assert_eq!(completion.status, want, "{command:?}");
+        assert_eq!(page.is_empty(), want != Status::SUCCESS, "{command:?}");
+    }
+}
+
 /// The host of SPDK's benchmark has no name.
 #[test]
 fn a_host_without_a_name_is_any_host() {

@@ -324,6 +324,13 @@ fn commands_and_properties_that_do_not_exist_are_refused() {
     );
     let feature = Command::new(Opcode::GET_FEATURES, 1).with_dword(10, 0x7e);
     assert_eq!(result_of(&mut controller, feature), Err((0, 2)));
+    let host_id = Command::new(Opcode::GET_FEATURES, 1).with_dword(10, 0x81);
+    assert_eq!(
+        result_of(&mut controller, host_id),
+        Err((0, 2)),
+        "of 8 bytes"
+    );
+    assert_eq!(data_of(&mut controller, host_id.with_dword(11, 1)), [0; 16]);
 }
 
 #[test]
