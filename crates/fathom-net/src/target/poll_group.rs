@@ -193,22 +193,28 @@ impl PollGroup {
         self.served = active;
         self.has_grants = false;
         for _ in 0..ROUNDS {
-            self.settle();
-            if self.work.dirty.is_empty() {
+            let is_settled = self.settle();
+            if is_settled && self.work.dirty.is_empty() {
                 return;
             }
             self.flush();
         }
-        // What became free in the last round is for the next turn.
+        // What became free in the last round, or is left, is for the next turn.
         self.has_grants = true;
     }
 
-    /// Reaps devices and passes buffers on until nothing moves any more.
-    fn settle(&mut self) {
+    /// Reaps devices and passes buffers on until nothing moves any more, or there was enough of it:
+    /// commands on large ranges are many commands of a device that may complete each at once.
+    /// Returns whether nothing moves.
+    fn settle(&mut self) -> bool {
         let (connections, work) = (&mut self.connections, &mut self.work);
-        loop {
+        let mut left = REAPS;
+        while left > 0 {
             let mut is_done = true;
-            while let Some(reaped) = work.devices.completed(work.now) {
+            while left > 0
+                && let Some(reaped) = work.devices.completed(work.now)
+            {
+                left -= 1;
                 work.admission.served(reaped.device, reaped.took);
                 let owner = reaped.owner;
                 if let Some(connection) = connections.get(owner.connection) {
@@ -230,9 +236,10 @@ impl PollGroup {
                 is_done = false;
             }
             if is_done {
-                return;
+                return true;
             }
         }
+        false
     }
 
     /// Sends what connections have queued.
@@ -331,6 +338,8 @@ const DEVICE: u64 = u64::MAX - 2;
 
 /// Events of one wait: some more than are ready at a time.
 const EVENTS: u16 = 256;
+/// Completions of devices that are handled before their responses are sent.
+const REAPS: u32 = 256;
 /// Rounds of sending and passing buffers on before sockets have their turn again.
 const ROUNDS: u32 = 4;
 /// Time that the kernel may take to wake a thread: it is below this on common machines, virtual

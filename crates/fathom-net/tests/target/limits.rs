@@ -9,7 +9,7 @@ use fathom_net::target::{DeviceError, DeviceFactory, TargetConfig, TargetStatist
 use fathom_nvme::{Command, Connect, Opcode, Pdu};
 
 use crate::bare_host::{BareHost, connect, inside, transfer};
-use crate::setup::{NO_DIGESTS, config, connections, memory, null, start, wait_for};
+use crate::setup::{NO_DIGESTS, Nulls, config, connections, memory, null, start, wait_for};
 
 const SHORT: Nanos = Nanos::from_millis(40);
 
@@ -163,6 +163,27 @@ fn connections_beyond_the_limits_are_turned_away_and_the_others_go_on() {
         wait_for(&target, |statistics| connections(statistics) == 2);
         let mut again = admin.io(address, 2, NO_DIGESTS);
         again.succeed(transfer(Opcode::READ, 1, 0, 4096), &[]);
+    }
+}
+
+/// Each of the commands becomes half a million of a device that completes them at once.
+#[test]
+fn large_commands_delay_no_other_host() {
+    let (_target, address, _) = start(config(Arc::new(Nulls(1 << 62)), 1));
+    let admin = BareHost::admin(address, NO_DIGESTS);
+    let mut other = BareHost::admin(address, NO_DIGESTS);
+    let mut queue = admin.io(address, 1, NO_DIGESTS);
+    let range = [0, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0];
+    for cid in 0..31 {
+        let command = Command::new(Opcode::DATASET_MANAGEMENT, cid)
+            .with_nsid(1)
+            .with_dword(10, 255)
+            .with_dword(11, 4)
+            .with_data(inside(4096));
+        queue.send(&Pdu::Command(command), &range.repeat(256));
+    }
+    for cid in 0..10 {
+        other.succeed(Command::new(Opcode::KEEP_ALIVE, cid), &[]);
     }
 }
 
