@@ -318,6 +318,27 @@ fn a_target_that_leaves_with_its_last_bytes_is_noticed_at_once() {
     assert_eq!(waited, Ok(()), "waits for ever, or has failed");
 }
 
+/// As for an I/O queue; no op needs the admin queue, and no Keep Alive asks for it.
+#[test]
+fn an_admin_queue_that_ends_with_its_last_bytes_is_noticed_at_once() {
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        for _ in 0..20 {
+            let peer = Peer::start(PeerConfig::default());
+            let mut bench = Bench::new(peer, 4, "keep_alive=0");
+            bench.open();
+            bench.peer().end_admin_queue();
+            while bench.peer().connects() < 2 {
+                thread::yield_now();
+            }
+            bench.finish();
+        }
+        tell.send(()).unwrap();
+    });
+    let waited = told.recv_timeout(Duration::from_secs(60));
+    assert_eq!(waited, Ok(()), "waits for ever, or has failed");
+}
+
 #[test]
 fn a_target_that_falls_silent_is_given_up_by_keep_alive() {
     let peer = Peer::start(PeerConfig::default());

@@ -141,7 +141,7 @@ impl Admin {
         while !self.answer.is_initialized {
             self.link.flush(&mut self.answer)?;
             wait(&self.epoll, &mut self.events, &self.clock, deadline)?;
-            while self.link.receive(&mut self.answer)? {}
+            self.receive()?;
         }
         Ok(())
     }
@@ -162,15 +162,26 @@ impl Admin {
             let waited = self.epoll.wait(&mut self.events, timeout);
             waited.map_err(|error| LinkError::Socket("epoll", error))?;
         }
-        if let Some(waker) = waker.filter(|_| self.events.iter().any(|one| one.token == WAKER)) {
-            waker.clear();
+        for event in self.events.iter() {
+            match (event.token, waker) {
+                (LINK, _) => self.link.changed(event.is_closed),
+                (WAKER, Some(waker)) => waker.clear(),
+                _ => {}
+            }
         }
-        while self.link.receive(&mut self.answer)? {}
+        let received = self.receive();
+        // A refusal says more than the end that follows it.
         if let Some(completion) = self.answer.completion.take() {
             let data = self.answer.data.as_slice();
             self.controller
                 .complete(&completion, data, self.clock.now())?;
         }
+        received
+    }
+
+    /// Receives what is there.
+    fn receive(&mut self) -> Result<(), LinkError> {
+        while self.link.receive(&mut self.answer)? {}
         Ok(())
     }
 

@@ -22,6 +22,8 @@ pub(crate) struct Link {
     stream: TcpStream,
     queue: HostQueue,
     buffer: Box<[u8]>,
+    /// The controller sends no more: what is there ends with the end of the connection.
+    is_closed: bool,
 }
 
 /// Owner of the commands on a link and of their data.
@@ -56,6 +58,7 @@ impl Link {
             stream,
             queue: HostQueue::new(config),
             buffer: vec![0; buffer_bytes].into_boxed_slice(),
+            is_closed: false,
         })
     }
 
@@ -88,6 +91,12 @@ impl Link {
         Ok(())
     }
 
+    /// Notes a change of the socket after which the controller sends no more, if `is_closed`.
+    #[inline]
+    pub(crate) const fn changed(&mut self, is_closed: bool) {
+        self.is_closed |= is_closed;
+    }
+
     /// Receives once, without waiting, and handles what has come; returns whether there may be
     /// more.
     #[inline]
@@ -109,7 +118,8 @@ impl Link {
             self.queue.received(&place[..received.in_place]);
         }
         self.decode(received.in_buffer, owner)?;
-        Ok(received.is_full)
+        // The end that follows the last bytes may have come with them, as one change.
+        Ok(received.is_full || self.is_closed)
     }
 
     /// Handles the first bytes of the buffer.

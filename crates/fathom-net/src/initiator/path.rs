@@ -18,8 +18,6 @@ pub(crate) struct Path {
     backlog: VecDeque<Slot>,
     /// There may be something to receive.
     is_readable: bool,
-    /// The controller sends no more: what is there ends with the end of the connection.
-    is_closed: bool,
 }
 
 impl Path {
@@ -30,7 +28,6 @@ impl Path {
             link,
             backlog: VecDeque::with_capacity(ops),
             is_readable: true,
-            is_closed: false,
         }
     }
 
@@ -55,7 +52,7 @@ impl Path {
     #[inline]
     pub(crate) const fn changed(&mut self, is_closed: bool) {
         self.is_readable = true;
-        self.is_closed |= is_closed;
+        self.link.changed(is_closed);
     }
 
     /// Receives what is there; looks even without a change if `is_forced`.
@@ -64,9 +61,7 @@ impl Path {
         let mut is_first = is_forced;
         while self.is_readable || is_first {
             is_first = false;
-            // The end that follows the last bytes may have come with them, as one change.
-            let may_have_more = self.link.receive(slots)?;
-            self.is_readable = may_have_more || self.is_closed;
+            self.is_readable = self.link.receive(slots)?;
         }
         while let Some(&slot) = self.backlog.front() {
             if self.link.room() == 0 || !slots.begin(slot, self.session, &mut self.link) {

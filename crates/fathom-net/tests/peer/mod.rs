@@ -189,6 +189,15 @@ impl Peer {
         self.shared.is_deaf.store(is_deaf, Ordering::SeqCst);
     }
 
+    /// Ends the admin queue of the first controller, amid a PDU.
+    pub(crate) fn end_admin_queue(&self) {
+        let streams = self.shared.streams.lock().expect("streams");
+        let mut first = streams.first().expect("an admin queue");
+        let response = [5, 0, 24, 0];
+        first.write_all(&response).expect("an open connection");
+        first.shutdown(Shutdown::Write).expect("an open connection");
+    }
+
     /// Returns the number of I/O commands that have arrived.
     pub(crate) fn io_commands(&self) -> u64 {
         self.shared.io_commands.load(Ordering::SeqCst)
