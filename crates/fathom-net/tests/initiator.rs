@@ -413,6 +413,8 @@ fn a_wrong_data_digest_fails_its_op_alone() {
         results.iter().filter(|&&result| result == failed).count(),
         1
     );
+    let why = bench.engine().explain(Errno::EILSEQ).unwrap();
+    assert!(why.contains("data digest"), "{why}");
     assert_eq!(bench.peer().connects(), 1);
     bench.finish();
 }

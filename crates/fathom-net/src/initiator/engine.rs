@@ -295,6 +295,10 @@ impl Engine for Initiator {
     }
 
     fn explain(&self, errno: Errno) -> Option<String> {
+        if errno == Errno::EILSEQ {
+            // The errno is about characters.
+            return Some("a data digest or protection information was wrong".to_owned());
+        }
         let mut given_up = self.sessions.iter().filter(|_| errno == Errno::ENOLINK);
         given_up.find_map(|session| {
             let (address, why) = (&session.terms().address, session.failure()?);
