@@ -16,7 +16,10 @@ pub(crate) struct Cpus(pub(crate) Vec<u32>);
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     let bytes = read_size(text).ok_or("expected a size in bytes, such as 512M or 8G")?;
     check_size(bytes)?;
-    Ok(bytes)
+    match bytes.is_multiple_of(BLOCK_BYTES) {
+        true => Ok(bytes),
+        false => Err("the size must be a multiple of 512 B, a block".to_owned()),
+    }
 }
 
 /// Parses the size of a data buffer.
@@ -60,3 +63,6 @@ pub(crate) fn period(text: &str) -> Result<Nanos, String> {
     let us = us.ok_or("expected microseconds, such as 5.75")?;
     Ok(Nanos::new((us * 1e3).round() as u64))
 }
+
+/// Block of devices that a target file does not describe.
+const BLOCK_BYTES: u64 = 512;

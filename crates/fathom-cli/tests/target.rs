@@ -8,8 +8,9 @@ mod serving;
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::process::Command;
 
-use common::Folder;
+use common::{Folder, Run};
 use serde_json::Value;
 use serving::Serving;
 
@@ -211,6 +212,8 @@ fn requests_that_cannot_be_served_are_refused() {
     );
     check_refused(&folder, "--null 0", &["the size must be above 0"]);
     check_refused(&folder, "--null 1X", &["expected a size in bytes"]);
+    // Of 512 bytes, the file would have another size at the next start.
+    check_refused(&folder, "--file new --size 700", &["a multiple of 512 B"]);
     check_refused(
         &folder,
         "--memory 1000T",
@@ -284,6 +287,23 @@ fn contradictions_and_missing_files_are_refused() {
     );
     check_refused(&folder, "stats --interval 2", &["--watch"]);
     assert_eq!(folder.names(), ["bad.toml"]);
+}
+
+/// Returns a shell's command that starts a target within a limit.
+fn limited(folder: &Folder, limit: &str, words: &str) -> Command {
+    let program = env!("CARGO_BIN_EXE_fathom");
+    let script = format!("{limit}; exec {program} target {words} --listen 127.0.0.1:0");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).current_dir(folder.path());
+    command
+}
+
+#[test]
+fn a_file_that_cannot_have_its_size_is_not_left() {
+    let folder = Folder::new();
+    let run = Run::of(limited(&folder, "ulimit -f 8", "--file new --size 1G")).expect(2);
+    assert!(run.err.contains("cannot extend new: "), "{run:#?}");
+    assert_eq!(folder.names(), [""; 0]);
 }
 
 #[test]

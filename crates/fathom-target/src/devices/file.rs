@@ -1,6 +1,6 @@
 //! File or block device.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -151,8 +151,12 @@ impl FileDevice {
             }
             opened => opened.map_err(self.failed(if self.creates { "create" } else { "open" }))?,
         };
-        if self.creates {
-            file.set_len(self.bytes).map_err(self.failed("extend"))?;
+        if self.creates
+            && let Err(error) = file.set_len(self.bytes)
+        {
+            // An empty one would be in the way of the next attempt.
+            let _left = fs::remove_file(&self.path);
+            return Err(self.failed("extend")(error));
         }
         if !self.is_block_device {
             // A lock that other targets respect: nothing keeps a file from being opened twice.
