@@ -306,6 +306,24 @@ fn a_file_that_cannot_have_its_size_is_not_left() {
     assert_eq!(folder.names(), [""; 0]);
 }
 
+/// Each attempt fails until a connection ends.
+#[test]
+fn failures_to_accept_are_logged_once_a_second() {
+    let folder = Folder::new();
+    let words = "--null 1G --threads 1 --log json --socket stats.sock";
+    let mut target = serving::spawn(limited(&folder, "ulimit -n 32", words));
+    let announced = target.next_line();
+    let port: u16 = announced.split(' ').nth(5).unwrap().parse().unwrap();
+    let connect = |_| TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let _crowd: Vec<TcpStream> = (0..32).map(connect).collect();
+    let [first, second] = [(); 2].map(|()| {
+        let line = target.next_log_line("accept failed");
+        let line: Value = serde_json::from_str(&line).unwrap();
+        line["timestamp_ms"].as_u64().unwrap()
+    });
+    assert!(second - first >= 900, "{first} {second}");
+}
+
 #[test]
 fn other_machines_are_let_in_only_on_request() {
     let folder = Folder::new();

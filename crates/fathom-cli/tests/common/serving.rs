@@ -57,6 +57,11 @@ impl Background {
         if let Some(line) = self.read.iter().find(fits) {
             return line.clone();
         }
+        self.next_log_line(part)
+    }
+
+    /// Waits for another line of standard error that contains `part`.
+    pub(crate) fn next_log_line(&mut self, part: &str) -> String {
         loop {
             let line = self.err.recv().expect("a line before the end");
             self.read.push(line.clone());

@@ -1,7 +1,7 @@
 //! Listening sockets, and the spread of connections over the threads.
 
 use std::collections::HashMap;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 
 use fathom_core::{Nanos, Tick};
@@ -26,6 +26,7 @@ pub(crate) struct Listener {
     /// Refusals that have not been logged, by limit: of the target, of an address.
     unlogged: [u64; 2],
     logged_at: [Option<Tick>; 2],
+    failure_logged_at: Option<Tick>,
 }
 
 /// Open connections, counted over all threads.
@@ -42,6 +43,7 @@ impl Listener {
             retry_at: None,
             unlogged: [0; 2],
             logged_at: [None; 2],
+            failure_logged_at: None,
         }
     }
 
@@ -77,8 +79,7 @@ impl Listener {
                             ErrorKind::ConnectionAborted | ErrorKind::Interrupted
                         ) => {}
                     Err(error) => {
-                        let event = TargetEvent::AcceptFailed { error: &error };
-                        work.shared.log.event(&event);
+                        self.log_failure(&error, work);
                         self.retry_at = Some(work.now + RETRY);
                         break;
                     }
@@ -111,6 +112,15 @@ impl Listener {
         if let Some((thread, mailbox)) = loads.min_by_key(|(_, mailbox)| mailbox.load()) {
             mailbox.add_load();
             work.shared.post(thread, Message::Accepted(stream, peer));
+        }
+    }
+
+    /// Logs a failure, at most one a second: it is met again with each attempt.
+    fn log_failure(&mut self, error: &io::Error, work: &Work) {
+        let now = work.now;
+        if (self.failure_logged_at).is_none_or(|at| now.since(at) >= LOG_PERIOD) {
+            self.failure_logged_at = Some(now);
+            work.shared.log.event(&TargetEvent::AcceptFailed { error });
         }
     }
 
