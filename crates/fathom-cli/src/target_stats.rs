@@ -46,7 +46,9 @@ pub(crate) fn show(arguments: &StatsArguments) -> Result<ProgramEnd> {
     loop {
         let record = match (read_stats(&path), &earlier) {
             (Ok(record), _) => record,
-            (Err(error), None) => return Err(failure(&error)),
+            (Err(error @ StatsError::Silent { .. }), _) | (Err(error), None) => {
+                return Err(failure(&error));
+            }
             (Err(_gone), Some(_)) => {
                 output::print(StandardStream::Error, "fathom: target: it has ended\n");
                 return Ok(ProgramEnd::Printed);

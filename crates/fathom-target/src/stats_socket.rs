@@ -135,6 +135,10 @@ fn sockets_in(folder: &Path) -> impl Iterator<Item = PathBuf> {
 /// # Errors
 /// The system call that failed, or what came instead.
 pub fn read_stats(path: &Path) -> Result<TargetRecord, StatsError> {
+    read_within(path, REPLY_TIME_MAX)
+}
+
+fn read_within(path: &Path, limit: Duration) -> Result<TargetRecord, StatsError> {
     let failed = |what| {
         move |source| StatsError::File {
             what,
@@ -144,11 +148,18 @@ pub fn read_stats(path: &Path) -> Result<TargetRecord, StatsError> {
     };
     let stream = UnixStream::connect(path).map_err(failed("connect to"))?;
     stream
-        .set_read_timeout(Some(REPLY_TIME_MAX))
+        .set_read_timeout(Some(limit))
         .map_err(failed("read"))?;
     let mut text = String::new();
     let mut limited = stream.take(REPLY_BYTES_MAX);
-    limited.read_to_string(&mut text).map_err(failed("read"))?;
+    limited
+        .read_to_string(&mut text)
+        .map_err(|error| match error.kind() {
+            ErrorKind::WouldBlock => StatsError::Silent {
+                path: path.to_owned(),
+            },
+            _ => failed("read")(error),
+        })?;
     TargetRecord::from_json(&text).map_err(|error| StatsError::Reply {
         path: path.to_owned(),
         why: error.to_string(),
@@ -247,6 +258,11 @@ pub enum StatsError {
         /// Description of what came.
         why: String,
     },
+    /// The target does not answer.
+    Silent {
+        /// Path of its socket.
+        path: PathBuf,
+    },
     /// No target of this user runs.
     NoTarget {
         /// Folder of the sockets.
@@ -265,6 +281,7 @@ impl StatsError {
     pub const fn hint(&self) -> &'static str {
         match self {
             Self::File { .. } | Self::Reply { .. } => "",
+            Self::Silent { .. } => "see whether it is stopped, or its machine overloaded",
             Self::NotOurs { .. } => "remove it, or set `--socket`",
             Self::NoTarget { .. } => {
                 "start one with `fathom target`, or name its socket with `--socket`"
@@ -286,6 +303,10 @@ impl fmt::Display for StatsError {
                 folder.display()
             ),
             Self::Reply { path, why } => write!(f, "{}: {why}", path.display()),
+            Self::Silent { path } => {
+                let seconds = REPLY_TIME_MAX.as_secs();
+                write!(f, "{}: no answer within {seconds} s", path.display())
+            }
             Self::NoTarget { folder } => {
                 write!(
                     f,
@@ -390,6 +411,16 @@ mod tests {
         fs::write(&path, "a file").unwrap();
         let over = StatsSocket::start(Some(&path), Arc::new(TargetRecord::default));
         assert!(over.is_err() && fs::read(&path).unwrap() == b"a file");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_target_that_does_not_answer_has_not_ended() {
+        let folder = folder_of("silent");
+        let path = folder.join("target-1.sock");
+        let _stopped = UnixListener::bind(&path).unwrap();
+        let read = read_within(&path, Duration::from_millis(1));
+        assert!(matches!(read, Err(StatsError::Silent { .. })), "{read:?}");
         fs::remove_dir_all(&folder).unwrap();
     }
 
