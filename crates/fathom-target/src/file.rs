@@ -65,7 +65,7 @@ fn read(source: &Source<'_>, top: &Fields<'_>, host: &dyn Host) -> TargetPlan {
         cpus: cpus(top, threads),
         busy_poll: top.flag("busy_poll", false),
         pacing: read_pacing(top, &buffers),
-        limits: limits(top),
+        limits: limits(top, buffers.bytes),
         metrics: metrics(top),
         socket: top.parsed("socket", true, "a path", |text| {
             (!text.is_empty()).then(|| PathBuf::from(text))
@@ -241,7 +241,7 @@ pub fn read_cpus(text: &str) -> Option<Vec<u32>> {
     Some(cpus)
 }
 
-fn limits(top: &Fields<'_>) -> LimitsPlan {
+fn limits(top: &Fields<'_>, buffer_bytes: u32) -> LimitsPlan {
     let Some(fields) = top.table("limits", true) else {
         return LimitsPlan::default();
     };
@@ -265,6 +265,13 @@ fn limits(top: &Fields<'_>) -> LimitsPlan {
         initialization_timeout_s: count("initialization_timeout_s", 1..=3600),
         transfer_timeout_s: count("transfer_timeout_s", 1..=3600),
     };
+    if let Some(bytes) = limits
+        .in_capsule_bytes
+        .filter(|&bytes| bytes > buffer_bytes)
+    {
+        let why = format!("{bytes} B in a capsule, and a buffer has {buffer_bytes} B");
+        fields.refuse("in_capsule_size", why, "lower it, or raise `buffer_size`");
+    }
     fields.finish();
     limits
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use fathom_core::{BlockDevice, Geometry, Nanos, Tick};
+use fathom_core::{BlockDevice, Errno, Geometry, Nanos, Tick};
 use fathom_net::target::{
     DeviceError as NamespaceError, DeviceFactory, NamespaceConfig, NetError, SubsystemConfig,
     Target, TargetConfig, TargetLimits, Wakers,
@@ -303,9 +303,14 @@ impl StartError {
                 source.downcast_ref().map_or("", DeviceError::hint)
             }
             Self::Net(NetError::Cpu { .. }) => "choose CPUs that `taskset --pid $$` shows",
+            Self::Net(NetError::Thread { source, .. })
+                if Errno::of(source) == Some(Errno::EMFILE) =>
+            {
+                OPEN_FILES
+            }
             Self::Net(NetError::Thread { .. }) => "raise the limits of processes and memory",
             Self::Net(_) => "",
-            Self::Wakers(_) => "raise the limit of open files with `ulimit -n`",
+            Self::Wakers(_) => OPEN_FILES,
             Self::Stats(error) => error.hint(),
         }
     }
@@ -326,3 +331,21 @@ impl fmt::Display for StartError {
 }
 
 impl std::error::Error for StartError {}
+
+const OPEN_FILES: &str = "raise the limit of open files with `ulimit -n`";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_without_a_descriptor_needs_another_limit() {
+        let hint = |errno| {
+            let source = io::Error::from_raw_os_error(errno);
+            let failed = NetError::Thread { thread: 0, source };
+            StartError::Net(failed).hint().to_owned()
+        };
+        assert!(hint(24).contains("open files"), "EMFILE");
+        assert!(hint(11).contains("processes"), "EAGAIN");
+    }
+}

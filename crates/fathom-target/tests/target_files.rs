@@ -371,4 +371,8 @@ fn cpus_and_limits_fit() {
             "unknown key `x`",
         ],
     );
+    check_refused(
+        &with("buffer_size = '8k'\n[limits]\nin_capsule_size = '16k'\n"),
+        &["t.toml:3:19: 16384 B in a capsule, and a buffer has 8192 B"],
+    );
 }
