@@ -182,7 +182,11 @@ impl FileSystemProbe for HostFileSystem {
                 if kind.is_dir() {
                     folders.push(entry.path());
                 } else if kind.is_file() {
-                    found.push(entry.path().to_string_lossy().into_owned());
+                    // A name made from the bytes that are no text would be that of another file.
+                    let name = entry.path().into_os_string().into_string();
+                    found.push(name.map_err(|name| {
+                        io::Error::other(format!("{}: the name is not UTF-8", name.display()))
+                    })?);
                 }
             }
         }
@@ -218,5 +222,19 @@ mod tests {
         assert_eq!(names, ["a", "b/deeper/x", "b/y", "c"]);
         fs::remove_dir_all(&folder).expect("removed");
         assert!(HostFileSystem.files_in(&text).is_err());
+    }
+
+    #[test]
+    fn a_name_that_is_no_text_is_not_replaced_by_another() {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt;
+
+        let folder = std::env::temp_dir().join(format!("fathom-no-text-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        fs::write(folder.join(OsStr::from_bytes(b"n\xff")), "").expect("a file");
+        let found = HostFileSystem.files_in(&folder.to_string_lossy());
+        let why = found.expect_err("its name is no text").to_string();
+        assert!(why.ends_with("n\u{fffd}: the name is not UTF-8"), "{why}");
+        fs::remove_dir_all(&folder).expect("removed");
     }
 }
