@@ -116,6 +116,20 @@ fn a_log_that_cannot_be_written_is_found_before_anything_is_made() {
 }
 
 #[test]
+fn a_log_in_a_file_of_data_is_refused() {
+    let folder = Folder::new();
+    folder.write("data", [7; 4096]);
+    std::os::unix::fs::symlink("data", folder.path().join("l_bw.1.log")).unwrap();
+    for data in ["data", "l_bw.1.log", "./l_bw.1.log"] {
+        let words = format!("run --name=t --filename={data} --rw=read --write_bw_log=l");
+        let run = folder.fathom(&words).expect(2);
+        let want = "l_bw.1.log: a job's data are in this file";
+        assert!(run.err.contains(want), "{data}: {}", run.err);
+        assert_eq!(folder.read("data").as_bytes(), [7; 4096]);
+    }
+}
+
+#[test]
 fn a_full_disk_ends_the_log_and_not_the_job() {
     let folder = Folder::new();
     let full = std::path::Path::new("/dev/full");

@@ -154,3 +154,28 @@ fn a_truncated_trace_is_merged_up_to_its_end() {
         12 * 48
     );
 }
+
+#[test]
+fn a_merge_into_a_file_of_data_is_refused() {
+    let folder = traces();
+    folder.write("disk", [7; 4096]);
+    std::os::unix::fs::symlink("disk", folder.path().join("link")).unwrap();
+    std::fs::hard_link(folder.path().join("disk"), folder.path().join("hard")).unwrap();
+    let there = folder.path().join("new");
+    for (merged, data) in [
+        ("disk", "disk"),
+        ("link", "disk"),
+        ("hard", "disk"),
+        ("./new", "new"),
+        (there.to_str().unwrap(), "new"),
+    ] {
+        let words = format!(
+            "run --name=r --read_iolog=a:b --merge_blktrace_file={merged} --replay_redirect={data}"
+        );
+        let run = folder.fathom(&words).expect(2);
+        let want = format!("{merged}: a job's data are in this file");
+        assert!(run.err.contains(&want), "{words}: {}", run.err);
+        assert_eq!(folder.read("disk").as_bytes(), [7; 4096]);
+        assert_eq!(folder.names(), ["a", "b", "disk", "hard", "link"]);
+    }
+}

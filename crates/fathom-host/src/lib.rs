@@ -8,6 +8,7 @@ pub mod block_tree;
 pub mod control_groups;
 pub mod disks;
 mod error;
+mod file_identity;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 pub mod machine;
@@ -22,4 +23,5 @@ pub mod target_kind;
 
 // Public items, listed once.
 pub use error::HostError;
+pub use file_identity::FileIdentity;
 pub use storage_identity::storage_identity;

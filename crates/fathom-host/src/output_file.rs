@@ -28,6 +28,7 @@ pub use destination::Destination;
 pub use stream::OutputStream;
 
 use crate::error::HostError;
+use crate::file_identity::FileIdentity;
 
 /// An output file under construction.
 ///
@@ -176,11 +177,10 @@ pub fn check(path: &Path) -> Result<(), HostError> {
     Ok(checked?)
 }
 
-/// Returns whether two paths refer to the same file, links followed.
+/// Returns whether two paths refer to the same file, links followed, or would once it is created.
 #[must_use]
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
-    let found = fs::metadata(a).ok().zip(fs::metadata(b).ok());
-    found.is_some_and(|(a, b)| is_same(&a, &b))
+    FileIdentity::of(a) == FileIdentity::of(b)
 }
 
 /// A request to stop, which ends a wait for the other end of a pipe.

@@ -51,6 +51,7 @@ use fathom_core::Nanos;
 use fathom_host::output_file::Stop;
 use fathom_job::Plan;
 use fathom_record::Warning;
+use fathom_setup::check::DataFiles;
 use fathom_setup::translate::JobSetup;
 use fathom_setup::{ProblemKind, RunProblem};
 use fathom_sys::clock::{Clock, sleep_until};
@@ -107,6 +108,10 @@ impl OpenLogs {
         let logs = LogPlan::new(setups, plan.place.log_suffix(), &epoch, tap);
         if logs.is_empty() {
             return Ok(None);
+        }
+        let refused = logs_as_data(&logs, setups);
+        if !refused.is_empty() {
+            return Err(refused);
         }
         let mut requested = plan.jobs.iter();
         Ok(Some(Self {
@@ -354,6 +359,18 @@ fn unavailable_formats(plan: &Plan) -> Vec<RunProblem> {
     let problems = plan.jobs.iter().filter_map(|job| {
         let why = RecordFormat::find(job.options.logs.format)?.unavailable?;
         Some(RunProblem::new(ProblemKind::NotBuiltIn, why).at(job, "log_format"))
+    });
+    problems.collect()
+}
+
+/// Returns a problem for each log in whose file a job's data are: the log would replace them.
+fn logs_as_data(logs: &LogPlan, setups: &[JobSetup]) -> Vec<RunProblem> {
+    let data = DataFiles::of(setups);
+    let of_data = logs.files.iter().filter(|log| data.contain(&log.path));
+    let problems = of_data.map(|log| {
+        let message = format!("{}: a job's data are in this file", log.path);
+        let problem = RunProblem::new(ProblemKind::Contradiction, message);
+        problem.hint("name another file").at(&log.job, log.option)
     });
     problems.collect()
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use fathom_host::output_file::{self, OutputFile, Stop};
 use fathom_job::{Job, Plan};
+use fathom_setup::check::DataFiles;
 use fathom_setup::merge::MergePlan;
 use fathom_setup::replay::ReplayError;
 use fathom_setup::translate::JobSetup;
@@ -35,12 +36,7 @@ pub fn merge_traces(plan: &Plan, stops: &dyn Fn() -> u32) -> Result<(), RunError
 pub(crate) fn check(setups: &[JobSetup]) -> Result<(), RunError> {
     for (job, merge) in merges_of(setups)? {
         check_one(job, &merge)?;
-        let output = Path::new(&merge.output);
-        let data = setups.iter().flat_map(|setup| &setup.files);
-        if data
-            .map(|file| Path::new(&file.path))
-            .any(|path| path == output)
-        {
+        if DataFiles::of(setups).contain(&merge.output) {
             let message = format!("{}: a job's data are in this file", merge.output);
             return Err(refused(job, message, "name another file"));
         }

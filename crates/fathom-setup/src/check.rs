@@ -36,7 +36,7 @@ use crate::translate::pattern::{bounds, smallest, uses, writes};
 use crate::translate::{FileSetup, JobSetup};
 
 pub use self::atomic::write_bytes;
-pub use self::recorded::recordings;
+pub use self::recorded::{DataFiles, recordings};
 pub use self::replayed::logs_as_data;
 pub use self::streams::{placement, write_streams};
 pub use self::verify_map::verify_maps;

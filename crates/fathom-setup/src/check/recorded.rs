@@ -1,20 +1,20 @@
 //! Checks of recordings (`write_iolog`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use fathom_host::output_file::is_same_file;
+use fathom_host::FileIdentity;
 use fathom_iolog::can_name;
 
 use crate::error::RunProblem;
 use crate::problem_kind::ProblemKind;
-use crate::translate::JobSetup;
+use crate::translate::{FileSetup, JobSetup};
 
 /// Returns the problems of the recordings: names that a log cannot hold, and logs that would
 /// overwrite each other or the data.
 pub fn recordings(setups: &[JobSetup]) -> Vec<RunProblem> {
     let mut problems = Vec::new();
-    let mut sections = HashMap::new();
+    let (mut sections, mut data) = (HashMap::new(), None);
     for setup in setups.iter().filter(|setup| setup.worker.records) {
         let job = &setup.job;
         let log = job.options.replay.record.as_deref().unwrap_or_default();
@@ -23,7 +23,7 @@ pub fn recordings(setups: &[JobSetup]) -> Vec<RunProblem> {
             let problem = RunProblem::new(ProblemKind::Contradiction, message).hint(hint);
             problems.push(problem.at(job, "write_iolog"));
         };
-        match sections.insert(plain(log), section) {
+        match sections.insert(FileIdentity::of(Path::new(log)), section) {
             None => {}
             Some(other) if other == section => {
                 // Clones are alike: one problem is enough.
@@ -43,7 +43,8 @@ pub fn recordings(setups: &[JobSetup]) -> Vec<RunProblem> {
             let message = format!("`{name}`: a log cannot hold a file name with blanks");
             refuse(message, "rename the file");
         }
-        if holds_data(setups, log) {
+        let data = data.get_or_insert_with(|| DataFiles::of(setups));
+        if data.contain(log) {
             let hint = "name another file";
             refuse(format!("{log}: a job's data are in this file"), hint);
         }
@@ -51,16 +52,23 @@ pub fn recordings(setups: &[JobSetup]) -> Vec<RunProblem> {
     problems
 }
 
-/// Returns true if a job's data are in the file `log`, links followed.
-pub(super) fn holds_data(setups: &[JobSetup], log: &str) -> bool {
-    let mut data = setups.iter().flat_map(|setup| &setup.files);
-    data.any(|file| {
-        plain(&file.path) == plain(log) || is_same_file(Path::new(&file.path), Path::new(log))
-    })
-}
+/// Files of this host in which the data of jobs are, or will be.
+#[derive(Debug)]
+pub struct DataFiles(BTreeSet<FileIdentity>);
 
-/// Returns a path without `./` in front.
-fn plain(path: &str) -> &Path {
-    let path = Path::new(path);
-    path.strip_prefix(".").unwrap_or(path)
+impl DataFiles {
+    /// Returns the files of these jobs.
+    #[must_use]
+    pub fn of(setups: &[JobSetup]) -> Self {
+        let setups = setups.iter().filter(|setup| setup.has_local_files());
+        let files = setups.flat_map(|setup| &setup.files);
+        let identity = |file: &FileSetup| FileIdentity::of(Path::new(&file.path));
+        Self(files.map(identity).collect())
+    }
+
+    /// Returns true if `path` is one of them, under whatever name.
+    #[must_use]
+    pub fn contain(&self, path: &str) -> bool {
+        self.0.contains(&FileIdentity::of(Path::new(path)))
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::recorded::holds_data;
+use super::recorded::DataFiles;
 use crate::error::RunProblem;
 use crate::problem_kind::ProblemKind;
 use crate::translate::JobSetup;
@@ -22,14 +22,15 @@ pub(super) fn changes(setup: &JobSetup) -> Option<RunProblem> {
 /// Returns a problem for each log of a replay in whose file a job's data are: writing or laying out
 /// that file would destroy the log.
 pub fn logs_as_data(setups: &[JobSetup]) -> Vec<RunProblem> {
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut data) = (BTreeSet::new(), None);
     let logs = setups.iter().flat_map(|setup| {
         let logs = setup.job.options.replay.logs.iter();
         logs.map(|log| (&setup.job, log))
     });
     let mut problems = Vec::new();
     for (job, log) in logs.filter(|(_, log)| seen.insert(log.as_str())) {
-        if holds_data(setups, log) {
+        let data = data.get_or_insert_with(|| DataFiles::of(setups));
+        if data.contain(log) {
             let message = format!("{log}: a job's data are in this file");
             let problem = RunProblem::new(ProblemKind::Contradiction, message);
             let hint = "copy the log, or name another file for the data with `replay_redirect`";
