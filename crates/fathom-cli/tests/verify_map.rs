@@ -74,6 +74,19 @@ fn jobs_on_one_file_verify_whichever_wrote_last() {
 }
 
 #[test]
+fn a_file_may_have_several_names() {
+    let job = "--size=1m --bs=4k --rw=randwrite --norandommap --io_size=8m";
+    check(
+        &format!("{job} --filename=data --name=u {job} --filename=./data --verify=crc32c"),
+        |jobs| assert!(jobs.iter().all(|job| ios(job, "read") > 0)),
+    );
+    check(
+        "--size=1m --bs=4k --rw=randwrite --filename=data:./data",
+        |_| {},
+    );
+}
+
+#[test]
 fn a_backlog_is_read_back_in_between() {
     let job = "--rw=randwrite --bs=4k --size=64k --iodepth=4";
     for batch in ["", "--verify_backlog_batch=2", "--verify_backlog_batch=8"] {

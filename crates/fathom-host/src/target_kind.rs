@@ -9,6 +9,8 @@ use fathom_sys::files::{self, Access, DeviceNumber, FileKind};
 use fathom_sys::system;
 use fathom_sys::zones;
 
+use crate::file_identity::FileIdentity;
+
 /// Kind of a target, with its size where it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetKind {
@@ -109,6 +111,11 @@ pub trait FileSystemProbe {
         None
     }
 
+    /// Returns the identity of the file at `path`, the same under all of its names.
+    fn identity(&self, path: &str) -> FileIdentity {
+        FileIdentity::Named(path.into())
+    }
+
     /// Lists the regular files in a directory and its subdirectories, sorted by name.
     fn files_in(&self, _directory: &str) -> io::Result<Vec<String>> {
         Ok(Vec::new())
@@ -170,6 +177,10 @@ impl FileSystemProbe for HostFileSystem {
         let name = link.file_name()?.to_str()?.replace('!', "/");
         let path = format!("/dev/{name}");
         matches!(self.kind(&path), Ok(TargetKind::Block { .. })).then_some(path)
+    }
+
+    fn identity(&self, path: &str) -> FileIdentity {
+        FileIdentity::of(Path::new(path))
     }
 
     fn files_in(&self, directory: &str) -> io::Result<Vec<String>> {

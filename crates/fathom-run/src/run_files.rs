@@ -6,6 +6,7 @@ use std::io;
 
 use fathom_core::{EngineError, EngineInfo, EngineValues, RemoteFile, ZoneReport};
 use fathom_engine::{EngineConfig, EngineFile, Registration, Registry};
+use fathom_host::FileIdentity;
 use fathom_host::target_kind::{FileSystemProbe, HostFileSystem, TargetKind};
 use fathom_sys::clock::Clock;
 
@@ -56,6 +57,10 @@ impl FileSystemProbe for RunFiles<'_> {
 
     fn block_device(&self, major: u32, minor: u32) -> Option<String> {
         HostFileSystem.block_device(major, minor)
+    }
+
+    fn identity(&self, path: &str) -> FileIdentity {
+        HostFileSystem.identity(path)
     }
 
     fn files_in(&self, directory: &str) -> io::Result<Vec<String>> {

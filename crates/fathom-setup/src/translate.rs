@@ -220,7 +220,7 @@ pub fn translate(
         translation.problems.extend(problem);
     }
     (translation.problems).extend(zones::shared_by_verify(&translation.setups));
-    generations::share(&mut translation.setups);
+    generations::share(&mut translation.setups, probe);
     timelines::share(&mut translation.setups);
     translation
 }

@@ -1,5 +1,9 @@
 //! Verified files that several jobs write at the same time.
 
+use std::sync::Arc;
+
+use fathom_workload::GenerationMap;
+
 use crate::plan_warning::{PlanWarning, PlanWarningKind};
 use crate::translate::pattern::writes;
 use crate::translate::{FileSetup, JobSetup};
@@ -43,14 +47,22 @@ fn sharer<'a>(
         same_time && other.place.number != setup.place.number && changes(other)
     });
     let mut shared = others.flat_map(|other| {
-        let theirs = other.files.iter().take(FILES_COMPARED_MAX);
-        theirs.filter_map(move |theirs| {
-            let mut ours = setup.files.iter().take(FILES_COMPARED_MAX);
-            let same = |ours: &&FileSetup| ours.path == theirs.path && ours.overlaps(theirs);
-            Some((other, ours.find(same)?))
+        mapped(other).filter_map(move |(theirs, map)| {
+            let mut ours = mapped(setup);
+            let (file, _) =
+                ours.find(|(ours, own)| Arc::ptr_eq(own, map) && ours.overlaps(theirs))?;
+            Some((other, file))
         })
     });
     shared.next()
+}
+
+/// Returns the first files of a job and the maps of their writes: of a file with two names, there
+/// is one.
+fn mapped(setup: &JobSetup) -> impl Iterator<Item = (&FileSetup, &Arc<GenerationMap>)> {
+    let files = setup.files.iter().zip(&setup.worker.generations);
+    let files = files.filter_map(|(file, map)| Some((file, map.as_ref()?)));
+    files.take(FILES_COMPARED_MAX)
 }
 
 fn message(setup: &JobSetup, other: &JobSetup, file: &FileSetup) -> String {

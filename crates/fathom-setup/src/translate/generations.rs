@@ -4,22 +4,30 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fathom_core::Direction;
-use fathom_host::target_kind::TargetKind;
+use fathom_host::FileIdentity;
+use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_workload::{GenerationMap, MapLayout, Verifier, VerifyConfig, map_layout};
 
-use super::JobSetup;
 use super::pattern::uses;
+use super::{FileSetup, JobSetup};
 
 /// Gives the jobs that verify, or write what another one verifies, the maps of their files.
 ///
 /// A job that does not verify is tracked too where it shares a file: otherwise its writes would be
 /// taken for corruption of the others' data.
-pub(super) fn share(setups: &mut [JobSetup]) {
-    let maps = maps(setups);
-    for setup in setups {
-        let map = |path: &String| maps.get(path).cloned();
-        let files: Vec<_> = setup.files.iter().map(|file| map(&file.path)).collect();
-        if is_tracked(setup) && files.iter().any(Option::is_some) {
+pub(super) fn share(setups: &mut [JobSetup], probe: &dyn FileSystemProbe) {
+    if setups.iter().all(|setup| setup.worker.verify.is_none()) {
+        return;
+    }
+    let identities: Vec<_> = setups
+        .iter()
+        .map(|setup| identities(setup, probe))
+        .collect();
+    let maps = maps(setups, &identities);
+    for (setup, identities) in setups.iter_mut().zip(&identities) {
+        let files = identities.iter().map(|file| maps.get(file).cloned());
+        let files: Vec<_> = files.collect();
+        if files.iter().any(Option::is_some) {
             setup.worker.generations = files;
         }
         let on_device = |kind| matches!(kind, TargetKind::Block { .. });
@@ -32,16 +40,32 @@ pub(super) fn share(setups: &mut [JobSetup]) {
     }
 }
 
+/// Returns the identities of a job's files, under whatever names it has them; none if no map is
+/// told of its ops.
+fn identities(setup: &JobSetup, probe: &dyn FileSystemProbe) -> Vec<FileIdentity> {
+    let is_local = setup.has_local_files();
+    let identity = |file: &FileSetup| match is_local {
+        true => probe.identity(&file.path),
+        false => FileIdentity::Named((&file.path).into()),
+    };
+    let files = setup.files.iter().filter(|_| is_tracked(setup));
+    files.map(identity).collect()
+}
+
 /// Returns the maps of all files that a job writes and a job verifies.
-fn maps(setups: &[JobSetup]) -> BTreeMap<String, Arc<GenerationMap>> {
-    let mut users: BTreeMap<&str, FileUsers> = BTreeMap::new();
-    for setup in setups.iter().filter(|setup| is_tracked(setup)) {
-        for (number, file) in setup.files.iter().enumerate() {
-            users.entry(&file.path).or_default().add(setup, number);
+fn maps<'a>(
+    setups: &[JobSetup],
+    identities: &'a [Vec<FileIdentity>],
+) -> BTreeMap<&'a FileIdentity, Arc<GenerationMap>> {
+    let mut users: BTreeMap<&FileIdentity, FileUsers> = BTreeMap::new();
+    for (setup, files) in setups.iter().zip(identities) {
+        for (number, file) in files.iter().enumerate() {
+            users.entry(file).or_default().add(setup, number);
         }
     }
-    let map = |(path, users): (&str, FileUsers)| Some((path.to_owned(), users.map()?));
-    users.into_iter().filter_map(map).collect()
+    let maps = users.into_iter();
+    maps.filter_map(|(file, users)| Some((file, users.map()?)))
+        .collect()
 }
 
 /// Returns whether the map of a file tracks this job's ops.
@@ -132,6 +156,8 @@ fn format(setup: &JobSetup) -> Option<Format> {
 
 #[cfg(test)]
 mod tests {
+    use fathom_host::target_kind::HostFileSystem;
+
     use super::super::*;
     use crate::fixture::FakeFiles;
     use crate::testing::plan;
@@ -181,5 +207,14 @@ mod tests {
             &on("--name=a --rw=write --verify=md5 --ioengine=null"),
             &[None],
         );
+    }
+
+    #[test]
+    fn a_file_with_two_names_has_one_map() {
+        let words = "--size=1m --rw=write --verify=md5 --name=a --filename=f --name=b --size=1m \
+                     --rw=write --verify=md5 --filename=./f";
+        let setups = translate(&plan(words), &HostFileSystem, &mut || 1).setups;
+        let map = |job: usize| setups[job].worker.generations[0].as_ref().expect("a map");
+        assert!(Arc::ptr_eq(map(0), map(1)));
     }
 }
