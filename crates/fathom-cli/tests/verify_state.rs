@@ -361,6 +361,41 @@ fn a_run_without_an_unfinished_state_leaves_no_earlier_one() {
     assert!(!is_there, "the state of the run before is left");
 }
 
+/// As in fio, which saves the states of writers alone.
+#[test]
+fn a_job_that_only_reads_leaves_the_state_of_the_one_that_wrote() {
+    let folder = half_written();
+    let state = folder.path().join("local-t-0-verify.state");
+    let earlier = std::fs::read(&state).unwrap();
+    let read = format!("run {JOB} --rw=read --verify_state_save=1");
+    folder.fathom(&read).expect(0);
+    assert_eq!(std::fs::read(&state).unwrap(), earlier);
+}
+
+/// Otherwise a kill of the other one leaves a state that reports what it wrote.
+#[test]
+fn a_run_does_not_remove_the_state_of_another_one_that_is_not_through() {
+    let folder = written();
+    let name = "local-t-0-verify.state.unfinished";
+    let write = format!("run {JOB} --rw=write --verify_state_save=1 --thinktime=4s");
+    let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), &write);
+    command.stdout(std::process::Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let unfinished = folder.path().join(name);
+    while !unfinished.exists() && child.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    // As the other run does.
+    std::fs::remove_file(&unfinished).unwrap();
+    folder.write(name, "of another run");
+    let interrupted = std::process::Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(interrupted.unwrap().success());
+    child.wait().unwrap();
+    assert_eq!(folder.read(name), "of another run");
+}
+
 /// Creates a pipe, and returns whether the system has a tool for it.
 fn mkfifo(path: &std::path::Path) -> bool {
     let made = std::process::Command::new("mkfifo").arg(path).status();

@@ -64,9 +64,11 @@ impl SavedStates {
     }
 }
 
-/// Returns whether a job saves its state.
+/// Returns whether a job saves its state. One that only reads has none, as in fio: that of the job
+/// that wrote the data is worth more.
 fn saves(setup: &JobSetup) -> bool {
-    setup.job.options.verification.saves_state && setup.worker.verify.is_some()
+    let knows_files = setup.worker.generations.iter().any(Option::is_some);
+    setup.job.options.verification.saves_state && setup.worker.verify.is_some() && knows_files
 }
 
 fn state_of(setup: &JobSetup) -> VerifyState {

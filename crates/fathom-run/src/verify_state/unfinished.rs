@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use fathom_record::Warning;
 use fathom_setup::translate::JobSetup;
-use fathom_sys::files::{Allocation, allocate};
+use fathom_sys::files::{Allocation, FileId, allocate};
 use fathom_sys::shared_words::SharedWords;
 use fathom_workload::{FileState, GenerationMap, MapLayout, VerifyState};
 
@@ -30,7 +30,11 @@ use super::{boot, path_of, saves, unfinished_of};
 
 /// Names of the file, which are removed when it is dropped.
 #[derive(Debug, Default)]
-pub(super) struct UnfinishedState(Vec<PathBuf>);
+pub(super) struct UnfinishedState {
+    names: Vec<PathBuf>,
+    /// The file, once it is there: another run may put its own under the same names.
+    file: Option<FileId>,
+}
 
 impl UnfinishedState {
     /// Creates the file for all jobs that save a state, and moves their maps to it; returns a
@@ -44,7 +48,10 @@ impl UnfinishedState {
         let names = saving
             .iter()
             .map(|setup| unfinished_of(&path_of(setup, folder)));
-        let mut state = Self(names.collect());
+        let mut state = Self {
+            names: names.collect(),
+            file: None,
+        };
         let moved = state.create(&kept);
         match moved {
             Ok(maps) => {
@@ -52,7 +59,7 @@ impl UnfinishedState {
                 (state, None)
             }
             Err(error) => {
-                let name = state.0.first().map(|name| name.display().to_string());
+                let name = state.names.first().map(|name| name.display().to_string());
                 let name = name.unwrap_or_default();
                 // If this run is killed, a state of an earlier one would describe data that it has
                 // overwritten.
@@ -68,16 +75,16 @@ impl UnfinishedState {
     /// Leaves the file of the job whose state has this path.
     pub(super) fn leave(&mut self, path: &Path) {
         let name = unfinished_of(path);
-        self.0.retain(|kept| *kept != name);
+        self.names.retain(|kept| *kept != name);
     }
 
     /// Creates the file under all names, and returns the maps in it.
     fn create(&mut self, kept: &KeptMaps) -> io::Result<Vec<Arc<GenerationMap>>> {
         // Those of a run that was killed: its data is about to be overwritten.
-        for name in &self.0 {
+        for name in &self.names {
             let _none = fs::remove_file(name);
         }
-        let Some((first, others)) = self.0.split_first() else {
+        let Some((first, others)) = self.names.split_first() else {
             return Ok(Vec::new());
         };
         let head = kept.state().encode_head();
@@ -91,6 +98,7 @@ impl UnfinishedState {
             .write(true)
             .create_new(true)
             .open(first)?;
+        self.file = Some(FileId::of(&file.metadata()?));
         file.write_all(&head)?;
         // A store to a block that a full file system cannot allocate would end the process.
         allocate(&file, Allocation::Posix, 0, total)?;
@@ -105,8 +113,11 @@ impl UnfinishedState {
 
 impl Drop for UnfinishedState {
     fn drop(&mut self) {
-        for name in &self.0 {
-            let _gone = fs::remove_file(name);
+        for name in &self.names {
+            let found = fs::symlink_metadata(name).map(|found| FileId::of(&found));
+            if found.ok() == self.file {
+                let _gone = fs::remove_file(name);
+            }
         }
     }
 }
