@@ -238,3 +238,20 @@ fn files_smaller_than_a_block_are_skipped() {
         assert!(warnings.contains("files_too_small"), "{warnings}");
     }
 }
+
+#[test]
+fn a_file_that_cannot_be_removed_is_told() {
+    let folder = Folder::new();
+    let job = "[t]\nfilename=data\nsize=4k\nrw=write\nunlink=1\n";
+    folder.write("plain", job);
+    let run = folder.fathom("run plain").expect(0);
+    assert!(!run.err.contains("cannot remove"), "{}", run.err);
+    folder.write(
+        "replaced",
+        format!("{job}exec_postrun=rm data && mkdir data\n"),
+    );
+    let run = folder.fathom("run replaced").expect(0);
+    let want = "cannot remove data: Is a directory";
+    assert!([run.out, run.err].concat().contains(want));
+    assert!(folder.path().join("data").is_dir());
+}

@@ -1,7 +1,7 @@
 //! Files before and after the jobs: layout, `pre_read` and `unlink`.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use fathom_core::Direction;
@@ -202,8 +202,8 @@ impl Leftovers {
         Self { entries }
     }
 
-    /// Removes the files, once no other rank uses them. Returns a warning for each one that stays
-    /// because it has become the backing file of a device in use.
+    /// Removes the files, once no other rank uses them. Returns a warning for each one that stays:
+    /// it has become the backing file of a device in use, or its directory cannot be written.
     #[must_use]
     pub fn remove(self) -> Vec<Warning> {
         let guard = Guard::new(BlockTree::default());
@@ -220,11 +220,16 @@ impl Leftovers {
                     message: format!("`unlink` is ignored: {refusal}"),
                     hint: "remove the file when the device is no longer in use".into(),
                 }),
-                _ => {
+                _ => match std::fs::remove_file(&entry.path) {
                     // Already removed if another clone or rank shares the file.
-                    let _gone = std::fs::remove_file(&entry.path);
-                    None
-                }
+                    Err(error) if error.kind() != ErrorKind::NotFound => Some(Warning {
+                        code: "file_kept".into(),
+                        job: entry.job,
+                        message: format!("cannot remove {}: {error}", entry.path.display()),
+                        hint: "remove it as a user who may".into(),
+                    }),
+                    Ok(()) | Err(_) => None,
+                },
             }
         });
         kept.collect()
