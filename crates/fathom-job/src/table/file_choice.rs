@@ -93,7 +93,7 @@ pub(super) const ROWS: &[Row] = &[
         "file_append=1",
         ValueKind::Bool(|o, v| o.files.append = v),
     )
-    .different("each pass of `loops` appends again; fio does one pass"),
+    .different("each pass of `loops` writes the appended part again; fio does one pass"),
     Row::new(
         "fill_device",
         "0",
