@@ -278,7 +278,11 @@ impl Layout<'_> {
             LayoutWork::Create => Ok(()),
             LayoutWork::Fill => self.fill(current, file, from, handle),
             LayoutWork::Size => {
-                let sized = handle.set_len(file.length);
+                let sized = match i64::try_from(file.length) {
+                    Ok(_) => handle.set_len(file.length),
+                    // No offset of a file: the standard library's error would not tell.
+                    Err(_) => Err(ErrorKind::FileTooLarge.into()),
+                };
                 sized.map_err(|error| LayoutError::system(&file.path, "ftruncate", error))
             }
             LayoutWork::Allocate(how) => self.allocate(current.job, file, from, handle, how),

@@ -88,8 +88,12 @@ fn more_than_a_file_may_hold_is_no_matter_to_a_job_that_writes_itself() {
         assert_eq!(scratch.read("new"), b"");
         assert!(report.undo().is_empty());
     }
-    for fallocate in [Fallocate::Keep, Fallocate::Truncate] {
-        let mut job = scratch.job(&[("new", 1 << 62, false)]);
+    let refused = [Fallocate::Keep, Fallocate::Truncate];
+    for (fallocate, length) in refused
+        .into_iter()
+        .flat_map(|how| [(how, 1 << 62), (how, 1 << 63)])
+    {
+        let mut job = scratch.job(&[("new", length, false)]);
         job.fallocate = fallocate;
         let error = lay(&[job]).unwrap_err();
         assert!(error.hint().contains("size"), "{error}");
