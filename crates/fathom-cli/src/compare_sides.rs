@@ -45,8 +45,10 @@ fn of_history(name: &str) -> Result<CompareSide> {
 fn of_history(name: &str) -> Result<CompareSide> {
     use crate::history_keep::{reader, with_its_hint};
 
-    let runs = reader()?
-        .measured(&selection(name)?)
+    let history = reader()?;
+    let labs = history.lab_names().map_err(with_its_hint)?;
+    let runs = history
+        .measured(&selection(name, &labs)?)
         .map_err(with_its_hint)?;
     if runs.is_empty() {
         let why = format!("{name}: no runs that measured anything in the history");
@@ -58,7 +60,7 @@ fn of_history(name: &str) -> Result<CompareSide> {
 }
 
 #[cfg(feature = "history")]
-fn selection(name: &str) -> Result<fathom_lab::RunSelection> {
+fn selection(name: &str, labs: &[String]) -> Result<fathom_lab::RunSelection> {
     use anyhow::bail;
     use fathom_lab::{RunId, RunSelection};
 
@@ -69,13 +71,13 @@ fn selection(name: &str) -> Result<fathom_lab::RunSelection> {
         };
         selection.tags.push((key.to_owned(), value.to_owned()));
     } else if let Some(lab) = name.strip_prefix("lab:") {
-        // A lab's name may have slashes, a variant's has none.
-        let (lab, variant) = match lab.rsplit_once('/') {
-            Some((lab, variant)) => (lab, Some(variant.to_owned())),
-            None => (lab, None),
-        };
+        // Both names may have slashes: the longest name of a lab that there is.
+        let ends = lab.rmatch_indices('/').map(|(at, _)| at);
+        let mut ends = std::iter::once(lab.len()).chain(ends);
+        let is_lab = |end: &usize| labs.iter().any(|known| *known == lab[..*end]);
+        let (lab, variant) = lab.split_at(ends.find(is_lab).unwrap_or(lab.len()));
         selection.lab = Some(lab.to_owned());
-        selection.variant = variant;
+        selection.variant = variant.strip_prefix('/').map(str::to_owned);
     } else {
         for part in name.split(',') {
             let (first, last) = part.split_once('-').unwrap_or((part, part));

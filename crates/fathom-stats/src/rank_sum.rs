@@ -4,24 +4,25 @@
 //! of these lengths whose sum of ranks is as extreme as the one found. Drift between the series is
 //! a difference like any other: only pairs measured in turn are free of it.
 
-use crate::ranks::{doubled_ranks, two_sided};
+use crate::ranks::{doubled_ranks, spread, two_sided};
 
 /// Returns the two-sided p value: the probability of a sum of ranks as extreme as that of `one`, if
 /// the values of both series are of one distribution. 1 if a series is empty.
 ///
-/// Equal values share their mean rank. Only the first [`SERIES_MAX`] values of a series count.
+/// Equal values share their mean rank. Of a series of more than [`SERIES_MAX`] values so many
+/// count, evenly spread over all.
 #[must_use]
 pub fn rank_sum(one: &[f64], other: &[f64]) -> f64 {
-    let one = &one[..one.len().min(SERIES_MAX)];
-    let other = &other[..other.len().min(SERIES_MAX)];
+    let (one, other) = (spread(one, SERIES_MAX), spread(other, SERIES_MAX));
     // The ways are the same from either side, and fewer sums are needed for the shorter one.
     let (short, long) = match one.len() <= other.len() {
         true => (one, other),
         false => (other, one),
     };
+    let count = short.len();
     let ranks = doubled_ranks(&[short, long].concat());
-    let found: usize = ranks[..short.len()].iter().sum();
-    two_sided(&split_counts(&ranks, short.len()), found)
+    let found: usize = ranks[..count].iter().sum();
+    two_sided(&split_counts(&ranks, count), found)
 }
 
 /// Returns the number of ways to choose `count` ranks, by their sum.

@@ -17,6 +17,14 @@ pub(crate) fn doubled_ranks(values: &[f64]) -> Vec<usize> {
     ranks
 }
 
+/// Returns the values, or of more than `most` so many, evenly spread over all: their order is often
+/// that of time, and the first ones alone would be another state.
+pub(crate) fn spread<T: Copy>(values: &[T], most: usize) -> Vec<T> {
+    let count = values.len().min(most);
+    let place = |at: usize| values[at * values.len() / count];
+    (0..count).map(place).collect()
+}
+
 /// Returns the two-sided probability: twice the smaller one of both tails, at most 1. `counts[s]`
 /// is the number of equally likely cases with sum `s`, and `sum` is the one that was found.
 #[expect(clippy::cast_precision_loss, reason = "rounded once, to the nearest")]
@@ -36,6 +44,13 @@ mod tests {
         assert_eq!(doubled_ranks(&[3.0, 1.0, 2.0]), [6, 2, 4]);
         assert_eq!(doubled_ranks(&[0.0, -0.0, 5.0, 5.0, 5.0]), [3, 3, 8, 8, 8]);
         assert!(doubled_ranks(&[]).is_empty());
+    }
+
+    #[test]
+    fn of_many_values_some_count_from_all_parts() {
+        assert_eq!(spread(&[1, 2, 3], 3), [1, 2, 3]);
+        assert_eq!(spread(&[1, 2, 3, 4, 5, 6, 7], 3), [1, 3, 5]);
+        assert!(spread(&[0.0; 0], 3).is_empty());
     }
 
     #[test]

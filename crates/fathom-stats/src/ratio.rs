@@ -6,6 +6,8 @@
 //! half as much are equally far from no change.
 
 use crate::median::{WANTED_COVERAGE, median};
+use crate::rank_sum::SERIES_MAX;
+use crate::ranks::spread;
 use crate::signed_rank::{DIFFERENCES_MAX, pair_means, rank_sum_chances, signed_rank};
 
 /// Ratio of two quantities, and the interval that covers the true ratio.
@@ -27,10 +29,11 @@ impl RatioInterval {
     /// ([`signed_rank`](fn@crate::signed_rank)). Drift that is slow compared with a pair cancels
     /// out.
     ///
-    /// `None` with fewer pairs than a coverage of 90 % takes (5), or if a value is not positive.
+    /// Of more than [`DIFFERENCES_MAX`] pairs so many count, evenly spread over all. `None` with
+    /// fewer pairs than a coverage of 90 % takes (5), or if a value is not positive.
     #[must_use]
     pub fn of_pairs(pairs: &[(f64, f64)]) -> Option<Self> {
-        let pairs = &pairs[..pairs.len().min(DIFFERENCES_MAX)];
+        let pairs = spread(pairs, DIFFERENCES_MAX);
         let logs = log_ratios(pairs.iter().copied())?;
         Self::between(pair_means(&logs), &rank_sum_chances(pairs.len()))
     }
@@ -39,12 +42,11 @@ impl RatioInterval {
     /// `over` to one of `under` (Hodges and Lehmann), with the interval of the rank-sum test
     /// ([`rank_sum`](fn@crate::rank_sum)). Drift between the series is part of the result.
     ///
-    /// `None` with fewer values than a coverage of 90 % takes (3 and 3, 2 and 5), or if one is not
-    /// positive.
+    /// Of more than [`SERIES_MAX`] values so many count, evenly spread over all. `None` with fewer
+    /// values than a coverage of 90 % takes (3 and 3, 2 and 5), or if one is not positive.
     #[must_use]
     pub fn of_series(over: &[f64], under: &[f64]) -> Option<Self> {
-        let over = &over[..over.len().min(REPEATS_MAX)];
-        let under = &under[..under.len().min(REPEATS_MAX)];
+        let (over, under) = (spread(over, SERIES_MAX), spread(under, SERIES_MAX));
         let all = over
             .iter()
             .flat_map(|&over| under.iter().map(move |&under| (over, under)));
@@ -122,7 +124,7 @@ fn rank_sums(first: usize, second: usize) -> Vec<f64> {
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "both are at most twice REPEATS_MAX"
+    reason = "both are at most twice SERIES_MAX"
 )]
 fn ratio(part: usize, whole: usize) -> f64 {
     part as f64 / whole as f64
@@ -130,10 +132,6 @@ fn ratio(part: usize, whole: usize) -> f64 {
 
 /// Least coverage worth reporting: five pairs have 93.75 %, three values each 90 %.
 const COVERAGE_MIN: f64 = 0.9 - 1e-9;
-
-/// Values of an independent series that are considered; bounds the time for a saved result of any
-/// length.
-const REPEATS_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {

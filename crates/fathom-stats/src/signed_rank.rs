@@ -5,16 +5,17 @@
 //! whose sum of ranks is as extreme as the one found. Nothing is approximated: the counts are
 //! integers.
 
-use crate::ranks::{doubled_ranks, two_sided};
+use crate::ranks::{doubled_ranks, spread, two_sided};
 
 /// Returns the two-sided p value: the probability of a sum of ranks as extreme as that of these
 /// differences, if their signs are random. It is 1 if all differences are zero.
 ///
 /// Ranks are those of the absolute differences, zeros included, which then count on neither side
-/// (Pratt); equal ones share their mean rank. Only the first [`DIFFERENCES_MAX`] values count.
+/// (Pratt); equal ones share their mean rank. Of more than [`DIFFERENCES_MAX`] values so many
+/// count, evenly spread over all.
 #[must_use]
 pub fn signed_rank(differences: &[f64]) -> f64 {
-    let differences = &differences[..differences.len().min(DIFFERENCES_MAX)];
+    let differences = spread(differences, DIFFERENCES_MAX);
     let sizes: Vec<f64> = differences.iter().map(|value| value.abs()).collect();
     let (mut ranks, mut positive) = (Vec::new(), 0);
     for (value, rank) in differences.iter().zip(doubled_ranks(&sizes)) {

@@ -18,8 +18,10 @@ pub(super) struct Matched<'a> {
 
 /// Runs of one group.
 pub(super) struct Pair<'a> {
-    /// Name of the group, empty for the only one.
+    /// Name of the group, which no other has; empty for the only one.
     pub(super) label: String,
+    /// Settings of its cell, or its plan.
+    key: String,
     /// Runs of the first side.
     pub(super) before: Vec<&'a ImportedRun>,
     /// Runs of the second side.
@@ -41,6 +43,7 @@ pub(super) fn matched<'a>(
     if first.len() == 1 && second.len() == 1 {
         let pair = Pair {
             label: String::new(),
+            key: String::new(),
             before: first.into_values().flatten().collect(),
             after: second.into_values().flatten().collect(),
         };
@@ -56,6 +59,7 @@ pub(super) fn matched<'a>(
         match second.remove(key) {
             Some(of_second) => pairs.push(Pair {
                 label: label(key),
+                key: key.to_owned(),
                 before,
                 after: of_second,
             }),
@@ -63,6 +67,7 @@ pub(super) fn matched<'a>(
         }
     }
     notes.extend(second.keys().map(|key| lacking(key, before)));
+    tell_apart(&mut pairs);
     if pairs.is_empty() {
         return Err(format!(
             "{} and {} have no jobs in common, and several each: compare those that belong \
@@ -165,6 +170,31 @@ fn label(key: &str) -> String {
         false => names.join(", "),
     };
     shortened(&label, LABEL_LENGTH)
+}
+
+/// Adds what differs to the names of groups that share one, such as plans with jobs of the same
+/// names.
+fn tell_apart(pairs: &mut [Pair<'_>]) {
+    let names: Vec<String> = pairs.iter().map(|pair| pair.label.clone()).collect();
+    for (at, name) in names.iter().enumerate() {
+        let is_same = |other: &usize| names[*other] == *name && *other != at;
+        let others: Vec<usize> = (0..names.len()).filter(is_same).collect();
+        if others.is_empty() {
+            continue;
+        }
+        let is_shared = |line: &str| {
+            let mut others = others.iter();
+            others.all(|&other| pairs[other].key.lines().any(|its| its == line))
+        };
+        let own = pairs[at].key.lines().filter(|line| !is_shared(line));
+        let own = own.collect::<Vec<_>>().join(", ");
+        let longer = shortened(&format!("{name}: {own}"), LABEL_LENGTH);
+        let is_taken = pairs.iter().any(|pair| pair.label == longer);
+        pairs[at].label = match own.is_empty() || is_taken {
+            true => format!("{name} #{}", at + 1),
+            false => longer,
+        };
+    }
 }
 
 /// Most characters of a group's name.

@@ -53,6 +53,40 @@ fn fast() -> Vec<f64> {
 }
 
 #[test]
+fn plans_with_jobs_of_one_name_are_told_apart() {
+    let both = |name: &str, first_ms| {
+        let mut small = side(name, "[global]\nbs=4k\n[j]\nrw=write\n", first_ms, &SLOW);
+        let large = side(name, "[global]\nbs=64k\n[j]\nrw=write\n", first_ms, &SLOW);
+        let plain = side(name, "[global]\n[j]\nrw=write\n", first_ms, &SLOW);
+        small.runs.extend(large.runs);
+        small.runs.extend(plain.runs);
+        small
+    };
+    let found = compare(both("before", 1), both("after", 1_000_000), &rules()).unwrap();
+    let mut groups: Vec<&str> = found.rows.iter().map(|row| row.group.as_str()).collect();
+    groups.dedup();
+    assert_eq!(groups, ["j #1", "j: bs=4k", "j: bs=64k"]);
+}
+
+#[test]
+fn all_parts_of_a_long_side_count() {
+    let before: Vec<f64> = SLOW.iter().cycle().copied().take(70).collect();
+    // The first half is as before, the second one half as fast.
+    let halved = before.iter().map(|value| value / 2.0);
+    let after: Vec<f64> = before.iter().copied().chain(halved).collect();
+    let before = side("before", "[a]\n", 1, &before);
+    let after = side("after", "[a]\n", 1_000_000, &after);
+    let accepted = CompareRules {
+        accept_drift: true,
+        ..rules()
+    };
+    let found = compare(before, after, &accepted).unwrap();
+    let ratio = found.rows[0].ratio.unwrap();
+    assert!(ratio.low < 0.55 && ratio.high > 0.95, "{ratio:?}");
+    assert!(found.is_worse(), "{}", found.text());
+}
+
+#[test]
 fn runs_that_were_not_interleaved_are_unclear() {
     let before = side("before", "[a]\n", 1, &SLOW);
     let after = side("after", "[a]\n", 7_501 + 7_384_000, &fast());

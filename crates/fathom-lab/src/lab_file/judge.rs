@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use fathom_job::closest;
 use fathom_record::MetricName;
-use fathom_stats::{Improves, repeats_to_prove};
+use fathom_stats::{DIFFERENCES_MAX, Improves, repeats_to_prove};
 use fathom_toml::{Fields, Value};
 
 use super::metrics;
@@ -188,12 +188,21 @@ fn repeats(reader: &Reader<'_>, fields: &Fields<'_>) -> Repeats {
     Repeats { min, max, stop }
 }
 
-/// Notes a number of repeats that could prove nothing.
+/// Notes a number of repeats that could prove nothing, or that no verdict counts.
 pub(super) fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &LabPlan) {
     let comparisons = plan.comparisons();
     let needed = repeats_to_prove(comparisons);
-    let min = plan.judge.repeats.min;
-    if comparisons == 0 || min >= needed {
+    let Repeats { min, max, .. } = plan.judge.repeats;
+    if comparisons == 0 {
+        return;
+    }
+    // With rounds, those of the window count.
+    if plan.rounds.is_none() && max as usize > DIFFERENCES_MAX {
+        let why = format!("a comparison counts at most {DIFFERENCES_MAX} repeats, not {max}");
+        let hint = format!("set `max = {DIFFERENCES_MAX}`, and make runs longer instead");
+        return reader.refuse(&repeats_span(top), why, hint);
+    }
+    if min >= needed {
         return;
     }
     let compared = counted(comparisons as u64, "comparison");
@@ -205,18 +214,22 @@ pub(super) fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &LabPlan) {
         let hint = format!("set `window = {needed}`, or compare less");
         return reader.refuse(&fields.span(), why, hint);
     }
-    let judge = top.value("judge");
-    let repeats = judge
-        .as_ref()
-        .and_then(|judge| judge.fields("judge")?.value("repeats"));
-    let span = repeats.or(judge).map_or(0..0, |value| value.span());
     let prove = if min == 1 { "proves" } else { "prove" };
     let why = format!(
         "{} {prove} nothing: with {compared} no difference could reach p = 0.05",
         counted(min, "repeat")
     );
     let hint = format!("set `repeats = {{ min = {needed} }}`, or compare less");
-    reader.refuse(&span, why, hint);
+    reader.refuse(&repeats_span(top), why, hint);
+}
+
+/// Returns the place of the number of repeats.
+fn repeats_span(top: &Fields<'_>) -> Range<usize> {
+    let judge = top.value("judge");
+    let repeats = judge
+        .as_ref()
+        .and_then(|judge| judge.fields("judge")?.value("repeats"));
+    repeats.or(judge).map_or(0..0, |value| value.span())
 }
 
 /// Returns a share, written as `2%` or as `0.02`.
@@ -235,7 +248,7 @@ pub(super) fn share_of(text: &str) -> Option<f64> {
 const MIN: u32 = 12;
 /// Most repeats if the file says nothing.
 const MAX: u32 = 40;
-/// Largest number of repeats that the exact test can rank.
+/// Largest number of repeats; where there are comparisons, the exact test can rank this many.
 const REPEATS_MAX: u32 = 1000;
 /// Width of a bucket: 64 of them double a value.
 const BUCKET: f64 = 1.0 / 64.0;

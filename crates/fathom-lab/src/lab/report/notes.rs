@@ -1,6 +1,6 @@
 //! Notes of a lab's table: conditions, failures, and what is not settled.
 
-use fathom_stats::Verdict;
+use fathom_stats::{DIFFERENCES_MAX, Verdict};
 use fathom_virtual::MachineModel;
 
 use super::order_notes::order_notes;
@@ -223,6 +223,11 @@ fn unsettled(report: &Report<'_>) -> Vec<String> {
         // For a cell that failed, the failure is reported instead.
         if one.verdict == Verdict::Unclear && cells[one.cell].failure.is_none() {
             notes.push(match one.settled_by {
+                Some(repeats) if repeats as usize > DIFFERENCES_MAX => format!(
+                    "unclear: {}: the {DIFFERENCES_MAX} repeats that a comparison counts would \
+                     not settle it: make runs longer, or tolerate more",
+                    of(one)
+                ),
                 Some(repeats) => format!(
                     "unclear: {}: about {repeats} repeats would settle it, if the estimate stays",
                     of(one)

@@ -209,6 +209,25 @@ size = "1m"
 }
 
 #[test]
+fn repeats_that_no_comparison_counts_are_refused() {
+    let repeats = |max: u32| {
+        problems(&format!(
+            "[variants]\na = {{}}\nb = {{ bs = \"8k\" }}\n[judge]\nbaseline = \"a\"\n\
+             metrics = {{ \"read.iops\" = \"2%\" }}\nrepeats = {{ max = {max} }}\n"
+        ))
+    };
+    assert_eq!(repeats(100), [""; 0]);
+    let found = repeats(101);
+    assert!(
+        found[0].contains("a comparison counts at most 100 repeats, not 101"),
+        "{found:?}"
+    );
+    // Without a comparison each repeat is a figure.
+    let sweep = problems("[judge]\nshow = [\"read.iops\"]\nrepeats = { min = 500, max = 1000 }\n");
+    assert_eq!(sweep, [""; 0]);
+}
+
+#[test]
 fn names_are_text_and_control_characters_are_none() {
     for name in ["</script><script>", "'; drop table run", "ä b"] {
         check(
