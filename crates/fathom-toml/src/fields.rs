@@ -271,7 +271,8 @@ impl<'a> Fields<'a> {
                 Some(Fields::new(self.source, table, item.span(), name.clone()))
             })
             .collect();
-        if tables.is_empty() {
+        let whole = value.as_array().map_or(0, |items| items.len());
+        if tables.is_empty() || tables.len() != whole {
             self.out_of_bounds(key, &span, &format!("tables: `[[{name}]]`"));
         }
         tables

@@ -118,3 +118,14 @@ fn whatever_is_changed_there_is_a_place_or_a_machine() {
     }
     assert!(refused > 200 && ran > 70, "{refused} {ran}");
 }
+
+#[test]
+fn a_list_of_tables_has_nothing_else() {
+    let text = "device = [{ names = [\"*\"], model = \"constant\", capacity_gib = 1, \
+                constant = { latency_us = 1 } }, 5]\n";
+    let error = MachineModel::parse("m.toml", text).expect_err("5 is no device");
+    assert!(
+        error.to_string().contains("`device` must be tables"),
+        "{error}"
+    );
+}

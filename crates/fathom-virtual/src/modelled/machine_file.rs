@@ -203,13 +203,23 @@ impl ModelledDevice {
 
 /// Returns true if a name matches a pattern, in which `*` stands for any text.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((before, after)) => name.strip_prefix(before).is_some_and(|rest| {
-            let mut ends = rest.char_indices().map(|(at, _)| at);
-            after.is_empty() || ends.any(|at| matches(after, &rest[at..]))
-        }),
+    let Some((head, rest)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let Some(mut name) = name.strip_prefix(head) else {
+        return false;
+    };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let tail = parts.pop().unwrap_or_default();
+    for part in parts {
+        // The earliest place leaves the most for the parts to come; trying all places takes time
+        // that grows with a power of the name's length.
+        let Some(at) = name.find(part) else {
+            return false;
+        };
+        name = &name[at + part.len()..];
     }
+    name.ends_with(tail)
 }
 
 fn device(source: &Source<'_>, fields: Fields<'_>) -> Option<ModelledDevice> {
@@ -294,8 +304,17 @@ mod tests {
             ("a*b*c", "abc", true),
             ("a*b*c", "acb", false),
             ("*ä*", "xäx", true),
+            ("a*a", "a", false),
+            ("**", "", true),
         ] {
             assert_eq!(matches(pattern, name), want, "{pattern} {name}");
         }
+    }
+
+    #[test]
+    fn many_stars_take_no_longer() {
+        // Trying each place of each part would take 10²⁸ steps.
+        let pattern = format!("{}b", "*a".repeat(20));
+        assert!(!matches(&pattern, &"a".repeat(200)));
     }
 }
