@@ -1,6 +1,7 @@
 //! `fathom history export`: runs in the formats of other programs.
 
 use std::io::{self, BufWriter, ErrorKind, IsTerminal as _, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use anyhow::Result;
@@ -31,6 +32,13 @@ pub(crate) fn export(
         ));
     }
     let history = reader()?;
+    if to.is_some_and(|to| is_same(to, history.path())) {
+        let hint = "name another file; `fathom history backup` makes a copy of the history";
+        return Err(with_hint(
+            "history: the export would replace the history",
+            Some(hint),
+        ));
+    }
     let (name, outcome) = match to {
         None => {
             let to = BufWriter::new(io::stdout());
@@ -63,6 +71,15 @@ pub(crate) fn export(
         Err(ExportError::History(error)) => Err(with_its_hint(error)),
         Err(ExportError::Refused(error)) => Err(error),
     }
+}
+
+/// Returns whether two paths lead to one file.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| {
+        let found = path.metadata().ok()?;
+        Some((found.dev(), found.ino()))
+    };
+    identity(one).is_some_and(|one| identity(other) == Some(one))
 }
 
 fn to_file(
@@ -186,7 +203,13 @@ fn openmetrics(runs: &StoredRuns<'_>, to: &mut impl Write) -> Result<(), ExportE
 }
 
 fn otlp(runs: &StoredRuns<'_>, to: &mut impl Write) -> Result<(), ExportError> {
+    let mut undated = 0;
     runs.each(|run| {
+        // Without a time its samples would be of 1970.
+        if run.row.begun_ms.unwrap_or(0) == 0 {
+            undated += 1;
+            return Ok(());
+        }
         let record = match runs.record(run.row.id) {
             Ok(record) => record,
             Err(error) => {
@@ -194,8 +217,11 @@ fn otlp(runs: &StoredRuns<'_>, to: &mut impl Write) -> Result<(), ExportError> {
                 None
             }
         };
-        Ok(to.write_all(otlp_line(&run, record.as_ref()).as_bytes())?)
-    })
+        to.write_all(otlp_line(&run, record.as_ref()).as_bytes())?;
+        Ok::<(), ExportError>(())
+    })?;
+    left_out(undated, UNDATED);
+    Ok(())
 }
 
 fn otava(runs: &StoredRuns<'_>, to: &mut impl Write) -> Result<(), ExportError> {

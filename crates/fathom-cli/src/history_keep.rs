@@ -13,6 +13,7 @@ mod kept {
     use fathom_host::output_file::{self, Stop};
     use fathom_lab::{FinishedRun, History, HistoryError, HistoryProblem, default_path};
     use fathom_record::Record;
+    use fathom_sys::clock;
 
     use crate::failure::with_hint;
     use crate::output::{self, StandardStream};
@@ -90,7 +91,12 @@ mod kept {
     /// Writes a record beside the history, or into the current directory.
     fn rescue(history: &Path, record: &Record) -> Option<PathBuf> {
         let json = record.to_json().ok()?;
-        let name = format!("fathom-run-{}.json", record.timestamp_ms);
+        // Not the time of the record: modelled runs have none, and would replace each other.
+        let name = format!(
+            "fathom-run-{}-{}.json",
+            clock::wall_ms(),
+            std::process::id()
+        );
         let folders = [history.parent().unwrap_or(Path::new("")), Path::new("")];
         let mut files = folders.iter().map(|folder| folder.join(&name));
         files.find(|file| output_file::write(file, json.as_bytes(), &Stop::never()).is_ok())

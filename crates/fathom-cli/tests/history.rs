@@ -89,6 +89,25 @@ fn the_variable_keeps_every_run_but_fios() {
 }
 
 #[test]
+fn names_that_sqlite_knows_are_names_of_files() {
+    let folder = Folder::new();
+    for name in [":memory:", "file:a.db?mode=memory", "file:b.db"] {
+        let with = |words: &str| {
+            let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), words);
+            command.env("FATHOM_HISTORY", name);
+            Run::of(command).expect(0)
+        };
+        with(JOB);
+        let list: Value = with("history --json").json();
+        assert_eq!(list.as_array().unwrap().len(), 1, "{name}");
+        assert!(folder.names().contains(&name.to_owned()), "{name}");
+    }
+    folder.fathom(&format!("{JOB} --history")).expect(0);
+    folder.fathom("history backup file:copy.db").expect(0);
+    assert!(folder.names().contains(&"file:copy.db".to_owned()));
+}
+
+#[test]
 fn runs_move_between_histories_once() {
     let folder = Folder::new();
     for _ in 0..2 {
@@ -218,6 +237,29 @@ fn a_killed_process_leaves_whole_runs() {
     let run = folder.fathom("history import many.json").expect(0);
     assert!(run.err.contains("runs added"), "{run:?}");
     assert_eq!(sql(&folder, "SELECT count(*) AS n FROM run")[0]["n"], 401);
+}
+
+#[test]
+fn modelled_runs_that_cannot_be_kept_do_not_replace_each_other() {
+    let folder = Folder::new();
+    let machine = "[[device]]\nnames = [\"*\"]\nmodel = \"constant\"\ncapacity_gib = 1\n\
+                   [device.constant]\nlatency_us = 100\n";
+    folder.write("m.toml", machine);
+    folder.fathom(&format!("{JOB} --history")).expect(0);
+    for _ in 0..2 {
+        // 40 KiB: enough for the index of the log and for the record, too little for the log.
+        let limited = "ulimit -f 80; exec \"$0\" run --machine=m.toml --name=j \
+                       --filename=/dev/x --ioengine=psync --number_ios=9 --rw=read --direct=1 \
+                       --history";
+        let mut command = folder.command("sh", "-c");
+        command.arg(limited).arg(env!("CARGO_BIN_EXE_fathom"));
+        let err = Run::of(command).expect(2).err;
+        assert!(err.contains("the record is in"), "{err}");
+    }
+    let names = fs::read_dir(folder.path().join("data/fathom")).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name());
+    let rescued = names.filter(|name| name.to_string_lossy().starts_with("fathom-run-"));
+    assert_eq!(rescued.count(), 2);
 }
 
 #[test]

@@ -186,6 +186,32 @@ fn otlp_is_a_request_per_line_with_histograms_of_the_record() {
 }
 
 #[test]
+fn otlp_leaves_out_runs_without_a_time() {
+    let folder = filled();
+    let undated = run(7, "[c]\n", &json!([["", "read", "iops", 5, null, null]]));
+    let undated = undated.replace("\"begun_ms\":", "\"begun\":");
+    folder.write("undated.json", undated.replace(&format!("{:032x}", 7), "u"));
+    let added = folder.fathom("history import undated.json").expect(0).err;
+    assert!(added.contains("1 run added"), "{added}");
+    let run = folder.fathom("history export --format otlp").expect(0);
+    assert_eq!(run.out.lines().count(), 13);
+    assert!(run.err.contains("1 run not exported"), "{}", run.err);
+}
+
+#[test]
+fn an_export_never_replaces_the_history() {
+    let folder = filled();
+    let history = "data/fathom/history.db";
+    std::os::unix::fs::symlink(history, folder.path().join("link")).unwrap();
+    for name in [history, "link"] {
+        let words = format!("history export --output {name}");
+        let err = folder.fathom(&words).expect(2).err;
+        assert!(err.contains("would replace the history"), "{err}");
+    }
+    assert_eq!(export(&folder, "otlp").lines().count(), 13);
+}
+
+#[test]
 fn parquet_is_written_as_a_whole_or_refused() {
     let folder = filled();
     let words = "history export --format parquet --output runs.parquet";

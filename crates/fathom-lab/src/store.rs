@@ -75,8 +75,8 @@ impl History {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection =
-            Connection::open_with_flags(path, flags).map_err(HistoryError::at(path))?;
+        let connection = Connection::open_with_flags(place::plain(path)?, flags)
+            .map_err(HistoryError::at(path))?;
         let mut history = Self {
             connection,
             path: path.to_owned(),
@@ -113,7 +113,7 @@ impl History {
         if is_on_read_only && !place::has_logged(path) {
             return Self::open_immutable(path);
         }
-        match Self::open_with(path, path, OpenFlags::empty()) {
+        match Self::open_with(path, &place::plain(path)?, OpenFlags::empty()) {
             // Readers, too, have a file beside the database, through which they tell of themselves.
             // It cannot be created there; one that is there serves, if its log is sound.
             Err(error)

@@ -37,12 +37,18 @@ impl History {
         found.ok_or_else(|| self.not_found(format!("no lab {}", lab.0)))
     }
 
-    /// Returns the last lab whose text begins with that of a lab file, and that was not abandoned.
+    /// Returns the last lab whose text is that of a lab file, with or without arguments and other
+    /// files after it, and that was not abandoned.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub fn lab_of_text(&self, text: &str) -> Result<Option<LabId>, HistoryError> {
-        self.last_lab("substr(plan.text, 1, length(?1)) = ?1", text)
+        // Each of those begins with `\n# `: what goes on otherwise is another lab file.
+        let is_of_text = "?1 = CASE substr(plan.text, length(?1) + 1, 3)
+            WHEN '' THEN plan.text
+            WHEN char(10) || '# ' THEN substr(plan.text, 1, length(?1))
+            END";
+        self.last_lab(is_of_text, text)
     }
 
     /// Returns the last lab of a file, whatever its text was, that was not abandoned.

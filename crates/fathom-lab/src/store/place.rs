@@ -30,6 +30,13 @@ pub fn default_path(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<PathB
     }
 }
 
+/// Returns the path under which SQLite opens a file and nothing else: it takes `:memory:` and names
+/// that begin with `file:` for databases of another kind.
+pub(super) fn plain(path: &Path) -> Result<PathBuf, HistoryError> {
+    let absolute = std::path::absolute(path);
+    absolute.map_err(|error| HistoryError::new(path, HistoryProblem::Folder(error)))
+}
+
 /// Returns whether a file lies on a network file system.
 pub(super) fn is_on_network(path: &Path) -> bool {
     files::filesystem_type(path).is_ok_and(files::is_network)

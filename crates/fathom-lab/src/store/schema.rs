@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::error::{HistoryError, HistoryProblem};
+use super::place;
 
 /// Migrations in order: the first makes version 1 of an empty file, the next version 2 of that. A
 /// migration that was published never changes.
@@ -56,7 +57,7 @@ pub(super) fn migrate(
     let at = HistoryError::at(path);
     let mut found = version(connection).map_err(&at)?;
     if found > 0 && found < migrations.len() {
-        let copy = free_copy_name(path, found);
+        let copy = place::plain(&free_copy_name(path, found))?;
         connection
             .execute("VACUUM INTO ?1", [copy.to_string_lossy()])
             .map_err(&at)?;

@@ -149,6 +149,26 @@ fn a_changed_lab_bars_the_way_until_it_begins_afresh() {
 }
 
 #[test]
+fn a_lab_file_that_begins_another_one_is_not_it() {
+    let folder = Folder::new();
+    let mut history = History::open(&folder.file("history.db")).unwrap();
+    let mut begin = |name: &str, text: &str| {
+        let LabStart::Begun(id) = history.begin_lab(&lab(name, text, &[]), false).unwrap() else {
+            panic!("not begun");
+        };
+        id
+    };
+    let whole = begin("a", "seed = 1\n");
+    let with_argument = begin("b", "seed = 2\n\n# DEV=/dev/sdx");
+    begin("c", "seed = 1\nseed = 3\n");
+    let of_text = |text: &str| history.lab_of_text(text).unwrap();
+    assert_eq!(of_text("seed = 1\n"), Some(whole));
+    assert_eq!(of_text("seed = 2\n"), Some(with_argument));
+    assert_eq!(of_text("seed ="), None);
+    assert_eq!(of_text(""), None);
+}
+
+#[test]
 fn names_are_text_everywhere() {
     let folder = Folder::new();
     let mut history = History::open(&folder.file("history.db")).unwrap();
@@ -215,6 +235,17 @@ fn other_files_are_refused_untouched() {
     let whole = history_bytes("");
     refuse(&whole[..50], "not a SQLite database");
     refuse(&whole[..whole.len() / 2], "truncated or damaged");
+}
+
+#[test]
+fn a_copy_takes_the_place_of_nothing() {
+    let folder = Folder::new();
+    let history = History::open(&folder.file("history.db")).unwrap();
+    let link = folder.file("link");
+    std::os::unix::fs::symlink(folder.file("no/such/file"), &link).unwrap();
+    let error = history.backup(&link).unwrap_err();
+    assert!(matches!(error.problem(), HistoryProblem::Exists), "{error}");
+    assert!(link.symlink_metadata().is_ok(), "the link is gone");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::error::{HistoryError, HistoryProblem};
 use super::labs::{RunId, stored};
 use super::query::{RunRow, RunSelection};
 use super::runs::sha256;
-use super::{FinishedRun, History};
+use super::{FinishedRun, History, place};
 use crate::import::{ImportedRun, exported};
 
 /// Runs to remove, or whose records to remove.
@@ -28,12 +28,14 @@ impl History {
     /// Copies the whole history into a new file.
     ///
     /// # Errors
-    /// As [`open`](Self::open), or there is a file of that name.
+    /// As [`open`](Self::open), or there is a file or a link of that name.
     pub fn backup(&self, to: &Path) -> Result<(), HistoryError> {
-        if to.exists() {
+        // A link that leads nowhere is somebody's, too, and would be removed with a partial copy.
+        if to.symlink_metadata().is_ok() {
             return Err(HistoryError::new(to, HistoryProblem::Exists));
         }
-        let Some(name) = to.to_str() else {
+        let plain = place::plain(to)?;
+        let Some(name) = plain.to_str() else {
             let why = std::io::Error::other("not a name in UTF-8");
             return Err(HistoryError::new(to, HistoryProblem::Folder(why)));
         };
