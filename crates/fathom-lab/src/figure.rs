@@ -76,17 +76,30 @@ pub fn aligned(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// Writes out control characters.
+/// Writes out characters that act on a terminal.
 #[must_use]
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for one in text.chars() {
-        match one.is_control() {
+        match acts_on_terminal(one) {
             true => out.extend(one.escape_default()),
             false => out.push(one),
         }
     }
     out
+}
+
+/// Returns whether a character acts on a terminal, or turns the direction of writing: a name could
+/// move the figures beside it.
+#[must_use]
+pub fn acts_on_terminal(one: char) -> bool {
+    let marks = [
+        '\u{61c}'..='\u{61c}',
+        '\u{200b}'..='\u{200f}',
+        '\u{2028}'..='\u{202e}',
+        '\u{2066}'..='\u{2069}',
+    ];
+    one.is_control() || marks.iter().any(|marks| marks.contains(&one))
 }
 
 /// Cuts a text that is too long for a table.
@@ -133,6 +146,7 @@ mod tests {
         let rows = [row(["a", " n", "b"]), row(["long", "1", "x\u{1b}[2J\n"])];
         assert_eq!(aligned(&rows), "a     n  b\nlong  1  x\\u{1b}[2J\\n\n");
         assert_eq!(aligned(&[]), "");
+        assert_eq!(printable("a\u{202e}b\u{200f}ä"), "a\\u{202e}b\\u{200f}ä");
         assert_eq!(shortened("abcdef", 4), "abc…");
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use fathom_core::{Direction, Nanos};
 use fathom_job::Plan;
+use fathom_lab::acts_on_terminal;
 use fathom_record::{DiskRecord, JobRecord, Warning};
 use fathom_setup::status::{Goal, Meter, RunStatus, goals};
 use fathom_setup::{JobState, Snapshot, all_latencies, latencies_since};
@@ -373,16 +374,10 @@ const fn state_name(state: JobState) -> &'static str {
 /// Returns text without characters that would act on a terminal or turn the direction of writing,
 /// cut to a length.
 fn harmless(text: &str, length: usize) -> String {
-    let turns = |c: char| {
-        let marks = [
-            '\u{200b}'..='\u{200f}',
-            '\u{2028}'..='\u{202e}',
-            '\u{2066}'..='\u{2069}',
-        ];
-        marks.iter().any(|marks| marks.contains(&c))
+    let plain = |c: char| match acts_on_terminal(c) {
+        true => '\u{fffd}',
+        false => c,
     };
-    let acts = |c: char| c.is_control() || turns(c);
-    let plain = |c: char| if acts(c) { '\u{fffd}' } else { c };
     let mut cut: String = text.chars().take(length).map(plain).collect();
     if text.chars().nth(length).is_some() {
         cut.push('…');

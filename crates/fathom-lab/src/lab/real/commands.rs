@@ -10,6 +10,7 @@ use fathom_sys::child::{Ended, output_unless};
 use fathom_sys::clock::{self, Clock};
 
 use super::super::executor::RunFailure;
+use crate::figure::printable;
 use crate::lab_plan::RunSettings;
 
 /// Environment and limits of the commands of one run.
@@ -116,12 +117,13 @@ fn succeeded(output: &Output, line: &str) -> Result<(), RunFailure> {
     Err(RunFailure::Failed(format!("`{line}` failed: {why}")))
 }
 
-/// Returns the first line of an error output, without the program's name.
+/// Returns the first line of an error output, without the program's name and without characters
+/// that act on a terminal.
 pub(super) fn first_line(output: &[u8]) -> String {
     let text = String::from_utf8_lossy(output);
     let line = text.lines().find(|line| !line.trim().is_empty());
     let line = line.unwrap_or("it exited with an error");
-    line.strip_prefix("fathom: ").unwrap_or(line).to_owned()
+    printable(line.strip_prefix("fathom: ").unwrap_or(line))
 }
 
 /// Longest sleep after which a stop request is noticed.
@@ -161,6 +163,7 @@ mod tests {
         };
         let why = "`echo no disk >&2; false` failed: no disk";
         assert_eq!(untimed.execute("echo no disk >&2; false"), failed(why));
+        assert_eq!(first_line(b"\n\x1b[31mred\nmore\n"), "\\u{1b}[31mred");
         let stopped = Commands {
             stops: &|| 1,
             ..untimed
