@@ -10,7 +10,7 @@ use crate::lines::{self, Item};
 use crate::problem::Problem;
 use crate::source::Origin;
 use crate::source::Spot;
-use crate::substitute::substitute;
+use crate::substitute::{substitute, substitute_name};
 use crate::suggest::closest;
 
 /// Reads a job file (`-`: standard input) and adds its jobs.
@@ -179,37 +179,61 @@ impl<'b, 'a> Reader<'b, 'a> {
         if self.is_overfull(&name) {
             return;
         }
-        let environment = self.builder.environment;
-        let row = self.builder.vocabulary.find_any(name.text());
-        let numeric = row.is_some_and(|row| row.is_numeric());
-        let text = value.as_ref().map_or("", Spot::text);
-        if let Some(spot) = &value {
-            self.builder.check_rank_text(spot);
-        }
-        let rank = self.builder.rank.as_ref();
-        let replaced = substitute(text, numeric, environment, rank);
-        if let (Some(replaced), Some(spot)) = (&replaced, &value) {
-            for variable in &replaced.unset {
-                let why = format!(
-                    "the environment variable `{variable}` is not set and expands to nothing",
-                );
-                let problem = Problem::new("unset-variable", 0..spot.range.len(), why);
-                let diagnostic = Diagnostic::at(Severity::Warning, spot, problem);
-                self.builder.reporter.diagnostics.push(diagnostic);
-            }
-        }
-        let (replaced, of_any_rank) = match replaced {
-            Some(replaced) => (Some(replaced.text), replaced.of_any_rank),
-            None => (None, None),
+        let mut written = WrittenOption {
+            name,
+            value,
+            replaced: None,
+            of_any_rank: None,
+            full_name: None,
         };
+        self.replace_in_name(&mut written);
+        self.replace_in_value(&mut written);
         if let Some(section) = &mut self.section {
-            section.options.push(WrittenOption {
-                name,
-                value,
-                replaced,
-                of_any_rank,
-                full_name: None,
-            });
+            section.options.push(written);
+        }
+    }
+
+    /// Replaces variables before the `=`, which may hold an entire option.
+    fn replace_in_name(&mut self, written: &mut WrittenOption) {
+        let value = written.value.as_ref().map(Spot::text);
+        let Some(replaced) = substitute_name(written.name.text(), value, self.builder.environment)
+        else {
+            return;
+        };
+        self.warn_of_unset(&written.name, &replaced.unset);
+        if replaced.name.is_empty() {
+            return;
+        }
+        written.full_name = Some(replaced.name);
+        if replaced.value.as_deref() != value {
+            written.value.get_or_insert_with(|| written.name.clone());
+            written.replaced = replaced.value;
+        }
+    }
+
+    fn replace_in_value(&mut self, written: &mut WrittenOption) {
+        let Some(spot) = &written.value else {
+            return;
+        };
+        self.builder.check_rank_text(spot);
+        let row = self.builder.vocabulary.find_any(written.option_name());
+        let numeric = row.is_some_and(|row| row.is_numeric());
+        let text = written.text().unwrap_or_default();
+        let rank = self.builder.rank.as_ref();
+        if let Some(replaced) = substitute(text, numeric, self.builder.environment, rank) {
+            self.warn_of_unset(spot, &replaced.unset);
+            written.replaced = Some(replaced.text);
+            written.of_any_rank = replaced.of_any_rank;
+        }
+    }
+
+    fn warn_of_unset(&mut self, spot: &Spot, unset: &[String]) {
+        for variable in unset {
+            let why =
+                format!("the environment variable `{variable}` is not set and expands to nothing");
+            let problem = Problem::new("unset-variable", 0..spot.range.len(), why);
+            let diagnostic = Diagnostic::at(Severity::Warning, spot, problem);
+            self.builder.reporter.diagnostics.push(diagnostic);
         }
     }
 
@@ -307,7 +331,7 @@ impl<'b, 'a> Reader<'b, 'a> {
             return;
         };
         let name = section.name.as_str();
-        let names_work = |option: &WrittenOption| WORK_OPTIONS.contains(&option.name.text());
+        let names_work = |option: &WrittenOption| WORK_OPTIONS.contains(&option.option_name());
         let is_near = name.eq_ignore_ascii_case("global")
             || (closest(name, ["global"]).is_some() && !section.options.iter().any(names_work));
         if name.starts_with("global") || !is_near {

@@ -135,19 +135,19 @@ fn too_long(name: &str, text: &str) -> Option<Problem> {
 
 fn option(spot: Spot) -> Item {
     let text = spot.text();
-    let (name, value) = match text.split_once('=') {
-        Some((name, _)) => (name.trim_end(), Some(name.len() + 1..text.len())),
-        None => (text, None),
-    };
     if let Some(rest) = text.strip_prefix("include")
-        && value.is_none()
-        && rest.starts_with([' ', '\t'])
+        && rest.starts_with([' ', '\t', '='])
     {
-        let file = rest.trim_start();
+        // The name of the file may contain an `=`.
+        let file = rest[1..].trim_start();
         return Item::Include {
             file: spot.part(text.len() - file.len()..text.len()),
         };
     }
+    let (name, value) = match text.split_once('=') {
+        Some((name, _)) => (name.trim_end(), Some(name.len() + 1..text.len())),
+        None => (text, None),
+    };
     if name.is_empty() {
         return bad(
             spot,
@@ -241,13 +241,13 @@ mod tests {
     #[test]
     fn lines_are_sections_options_and_includes() {
         check(
-            "; comment\n[a b] # x\r\n  bs = 4k ; y\nthread\n\ninclude x.fio\ninclude=3\nsize=\n",
+            "; comment\n[a b] # x\r\n  bs = 4k ; y\nthread\n\ninclude x=1.fio\ninclude=3\nsize=\n",
             &[
                 "2 [a b]",
                 "3 bs=<4k>",
                 "4 thread=-",
-                "6 include x.fio",
-                "7 include=<3>",
+                "6 include x=1.fio",
+                "7 include 3",
                 "8 size=<>",
             ],
         );

@@ -1,5 +1,5 @@
-//! Substitution in values: `${VARIABLE}`, `$ncpus`, `$pagesize` and `$mb_memory` in job files, as
-//! in fio, and the keywords of ranks in job files and on the command line.
+//! Substitution: `${VARIABLE}` in options, and `$ncpus`, `$pagesize` and `$mb_memory` in values, of
+//! job files, as in fio; and the keywords of ranks in values of job files and of the command line.
 
 use crate::Environment;
 use crate::arithmetic::calculate;
@@ -56,6 +56,36 @@ pub(crate) fn substitute_rank(text: &str, numeric: bool, rank: &RankKeywords) ->
     }
     let replaced = replace_keywords(text, rank.pairs());
     replaced.map(|replaced| calculated(replaced, numeric))
+}
+
+/// An option after substitution of the variables before its `=`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct SubstitutedName {
+    pub(crate) name: String,
+    pub(crate) value: Option<String>,
+    /// Variables that are not set; they expand to nothing.
+    pub(crate) unset: Vec<String>,
+}
+
+/// Substitutes variables in the name of an option of a job file; `None` if there are none. As in
+/// fio, a variable may hold a name, a part of it, or an entire option with its value.
+pub(crate) fn substitute_name(
+    name: &str,
+    value: Option<&str>,
+    environment: &dyn Environment,
+) -> Option<SubstitutedName> {
+    let mut unset = Vec::new();
+    let (text, any) = replace_variables(name, environment, &mut unset);
+    let (name, value) = match (text.split_once('='), value) {
+        (None, value) => (text.as_str(), value.map(str::to_owned)),
+        (Some((name, front)), None) => (name, Some(front.trim().to_owned())),
+        (Some((name, front)), Some(rest)) => (name, Some(format!("{}={rest}", front.trim_start()))),
+    };
+    any.then(|| SubstitutedName {
+        name: name.trim().to_owned(),
+        value,
+        unset,
+    })
 }
 
 fn calculated(text: String, numeric: bool) -> String {
@@ -137,6 +167,28 @@ mod tests {
         check("4*$pagesize", true, Some("16384"));
         check("$mb_memory/3", true, Some("2730"));
         check("0-$ncpus", false, Some("0-4"));
+    }
+
+    #[test]
+    fn a_variable_may_hold_a_name_or_an_entire_option() {
+        #[track_caller]
+        fn check(name: &str, value: Option<&str>, want: Option<(&str, Option<&str>)>) {
+            let world = World::default()
+                .with_variable("OPTION", "bs = 8k")
+                .with_variable("NAME", "bs");
+            let got = substitute_name(name, value, &world);
+            let got = got.as_ref();
+            let got = got.map(|got| (got.name.as_str(), got.value.as_deref()));
+            assert_eq!(got, want, "{name}");
+        }
+
+        check("bs", Some("${NAME}"), None);
+        check("${OPTION}", None, Some(("bs", Some("8k"))));
+        check("${OPTION}", Some("x"), Some(("bs", Some("8k=x"))));
+        check("${NAME}", Some("4k"), Some(("bs", Some("4k"))));
+        check("${NAME}range", None, Some(("bsrange", None)));
+        check("${NONE}", None, Some(("", None)));
+        check("${NAME", Some("4k"), None);
     }
 
     #[test]
