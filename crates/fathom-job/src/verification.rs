@@ -12,7 +12,7 @@ pub struct VerificationOptions {
     /// `verify_offset`, bytes.
     pub header_offset: u32,
     /// `verify_pattern_interval`.
-    pub pattern_per_interval: bool,
+    pub pattern_interval: u32,
     /// `verify_write_sequence`.
     pub checks_sequence: bool,
     /// `verify_header_seed`.
@@ -35,7 +35,7 @@ impl Default for VerificationOptions {
             layout: HeaderLayout::Fio3_42,
             interval: None,
             header_offset: 0,
-            pattern_per_interval: false,
+            pattern_interval: 0,
             checks_sequence: true,
             checks_seed: true,
             is_fatal: false,

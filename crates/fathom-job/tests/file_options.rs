@@ -120,8 +120,8 @@ fn verification_headers_have_their_places() {
     check("--verify_interval=512 --verify_offset=100", |o| {
         o.verification.interval == Some(512) && o.verification.header_offset == 100
     });
-    check("--verify_pattern_interval=1", |o| {
-        o.verification.pattern_per_interval
+    check("--verify_pattern_interval=512", |o| {
+        o.verification.pattern_interval == 512
     });
     check("--verify_header=fio-3.33", |o| {
         o.verification.layout == HeaderLayout::Fio3_33

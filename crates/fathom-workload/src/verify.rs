@@ -129,9 +129,15 @@ impl Verifier {
     /// Returns whether an interval does not tell what its bytes should be: its block's pattern goes
     /// on in it, from a place that only the write's offset determines.
     pub(crate) fn depends_on_start(&self) -> bool {
-        let continues = self.layout.interval < self.layout.unit;
-        let interval = self.layout.interval as usize;
-        let is_alike = self.offsets.is_empty() && interval.is_multiple_of(self.pattern.len());
+        let Layout {
+            unit,
+            restart,
+            interval,
+            ..
+        } = self.layout;
+        let continues = interval < unit && !interval.is_multiple_of(restart);
+        let whole = |bytes: u32| (bytes as usize).is_multiple_of(self.pattern.len());
+        let is_alike = self.offsets.is_empty() && whole(interval) && whole(restart);
         self.method.compares_pattern() && continues && !is_alike
     }
 
@@ -187,7 +193,7 @@ impl Verifier {
         let unit = self.layout.unit as usize;
         for (at, unit) in (stamp.offset..).step_by(unit).zip(buffer.chunks_mut(unit)) {
             if !self.pattern.is_empty() {
-                repeat(&self.pattern_at(at), unit);
+                self.fill_pattern(at, unit);
             }
             let interval = self.layout.interval as usize;
             for (offset, block) in (at..).step_by(interval).zip(unit.chunks_mut(interval)) {
@@ -219,16 +225,12 @@ impl Verifier {
         let request = (offset, buffer.len() as u64);
         let unit = self.layout.unit as usize;
         for (at, unit) in (offset..).step_by(unit).zip(buffer.chunks_mut(unit)) {
-            let pattern = match self.method.compares_pattern() {
-                true => self.pattern_at(at),
-                false => Cow::Borrowed(&[][..]),
-            };
             let interval = self.layout.interval as usize;
             for (index, block) in unit.chunks_mut(interval).enumerate() {
                 let phase = index * interval;
                 let offset = at + phase as u64;
                 let expected = expected(offset, length_of(block));
-                self.check_block(block, offset, (&pattern, phase), &expected)
+                self.check_block(block, (at, phase), &expected)
                     .map_err(|mismatch| VerifyError {
                         found: self.layout.header_of(block),
                         mismatch,
@@ -242,21 +244,21 @@ impl Verifier {
         Ok(())
     }
 
-    /// Checks one interval; `pattern` comes with the position in it at which the interval begins.
+    /// Checks one interval; `place` is the offset of its block, and its position there.
     fn check_block(
         &self,
         block: &mut [u8],
-        offset: u64,
-        pattern: (&[u8], usize),
+        place: (u64, usize),
         expected: &Expected,
     ) -> Result<(), Mismatch> {
+        let offset = place.0 + place.1 as u64;
         match expected {
             Expected::Anything => return Ok(()),
             Expected::Zeros => return check_zeros(block),
             _ => {}
         }
         let Some(checksum) = self.checksum else {
-            return check_pattern(block, 0, pattern);
+            return self.check_pattern(block, 0, place);
         };
         if !self.layout.has_header(block.len()) {
             return Ok(());
@@ -265,7 +267,7 @@ impl Verifier {
         let start = checksum.payload_start(header.layout);
         self.layout.swap(block, start);
         let checked = match self.method {
-            VerifyMethod::PatternHeader => check_pattern(block, start, pattern),
+            VerifyMethod::PatternHeader => self.check_pattern(block, start, place),
             _ => check_payload(checksum, header.layout, block),
         };
         self.layout.swap(block, start);
@@ -350,7 +352,35 @@ impl Verifier {
         }
     }
 
-    /// Returns the pattern of the block at this offset.
+    /// Fills the block at this offset, or the front of it.
+    fn fill_pattern(&self, offset: u64, block: &mut [u8]) {
+        let restart = self.layout.restart as usize;
+        let pieces = (offset..).step_by(restart).zip(block.chunks_mut(restart));
+        for (at, piece) in pieces {
+            repeat(&self.pattern_at(at), piece);
+        }
+    }
+
+    /// Checks an interval from the byte `start` on.
+    fn check_pattern(
+        &self,
+        interval: &[u8],
+        start: usize,
+        (offset, phase): (u64, usize),
+    ) -> Result<(), Mismatch> {
+        let restart = self.layout.restart as usize;
+        let mut from = start;
+        while from < interval.len() {
+            let position = (phase + from) % restart;
+            let to = interval.len().min(from + restart - position);
+            let begin = offset + (phase + from - position) as u64;
+            check_piece(&interval[..to], from, &self.pattern_at(begin), position)?;
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// Returns the pattern that begins at this offset.
     fn pattern_at(&self, offset: u64) -> Cow<'_, [u8]> {
         let mut pattern = Cow::Borrowed(&self.pattern[..]);
         for &place in &self.offsets {
@@ -394,15 +424,15 @@ fn check_payload(
     })
 }
 
-/// Compares the bytes of a block from `start` on with a pattern, whose byte `phase` the block
-/// begins with.
-fn check_pattern(
+/// Compares the bytes of a block from `start` on with a pattern, from its byte `position` on.
+fn check_piece(
     block: &[u8],
     start: usize,
-    (pattern, phase): (&[u8], usize),
+    pattern: &[u8],
+    position: usize,
 ) -> Result<(), Mismatch> {
     let data = &block[start..];
-    let want = |index: usize| pattern[(phase + start + index) % pattern.len()];
+    let want = |index: usize| pattern[(position + index) % pattern.len()];
     let period = pattern.len().min(data.len());
     let differs = |&index: &usize| data[index] != want(index);
     let wrong = (0..period).find(differs);

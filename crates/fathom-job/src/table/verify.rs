@@ -87,11 +87,14 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "verify_pattern_interval",
         "0",
-        "Restart `verify_pattern` at each verification interval, not at each block",
-        "verify_pattern_interval=1",
-        ValueKind::Bool(|o, v| o.verification.pattern_per_interval = v),
-    )
-    .fio(0, U32_MAX),
+        "Bytes of a block after which `verify_pattern` starts over; 0: only at the next block",
+        "verify_pattern_interval=512",
+        ValueKind::Int {
+            min: 0,
+            max: U32_MAX,
+            set: |o, v| o.verification.pattern_interval = u32::try_from(v).unwrap_or(u32::MAX),
+        },
+    ),
     Row::new(
         "verify_header",
         "fio-3.42",

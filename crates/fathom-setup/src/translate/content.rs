@@ -136,7 +136,7 @@ pub fn verify(options: &Options, number: u32) -> Result<Option<VerifyConfig>, Ru
         method,
         pattern,
         pattern_offsets: options.verify_pattern_offsets.clone(),
-        pattern_per_interval: own.pattern_per_interval,
+        pattern_interval: own.pattern_interval,
         layout: own.layout,
         interval: own.interval,
         header_offset: own.header_offset,

@@ -11,8 +11,8 @@ pub struct VerifyConfig {
     pub pattern: Option<Vec<u8>>,
     /// Positions in the pattern that hold the block's file offset, eight bytes each.
     pub pattern_offsets: Vec<usize>,
-    /// The pattern starts over with each interval, not with each block.
-    pub pattern_per_interval: bool,
+    /// Bytes of a block after which the pattern starts over; 0: only at the next block.
+    pub pattern_interval: u32,
     /// Layout of written headers; all layouts are read.
     pub layout: HeaderLayout,
     /// Bytes from one header to the next; `None`: the blocks.
@@ -50,7 +50,7 @@ impl VerifyConfig {
             method,
             pattern: None,
             pattern_offsets: Vec::new(),
-            pattern_per_interval: false,
+            pattern_interval: 0,
             layout: HeaderLayout::Fio3_42,
             interval: None,
             header_offset: 0,

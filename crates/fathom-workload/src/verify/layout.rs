@@ -10,8 +10,10 @@ use crate::config::{SizeChoice, VerifyConfig};
 /// Places of the headers in an op.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    /// Bytes after which a pattern starts over; a multiple of `interval`.
+    /// Bytes of a block: a pattern starts over with each; a multiple of `interval`.
     pub(super) unit: u32,
+    /// Bytes of a block after which a pattern starts over; at most `unit`.
+    pub(super) restart: u32,
     /// Bytes from one header to the next; room for a header and a checksum.
     pub(super) interval: u32,
     /// Place of header and checksum in each interval.
@@ -59,9 +61,10 @@ impl Layout {
             });
         }
         Ok(Self {
-            unit: match config.pattern_per_interval {
-                true => interval,
-                false => block,
+            unit: block,
+            restart: match config.pattern_interval {
+                0 => block,
+                bytes => bytes.min(block),
             },
             interval,
             offset,

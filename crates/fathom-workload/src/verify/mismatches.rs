@@ -3,7 +3,6 @@
 use fathom_core::{FileIndex, Xoshiro256};
 
 use super::{Mismatch, Verifier, VerifyError};
-use crate::buffers::repeat;
 
 /// Mismatches that a job found.
 ///
@@ -107,7 +106,7 @@ impl Verifier {
                 // Cannot be cut: less than the length of an op.
                 let phase = usize::try_from(phase).ok()?;
                 let mut whole = vec![0; phase + block.len()];
-                repeat(&self.pattern_at(error.offset - phase as u64), &mut whole);
+                self.fill_pattern(error.offset - phase as u64, &mut whole);
                 block.copy_from_slice(&whole[phase..]);
             }
             (true, found) => Xoshiro256::new(found?.seed).fill(&mut block),

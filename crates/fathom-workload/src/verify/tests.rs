@@ -307,32 +307,63 @@ fn an_interval_that_divides_the_block_is_used() {
 }
 
 #[test]
-fn a_pattern_begins_with_each_block_or_interval() {
-    let with = |per_interval| {
+fn a_pattern_begins_with_each_block_or_pattern_interval() {
+    let with = |pattern_interval| {
         with(VerifyMethod::PatternHeader, |config| {
             config.interval = Some(1024);
             config.pattern = Some([&[1, 2][..], &[0; 8]].concat());
             config.pattern_offsets = vec![2];
-            config.pattern_per_interval = per_interval;
+            config.pattern_interval = pattern_interval;
         })
     };
-    let (mut block, mut interval) = (written(&with(false)), written(&with(true)));
+    let (mut block, mut interval) = (written(&with(0)), written(&with(1024)));
     // Bytes 1080..1088 of the block are bytes 56..64 of its second interval.
     assert_eq!(block[1080..1090], [1, 2, 0, 0x30, 0, 0, 0, 0, 0, 0]);
     assert_eq!(interval[1084..1094], [1, 2, 0, 0x34, 0, 0, 0, 0, 0, 0]);
     assert_eq!(
-        with(false).check(&mut block, 12_288, |_, _| Expected::Valid),
+        with(0).check(&mut block, 12_288, |_, _| Expected::Valid),
         Ok(())
     );
     assert_eq!(
-        with(true).check(&mut interval, 12_288, |_, _| Expected::Valid),
+        with(1024).check(&mut interval, 12_288, |_, _| Expected::Valid),
         Ok(())
     );
     assert!(
-        with(false)
+        with(0)
             .check(&mut interval, 12_288, |_, _| Expected::Valid)
             .is_err()
     );
+}
+
+#[test]
+fn a_pattern_interval_need_not_divide_the_interval() {
+    let with = |pattern_interval| {
+        with(VerifyMethod::Pattern, |config| {
+            config.interval = Some(1024);
+            config.pattern = Some(vec![0; 8]);
+            config.pattern_offsets = vec![0];
+            config.pattern_interval = pattern_interval;
+        })
+    };
+    for pattern_interval in [1, 512, 600, 1024, 1500, 4096, 5000] {
+        let verifier = with(pattern_interval);
+        let mut buffer = written(&verifier);
+        for (position, byte) in buffer[..4096].iter().enumerate() {
+            let inside = position % pattern_interval as usize;
+            let begin = 12_288 + (position - inside) as u64;
+            assert_eq!(*byte, begin.to_le_bytes()[inside % 8], "{pattern_interval}");
+        }
+        let checked = verifier.check(&mut buffer, 12_288, |_, _| Expected::Valid);
+        assert_eq!(checked, Ok(()), "{pattern_interval}");
+        buffer[3003] ^= 1;
+        let error = verifier
+            .check(&mut buffer, 12_288, |_, _| Expected::Valid)
+            .unwrap_err();
+        assert_eq!(error.offset, 12_288 + 2048);
+        assert!(matches!(error.mismatch, Mismatch::Pattern { at: 955, .. }));
+        let depends = !matches!(pattern_interval, 1 | 512 | 1024);
+        assert_eq!(verifier.depends_on_start(), depends, "{pattern_interval}");
+    }
 }
 
 #[test]
