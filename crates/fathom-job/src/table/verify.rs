@@ -51,6 +51,10 @@ pub(super) const ROWS: &[Row] = &[
         "Verification method",
         "verify=crc32c",
         ValueKind::Verify,
+    )
+    .different(
+        "within a run, blocks that a job without `verify` wrote last are not checked; fio \
+         reports them as damaged",
     ),
     Row::new(
         "do_verify",
