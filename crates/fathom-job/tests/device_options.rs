@@ -52,6 +52,7 @@ fn preconditioning() {
         "--random_distribution=zipf",
         "--percentage_random=50",
         "--zonemode=strided --zonesize=1m",
+        "--norandommap=0",
     ] {
         let words = format!("--sprandom=1 --rw=randwrite {excluded}");
         refuse(&words, "not-preconditioning");

@@ -55,10 +55,17 @@ impl JobCheck<'_> {
     /// `sprandom` excludes other orders of blocks.
     pub(super) fn preconditioning(&mut self) {
         let options = &self.layer.options;
-        if options.device.sprandom
-            && let Some((name, found)) = not_preconditioning(options)
-        {
+        if !options.device.sprandom {
+            return;
+        }
+        let map = "norandommap";
+        let is_given = self.layer.find(map).or_else(|| self.globals.find(map));
+        if let Some((name, found)) = not_preconditioning(options) {
             self.error_at(&[name, "sprandom"], found);
+        } else if is_given.is_some() && !options.norandommap {
+            let why = "`sprandom` writes some blocks again, which a random map excludes";
+            let found = problem("not-preconditioning", why).fix("remove `norandommap=0`");
+            self.error_at(&[map, "sprandom"], found);
         }
     }
 }
