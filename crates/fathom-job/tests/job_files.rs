@@ -272,6 +272,22 @@ fn variables_and_keywords_are_replaced() {
 }
 
 #[test]
+fn a_variable_may_hold_an_option() {
+    let world = file("[a]\n${OPTION}\n${NAME}=3\n")
+        .with_variable("OPTION", "bs=2*$pagesize")
+        .with_variable("NAME", "loops");
+    let job = world.plan("j.fio").jobs.remove(0);
+    assert_eq!(job.options.block_sizes.read, BlockSize::Fixed(8192));
+    assert_eq!(job.options.loops, 3);
+    let typed: Vec<_> = job.typed.iter().map(|typed| typed.name.as_str()).collect();
+    assert_eq!(typed, ["bs", "loops"]);
+    assert_eq!(
+        file("[a]\n${NONE}\n").errors("j.fio"),
+        ["2:1 unset-variable", "2:1 unknown-option"]
+    );
+}
+
+#[test]
 fn all_errors_of_a_file_are_told_at_once() {
     refuse(
         "[a]\nbs=4q\nfoo=1\nruntime=1min\n[b\ngpu_dev_id=1\n[c]\nbs=4k\nsize=1.5g\n",
