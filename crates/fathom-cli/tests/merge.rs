@@ -105,7 +105,7 @@ fn what_cannot_be_merged_is_refused() {
         ("--read_iolog=a:text", "text: byte 0: not a binary blktrace"),
         (
             "--read_iolog=a:bad",
-            "bad: byte 96: no trace record: 0x01010101",
+            "bad: byte 96: not a trace record: 0x01010101",
         ),
         ("--read_iolog=a:none", "cannot read none: No such file"),
         ("", "nothing to merge"),

@@ -217,7 +217,7 @@ fn a_truncated_trace_is_noted_and_a_torn_one_is_an_error() {
     torn[57] ^= 1;
     check_error(
         &torn,
-        "log: byte 56: no trace record: 0x65617506 in place of its magic number",
+        "log: byte 56: not a trace record: 0x65617506 in place of its magic number",
     );
 }
 
