@@ -74,6 +74,25 @@ fn jobs_on_one_file_verify_whichever_wrote_last() {
 }
 
 #[test]
+fn what_a_job_without_verification_damages_is_found_by_those_that_read() {
+    for bytes in ["4k", "4"] {
+        let common = "--filename=data --filesize=1m --stonewall";
+        let verified = format!("--bs=4k --verify=crc32c {common}");
+        let folder = Folder::new();
+        let run = folder.fathom(&format!(
+            "run --continue_on_error=verify --output-format=json --name=w --rw=write {verified} \
+             --name=u --rw=randwrite --bs={bytes} --number_ios=1 {common} \
+             --name=r --rw=read {verified} --name=o --rw=write --verify_only {verified}"
+        ));
+        let run = run.expect(1);
+        let report = run.json();
+        let errors = |job: usize| report["jobs"][job]["total_err"].as_u64();
+        let all = [0, 1, 2, 3].map(errors);
+        assert_eq!(all, [Some(0), Some(0), Some(1), Some(1)], "{}", run.err);
+    }
+}
+
+#[test]
 fn a_file_may_have_several_names() {
     let job = "--size=1m --bs=4k --rw=randwrite --norandommap --io_size=8m";
     check(

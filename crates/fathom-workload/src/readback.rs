@@ -345,7 +345,7 @@ impl Readback {
         let is_uniform = tracking.is_uniform(state.op.file);
         let knows_all = is_uniform && !self.lacks_starts;
         match tracking.expected(state, offset, length) {
-            // Blocks of before the run, in a job that writes.
+            // Blocks of before the run or of jobs that do not verify, in a job that writes.
             Expected::Valid if self.writes => Expected::Anything,
             Expected::Zeros if !self.zeros_after_trim => Expected::Anything,
             Expected::Latest { generation, .. } => match is_own(generation) {

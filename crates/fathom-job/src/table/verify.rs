@@ -53,7 +53,7 @@ pub(super) const ROWS: &[Row] = &[
         ValueKind::Verify,
     )
     .different(
-        "within a run, blocks that a job without `verify` wrote last are not checked; fio \
+        "a job that writes does not check blocks that a job without `verify` wrote last; fio \
          reports them as damaged",
     ),
     Row::new(

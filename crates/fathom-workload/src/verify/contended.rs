@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::entries::{State, UNKNOWN, generation, state, word};
+use super::entries::{State, UNKNOWN, UNTRACKED, generation, state, word};
 use super::generation::Generation;
 
 /// Blocks of a map that overlapping writes contend for, or contended for without a winner.
@@ -90,7 +90,15 @@ impl ContendedBlocks {
             // The map was cleared while the write was in flight.
             return;
         };
-        block.end(of, settled);
+        // Beside another write, data that are not stamped are not to be told from damage.
+        block.end(
+            of,
+            if settled == UNTRACKED {
+                UNKNOWN
+            } else {
+                settled
+            },
+        );
         let next = match block.outcome() {
             Outcome::Undecided if !full || block.is_in_flight() => self.next_version(),
             outcome => {

@@ -32,7 +32,7 @@ impl<T: AsRef<[AtomicU32]> + Debug + Send + Sync> EntryMemory for T {}
 /// State of an entry: its upper three bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// [`UNTOUCHED`] or [`UNKNOWN`].
+    /// [`UNTOUCHED`], [`UNKNOWN`] or [`UNTRACKED`].
     Special,
     /// First part of a stamped block.
     First,
@@ -87,6 +87,8 @@ pub(super) const fn known(entry: u32) -> u32 {
 pub(super) const UNTOUCHED: u32 = 0;
 /// Entry of a block that may hold anything.
 pub(super) const UNKNOWN: u32 = 1;
+/// Entry of a block that a job without verification wrote last, in whole or in part.
+pub(super) const UNTRACKED: u32 = 2;
 
 /// Reserves zeroed entries.
 pub(super) fn zeroed(blocks: u64) -> Result<Box<[AtomicU32]>, NoMemory> {

@@ -9,7 +9,8 @@ pub enum Expected {
     /// Nothing is known: a write was in flight beside the read, failed, or covered only a part of
     /// the block.
     Anything,
-    /// Not written in this run: a block that is valid by itself.
+    /// Not written in this run, or last by a job without verification: a block that is valid by
+    /// itself.
     Valid,
     /// Zeros.
     Zeros,

@@ -28,8 +28,8 @@ use fathom_core::NoMemory;
 
 use super::contended::ContendedBlocks;
 use super::entries::{
-    BYTES_PER_ENTRY, Entries, EntryMemory, State, UNKNOWN, UNTOUCHED, generation, known, state,
-    word, zeroed,
+    BYTES_PER_ENTRY, Entries, EntryMemory, State, UNKNOWN, UNTOUCHED, UNTRACKED, generation, known,
+    state, word, zeroed,
 };
 use super::expected::Expected;
 use super::generation::Generation;
@@ -254,6 +254,9 @@ impl GenerationMap {
         if !entries.iter().zip(seen).all(same) {
             return Expected::Anything;
         }
+        if seen.contains(&UNTRACKED) {
+            return after_untracked(seen);
+        }
         let (first, rest) = (seen[0], &seen[1..]);
         let generation = generation(first);
         match state(first) {
@@ -337,7 +340,7 @@ impl GenerationMap {
             let within = at.saturating_sub(change.offset);
             let settled = match is_whole {
                 true => change.settled(within, block),
-                false => UNKNOWN,
+                false => change.settled_in_part(),
             };
             f(index, entry, settled);
             at += block;
@@ -427,7 +430,31 @@ impl Change {
                 }
             }
             Content::Zeros => word(State::Zeroed, self.generation),
-            Content::Untracked => UNKNOWN,
+            Content::Untracked => UNTRACKED,
         }
+    }
+
+    /// Returns what it leaves in an entry that it covers only in part.
+    const fn settled_in_part(&self) -> u32 {
+        match self.content {
+            Content::Stamped(_) | Content::Zeros => UNKNOWN,
+            Content::Untracked => UNTRACKED,
+        }
+    }
+}
+
+/// Returns what a block must hold of which a job without verification has written some.
+///
+/// As after an earlier run: valid by itself, which it hardly is. An entry that is not settled, or
+/// unknown, leaves even that open.
+fn after_untracked(seen: &[u32]) -> Expected {
+    let is_settled = |entry: &u32| match state(*entry) {
+        State::Special => *entry != UNKNOWN,
+        State::First | State::Rest | State::Zeroed => true,
+        State::InFlight | State::Contended => false,
+    };
+    match seen.iter().all(is_settled) {
+        true => Expected::Valid,
+        false => Expected::Anything,
     }
 }

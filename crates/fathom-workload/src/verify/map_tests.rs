@@ -230,6 +230,60 @@ fn ends_that_are_no_multiples_leave_their_entries_unknown() {
     assert!(!map.holds(START, 1024, whole.generation));
 }
 
+/// As blocks of an earlier run: a job that only reads checks them.
+#[test]
+fn what_a_job_without_verification_wrote_is_to_be_valid_by_itself() {
+    let map = map().shared(true);
+    map.reserve().unwrap();
+    let stamped = change(0, 4, false, 1);
+    let untracked = |offset, length| Change {
+        offset: START + offset,
+        length,
+        content: Content::Untracked,
+        ..change(0, 1, false, 2)
+    };
+    let judge = |block: u64| {
+        let (offset, mut seen) = (START + block * u64::from(BLOCK), [0; 2]);
+        map.observe(offset, 2 * BLOCK, &mut seen);
+        map.expected(offset, 2 * BLOCK, &seen)
+    };
+    map.begin(&stamped);
+    map.end(&stamped, true);
+    // Of the first block the second half, of the next one four bytes.
+    for change in [untracked(512, 512), untracked(1028, 4)] {
+        map.begin(&change);
+        map.end(&change, true);
+    }
+    assert_eq!((judge(0), judge(2)), (Expected::Valid, Expected::Valid));
+    assert_eq!(judge(4), latest(stamped.generation));
+    assert_eq!(
+        map.known_entries()[..2],
+        [1 << 29 | stamped.generation.get(), 1]
+    );
+    // It may have failed, or be in flight.
+    let (failed, open) = (untracked(0, 512), untracked(2048, 512));
+    for change in [failed, open] {
+        map.begin(&change);
+    }
+    map.end(&failed, false);
+    assert_eq!(
+        (judge(0), judge(4)),
+        (Expected::Anything, Expected::Anything)
+    );
+    // In flight beside another write, any of the two may be there.
+    map.begin(&change(2, 1, false, 3));
+    map.end(&open, true);
+    map.end(&change(2, 1, false, 3), true);
+    let (both, other) = (untracked(3072, 1024), change(6, 1, false, 4));
+    for change in [both, other] {
+        map.begin(&change);
+    }
+    for change in [both, other] {
+        map.end(&change, true);
+    }
+    assert_eq!(judge(6), Expected::Anything);
+}
+
 #[test]
 fn a_cleared_map_has_no_writes_even_if_some_are_in_flight() {
     let map = map();
