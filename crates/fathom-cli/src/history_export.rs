@@ -1,11 +1,10 @@
 //! `fathom history export`: runs in the formats of other programs.
 
 use std::io::{self, BufWriter, ErrorKind, IsTerminal as _, Write};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use anyhow::Result;
-use fathom_host::output_file::{OutputFile, Stop};
+use fathom_host::output_file::{OutputFile, Stop, is_same_file};
 use fathom_lab::{
     ExportCell, ExportKind, ExportTable, History, HistoryError, MetricsExport, OtavaExport,
     RunSelection, StoredRuns, csv_line, otlp_line,
@@ -32,7 +31,7 @@ pub(crate) fn export(
         ));
     }
     let history = reader()?;
-    if to.is_some_and(|to| is_same(to, history.path())) {
+    if to.is_some_and(|to| is_same_file(to, history.path())) {
         let hint = "name another file; `fathom history backup` makes a copy of the history";
         return Err(with_hint(
             "history: the export would replace the history",
@@ -71,15 +70,6 @@ pub(crate) fn export(
         Err(ExportError::History(error)) => Err(with_its_hint(error)),
         Err(ExportError::Refused(error)) => Err(error),
     }
-}
-
-/// Returns whether two paths lead to one file.
-fn is_same(one: &Path, other: &Path) -> bool {
-    let identity = |path: &Path| {
-        let found = path.metadata().ok()?;
-        Some((found.dev(), found.ino()))
-    };
-    identity(one).is_some_and(|one| identity(other) == Some(one))
 }
 
 fn to_file(

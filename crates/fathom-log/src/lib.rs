@@ -366,11 +366,10 @@ fn unavailable_formats(plan: &Plan) -> Vec<RunProblem> {
 /// Returns a problem for each log in whose file a job's data are: the log would replace them.
 fn logs_as_data(logs: &LogPlan, setups: &[JobSetup]) -> Vec<RunProblem> {
     let data = DataFiles::of(setups);
-    let of_data = logs.files.iter().filter(|log| data.contain(&log.path));
-    let problems = of_data.map(|log| {
-        let message = format!("{}: a job's data are in this file", log.path);
+    let problems = logs.files.iter().filter_map(|log| {
+        let message = data.conflict(&log.path)?;
         let problem = RunProblem::new(ProblemKind::Contradiction, message);
-        problem.hint("name another file").at(&log.job, log.option)
+        Some(problem.hint("name another file").at(&log.job, log.option))
     });
     problems.collect()
 }

@@ -280,7 +280,7 @@ impl Layout<'_> {
             LayoutWork::Size => {
                 let sized = match i64::try_from(file.length) {
                     Ok(_) => handle.set_len(file.length),
-                    // No offset of a file: the standard library's error would not tell.
+                    // The standard library's error would be that of a failed conversion.
                     Err(_) => Err(ErrorKind::FileTooLarge.into()),
                 };
                 sized.map_err(|error| LayoutError::system(&file.path, "ftruncate", error))

@@ -34,10 +34,11 @@ pub fn merge_traces(plan: &Plan, stops: &dyn Fn() -> u32) -> Result<(), RunError
 
 /// Returns a problem for each merged trace that cannot be written. Nothing is created.
 pub(crate) fn check(setups: &[JobSetup]) -> Result<(), RunError> {
+    let mut data = None;
     for (job, merge) in merges_of(setups)? {
         check_one(job, &merge)?;
-        if DataFiles::of(setups).contain(&merge.output) {
-            let message = format!("{}: a job's data are in this file", merge.output);
+        let data = data.get_or_insert_with(|| DataFiles::of(setups));
+        if let Some(message) = data.conflict(&merge.output) {
             return Err(refused(job, message, "name another file"));
         }
     }

@@ -213,24 +213,27 @@ impl Leftovers {
                 let _kept = std::fs::remove_dir(&entry.path);
                 return None;
             }
-            match guard.check_free(&entry.path) {
-                Err(refusal) if !entry.is_forced => Some(Warning {
-                    code: "file_kept".into(),
-                    job: entry.job,
-                    message: format!("`unlink` is ignored: {refusal}"),
-                    hint: "remove the file when the device is no longer in use".into(),
-                }),
+            let (message, hint) = match guard.check_free(&entry.path) {
+                Err(refusal) if !entry.is_forced => (
+                    format!("`unlink` is ignored: {refusal}"),
+                    "remove the file when the device is no longer in use",
+                ),
                 _ => match std::fs::remove_file(&entry.path) {
+                    Ok(()) => return None,
                     // Already removed if another clone or rank shares the file.
-                    Err(error) if error.kind() != ErrorKind::NotFound => Some(Warning {
-                        code: "file_kept".into(),
-                        job: entry.job,
-                        message: format!("cannot remove {}: {error}", entry.path.display()),
-                        hint: "remove it as a user who may".into(),
-                    }),
-                    Ok(()) | Err(_) => None,
+                    Err(error) if error.kind() == ErrorKind::NotFound => return None,
+                    Err(error) => (
+                        format!("cannot remove {}: {error}", entry.path.display()),
+                        "remove it as its owner, or as root",
+                    ),
                 },
-            }
+            };
+            Some(Warning {
+                code: "file_kept".into(),
+                job: entry.job,
+                message,
+                hint: hint.into(),
+            })
         });
         kept.collect()
     }

@@ -9,7 +9,7 @@ use crate::ranks::{doubled_ranks, spread, two_sided};
 /// Returns the two-sided p value: the probability of a sum of ranks as extreme as that of `one`, if
 /// the values of both series are of one distribution. 1 if a series is empty.
 ///
-/// Equal values share their mean rank. Of a series of more than [`SERIES_MAX`] values so many
+/// Equal values share their mean rank. Of a series of more than [`SERIES_MAX`] values, this many
 /// count, evenly spread over all.
 #[must_use]
 pub fn rank_sum(one: &[f64], other: &[f64]) -> f64 {

@@ -29,7 +29,7 @@ impl RatioInterval {
     /// ([`signed_rank`](fn@crate::signed_rank)). Drift that is slow compared with a pair cancels
     /// out.
     ///
-    /// Of more than [`DIFFERENCES_MAX`] pairs so many count, evenly spread over all. `None` with
+    /// Of more than [`DIFFERENCES_MAX`] pairs, this many count, evenly spread over all. `None` with
     /// fewer pairs than a coverage of 90 % takes (5), or if a value is not positive.
     #[must_use]
     pub fn of_pairs(pairs: &[(f64, f64)]) -> Option<Self> {
@@ -42,7 +42,7 @@ impl RatioInterval {
     /// `over` to one of `under` (Hodges and Lehmann), with the interval of the rank-sum test
     /// ([`rank_sum`](fn@crate::rank_sum)). Drift between the series is part of the result.
     ///
-    /// Of more than [`SERIES_MAX`] values so many count, evenly spread over all. `None` with fewer
+    /// Of more than [`SERIES_MAX`] values, this many count, evenly spread over all. `None` with fewer
     /// values than a coverage of 90 % takes (3 and 3, 2 and 5), or if one is not positive.
     #[must_use]
     pub fn of_series(over: &[f64], under: &[f64]) -> Option<Self> {

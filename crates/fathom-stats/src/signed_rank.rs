@@ -11,8 +11,8 @@ use crate::ranks::{doubled_ranks, spread, two_sided};
 /// differences, if their signs are random. It is 1 if all differences are zero.
 ///
 /// Ranks are those of the absolute differences, zeros included, which then count on neither side
-/// (Pratt); equal ones share their mean rank. Of more than [`DIFFERENCES_MAX`] values so many
-/// count, evenly spread over all.
+/// (Pratt); equal ones share their mean rank. Of more than [`DIFFERENCES_MAX`] values, this
+/// many count, evenly spread over all.
 #[must_use]
 pub fn signed_rank(differences: &[f64]) -> f64 {
     let differences = spread(differences, DIFFERENCES_MAX);

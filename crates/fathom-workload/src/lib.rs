@@ -32,6 +32,7 @@ mod recording;
 mod replay;
 mod replenish;
 mod results;
+mod sampler;
 mod schedule;
 mod slots;
 mod source;

@@ -248,7 +248,7 @@ pub(super) fn share_of(text: &str) -> Option<f64> {
 const MIN: u32 = 12;
 /// Most repeats if the file says nothing.
 const MAX: u32 = 40;
-/// Largest number of repeats; where there are comparisons, the exact test can rank this many.
+/// Largest number of repeats of a lab that compares nothing; otherwise [`DIFFERENCES_MAX`].
 const REPEATS_MAX: u32 = 1000;
 /// Width of a bucket: 64 of them double a value.
 const BUCKET: f64 = 1.0 / 64.0;

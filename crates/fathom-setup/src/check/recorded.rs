@@ -44,9 +44,8 @@ pub fn recordings(setups: &[JobSetup]) -> Vec<RunProblem> {
             refuse(message, "rename the file");
         }
         let data = data.get_or_insert_with(|| DataFiles::of(setups));
-        if data.contain(log) {
-            let hint = "name another file";
-            refuse(format!("{log}: a job's data are in this file"), hint);
+        if let Some(message) = data.conflict(log) {
+            refuse(message, "name another file");
         }
     }
     problems
@@ -66,9 +65,10 @@ impl DataFiles {
         Self(files.map(identity).collect())
     }
 
-    /// Returns true if `path` is one of them, under whatever name.
+    /// Returns the reason not to write to `path` if it is one of them, under whatever name.
     #[must_use]
-    pub fn contain(&self, path: &str) -> bool {
-        self.0.contains(&FileIdentity::of(Path::new(path)))
+    pub fn conflict(&self, path: &str) -> Option<String> {
+        let is_data = self.0.contains(&FileIdentity::of(Path::new(path)));
+        is_data.then(|| format!("{path}: a job's data are in this file"))
     }
 }

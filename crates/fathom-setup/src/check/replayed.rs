@@ -30,8 +30,7 @@ pub fn logs_as_data(setups: &[JobSetup]) -> Vec<RunProblem> {
     let mut problems = Vec::new();
     for (job, log) in logs.filter(|(_, log)| seen.insert(log.as_str())) {
         let data = data.get_or_insert_with(|| DataFiles::of(setups));
-        if data.contain(log) {
-            let message = format!("{log}: a job's data are in this file");
+        if let Some(message) = data.conflict(log) {
             let problem = RunProblem::new(ProblemKind::Contradiction, message);
             let hint = "copy the log, or name another file for the data with `replay_redirect`";
             problems.push(problem.hint(hint).at(job, "read_iolog"));

@@ -40,8 +40,8 @@ pub(super) fn share(setups: &mut [JobSetup], probe: &dyn FileSystemProbe) {
     }
 }
 
-/// Returns the identities of a job's files, under whatever names it has them; none if no map is
-/// told of its ops.
+/// Returns the identities of a job's files, under whatever names it has them; none if no map tracks
+/// its ops.
 fn identities(setup: &JobSetup, probe: &dyn FileSystemProbe) -> Vec<FileIdentity> {
     let is_local = setup.has_local_files();
     let identity = |file: &FileSetup| match is_local {

@@ -90,7 +90,7 @@ impl ContendedBlocks {
             // The map was cleared while the write was in flight.
             return;
         };
-        // Beside another write, data that are not stamped are not to be told from damage.
+        // Beside another write, data without a stamp cannot be distinguished from damage.
         block.end(
             of,
             if settled == UNTRACKED {

@@ -254,9 +254,6 @@ impl GenerationMap {
         if !entries.iter().zip(seen).all(same) {
             return Expected::Anything;
         }
-        if seen.contains(&UNTRACKED) {
-            return after_untracked(seen);
-        }
         let (first, rest) = (seen[0], &seen[1..]);
         let generation = generation(first);
         match state(first) {
@@ -274,6 +271,7 @@ impl GenerationMap {
                 let candidates = self.contended().candidates(touched);
                 candidates.map_or(Expected::Anything, Expected::OneOf)
             }
+            _ if seen.contains(&UNTRACKED) => after_untracked(seen),
             _ => Expected::Anything,
         }
     }
@@ -443,10 +441,8 @@ impl Change {
     }
 }
 
-/// Returns what a block must hold of which a job without verification has written some.
-///
-/// As after an earlier run: valid by itself, which it hardly is. An entry that is not settled, or
-/// unknown, leaves even that open.
+/// Returns what a block must hold if a job without verification wrote some of it last: data that are
+/// valid by themselves, as after an earlier run, unless other entries leave even that open.
 fn after_untracked(seen: &[u32]) -> Expected {
     let is_settled = |entry: &u32| match state(*entry) {
         State::Special => *entry != UNKNOWN,

@@ -232,7 +232,7 @@ fn ends_that_are_no_multiples_leave_their_entries_unknown() {
 
 /// As blocks of an earlier run: a job that only reads checks them.
 #[test]
-fn what_a_job_without_verification_wrote_is_to_be_valid_by_itself() {
+fn what_a_job_without_verification_wrote_must_be_valid_by_itself() {
     let map = map().shared(true);
     map.reserve().unwrap();
     let stamped = change(0, 4, false, 1);
@@ -249,7 +249,7 @@ fn what_a_job_without_verification_wrote_is_to_be_valid_by_itself() {
     };
     map.begin(&stamped);
     map.end(&stamped, true);
-    // Of the first block the second half, of the next one four bytes.
+    // The second half of the first block, and four bytes of the next one.
     for change in [untracked(512, 512), untracked(1028, 4)] {
         map.begin(&change);
         map.end(&change, true);
@@ -260,7 +260,7 @@ fn what_a_job_without_verification_wrote_is_to_be_valid_by_itself() {
         map.known_entries()[..2],
         [1 << 29 | stamped.generation.get(), 1]
     );
-    // It may have failed, or be in flight.
+    // One write has failed, and one is in flight.
     let (failed, open) = (untracked(0, 512), untracked(2048, 512));
     for change in [failed, open] {
         map.begin(&change);
@@ -270,7 +270,7 @@ fn what_a_job_without_verification_wrote_is_to_be_valid_by_itself() {
         (judge(0), judge(4)),
         (Expected::Anything, Expected::Anything)
     );
-    // In flight beside another write, any of the two may be there.
+    // Two writes were in flight together: the data of either may be there.
     map.begin(&change(2, 1, false, 3));
     map.end(&open, true);
     map.end(&change(2, 1, false, 3), true);
