@@ -5,7 +5,7 @@
 //! [`CHECKSUMS`] is the one place to add one.
 #![forbid(unsafe_code)]
 
-mod fio_3_33;
+mod fio_forms;
 mod layout;
 mod table;
 
@@ -28,8 +28,10 @@ pub struct Checksum {
     /// [`bytes`](Self::bytes) bytes. A function pointer: one indirect call per block costs nothing
     /// beside the pass over its payload.
     pub digest: Digest,
-    /// The bytes that fio 3.33 stores instead, where it does not store the digest.
+    /// The bytes under the header of fio 3.33, where they are others.
     pub digest_fio_3_33: Option<Digest>,
+    /// Other forms that are accepted under the larger header.
+    pub accepted: &'static [Digest],
 }
 
 /// Function from a payload to the stored bytes of a checksum.
@@ -64,8 +66,8 @@ impl Checksum {
         }
     }
 
-    /// Returns whether the stored bytes are those of the payload, in either form: a digest that is
-    /// none of both is damage, and a damaged payload matches neither.
+    /// Returns whether the stored bytes are those of the payload, in a form that is accepted under
+    /// this header: a damaged payload matches none.
     #[must_use]
     pub fn matches(&self, layout: HeaderLayout, payload: &[u8], stored: &[u8]) -> bool {
         let mut buffer = [0; CHECKSUM_BYTES_MAX];
@@ -76,10 +78,7 @@ impl Checksum {
             got == stored
         };
         same(self.digest_under(layout))
-            || self.digest_fio_3_33.is_some_and(|other| {
-                // The form of the other layout.
-                layout == HeaderLayout::Fio3_42 && same(other)
-            })
+            || (layout == HeaderLayout::Fio3_42 && self.accepted.iter().any(|&other| same(other)))
     }
 }
 

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256, Sha512};
 use sha3::{Sha3_224, Sha3_256, Sha3_384, Sha3_512};
 use twox_hash::XxHash32;
 
-use crate::{Checksum, crc32c, fio_3_33};
+use crate::{Checksum, crc32c, fio_forms};
 
 /// Checksums that `verify=` offers, in the order of fio's documentation.
 ///
@@ -47,12 +47,14 @@ pub static CHECKSUMS: &[Checksum] = &[
             .for_each(|word| word.reverse());
     }),
     Checksum {
-        digest_fio_3_33: Some(fio_3_33::sha256),
-        ..row("sha256", "SHA-256", 9, 64, hash::<Sha256>)
+        // Version 0.1.0 wrote the digest of the standard.
+        accepted: &[hash::<Sha256>],
+        ..row("sha256", "SHA-256", 9, 64, fio_forms::sha256)
     },
     Checksum {
-        digest_fio_3_33: Some(fio_3_33::sha512),
-        ..row("sha512", "SHA-512", 10, 128, hash::<Sha512>)
+        digest_fio_3_33: Some(fio_forms::sha512_of_3_33),
+        accepted: &[hash::<Sha512>, fio_forms::sha512_of_3_33],
+        ..row("sha512", "SHA-512", 10, 128, fio_forms::sha512)
     },
     row("sha3-224", "SHA3-224", 11, 28, hash::<Sha3_224>),
     row("sha3-256", "SHA3-256", 12, 32, hash::<Sha3_256>),
@@ -84,6 +86,7 @@ const fn row(
         bytes,
         digest,
         digest_fio_3_33: None,
+        accepted: &[],
     }
 }
 
@@ -149,10 +152,17 @@ mod tests {
     /// that version, the checksum, and the rest of the pattern, which begins with the block.
     #[track_caller]
     fn check_as_fio(name: &str, want: &str) {
+        check_under(HeaderLayout::Fio3_33, name, want);
+    }
+
+    #[track_caller]
+    fn check_under(layout: HeaderLayout, name: &str, want: &str) {
         let row = Checksum::find(name).expect(name);
         let block: Vec<u8> = [0xde, 0xad, 0xbe, 0xef].repeat(128);
         let mut got = vec![0; row.bytes];
-        row.digest_under(HeaderLayout::Fio3_33)(&block[40 + row.bytes..], &mut got);
+        let payload = &block[row.payload_start(layout)..];
+        row.digest_under(layout)(payload, &mut got);
+        assert!(row.matches(layout, payload, &got), "{name}");
         let hex: String = got.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(hex, want, "{name}");
     }
@@ -193,6 +203,54 @@ mod tests {
         check_as_fio("sha512", &"deadbeef".repeat(32));
     }
 
+    /// The same blocks of fio 3.41, whose header has 48 bytes.
+    #[test]
+    fn digests_under_the_larger_header_are_those_of_fio() {
+        let sha256 =
+            "d1817584a180de23deadbeefdeadbeef80".to_owned() + &"00".repeat(39) + "800c000000000000";
+        check_under(HeaderLayout::Fio3_42, "sha256", &sha256);
+        let sha512 =
+            "15094ff1792078d64ec12b6de3a6a3c4a6f19115df4d4729dfcc265cfff38c2fe7b7ae177ae3dc\
+                      4f1dbb71ec7c79f652fdb860874c546987cf69c992823a3421"
+                .to_owned()
+                + &"deadbeef".repeat(4)
+                + "80"
+                + &"00".repeat(45)
+                + "0a80";
+        check_under(HeaderLayout::Fio3_42, "sha512", &sha512);
+    }
+
+    /// No block of the padded message has room for both the end of the payload and its length.
+    #[test]
+    fn payloads_that_nearly_fill_a_block_have_another_one() {
+        let row = Checksum::find("sha512").expect("a row");
+        for (bytes, kept) in [(111, 47), (112, 0), (127, 0), (128, 0)] {
+            let mut out = [0; 128];
+            (row.digest)(&vec![7; bytes], &mut out);
+            let rest = out[64..112].iter().filter(|byte| **byte == 7).count();
+            assert_eq!(rest, kept, "{bytes}");
+            assert_eq!(
+                out[126..],
+                u16::try_from(bytes * 8).expect("short").to_be_bytes()
+            );
+        }
+    }
+
+    #[test]
+    fn digests_of_version_0_1_0_are_accepted() {
+        for (name, digest) in [
+            ("sha256", hash::<Sha256> as crate::Digest),
+            ("sha512", hash::<Sha512>),
+        ] {
+            let row = Checksum::find(name).expect(name);
+            let mut stored = vec![0; row.bytes];
+            digest(b"123456789", &mut stored);
+            assert!(row.matches(HeaderLayout::Fio3_42, b"123456789", &stored));
+            assert!(!row.matches(HeaderLayout::Fio3_42, b"123456780", &stored));
+            assert!(!row.matches(HeaderLayout::Fio3_33, b"123456789", &stored));
+        }
+    }
+
     /// Check values of the literature, for the digits 1 to 9.
     #[test]
     fn digests_are_those_of_the_standards() {
@@ -210,9 +268,6 @@ mod tests {
         // CRC-32/CKSUM without the final inversion.
         assert_eq!(digest("crc32"), (!0x765e_7680_u32).to_le_bytes());
         assert_eq!(digest("sha1")[..4], [0x1d, 0xbc, 0xc3, 0xf7]);
-        assert_eq!(digest("sha256")[..4], [0x15, 0xe2, 0xb0, 0xd3]);
-        assert_eq!(digest("sha256")[32..], [0; 32]);
         assert_eq!(digest("sha512")[..4], [0xd9, 0xe6, 0x76, 0x2d]);
-        assert_eq!(digest("sha512")[64..], [0; 64]);
     }
 }

@@ -17,8 +17,8 @@ pub(crate) fn doubled_ranks(values: &[f64]) -> Vec<usize> {
     ranks
 }
 
-/// Returns the values, or `most` of them, evenly spread over all: their order is often that of time,
-/// and the first ones alone may be of another state.
+/// Returns the values, or `most` of them, evenly spread over all: their order is often that of
+/// time, and the first ones alone may be of another state.
 pub(crate) fn spread<T: Copy>(values: &[T], most: usize) -> Vec<T> {
     let count = values.len().min(most);
     let place = |at: usize| values[at * values.len() / count];

@@ -42,8 +42,8 @@ impl RatioInterval {
     /// `over` to one of `under` (Hodges and Lehmann), with the interval of the rank-sum test
     /// ([`rank_sum`](fn@crate::rank_sum)). Drift between the series is part of the result.
     ///
-    /// Of more than [`SERIES_MAX`] values, this many count, evenly spread over all. `None` with fewer
-    /// values than a coverage of 90 % takes (3 and 3, 2 and 5), or if one is not positive.
+    /// Of more than [`SERIES_MAX`] values, this many count, evenly spread over all. `None` with
+    /// fewer values than a coverage of 90 % takes (3 and 3, 2 and 5), or if one is not positive.
     #[must_use]
     pub fn of_series(over: &[f64], under: &[f64]) -> Option<Self> {
         let (over, under) = (spread(over, SERIES_MAX), spread(under, SERIES_MAX));

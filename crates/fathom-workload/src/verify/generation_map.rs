@@ -441,8 +441,8 @@ impl Change {
     }
 }
 
-/// Returns what a block must hold if a job without verification wrote some of it last: data that are
-/// valid by themselves, as after an earlier run, unless other entries leave even that open.
+/// Returns what a block must hold if a job without verification wrote some of it last: data that
+/// are valid by themselves, as after an earlier run, unless other entries leave even that open.
 fn after_untracked(seen: &[u32]) -> Expected {
     let is_settled = |entry: &u32| match state(*entry) {
         State::Special => *entry != UNKNOWN,

@@ -16,6 +16,7 @@ static SUM: Checksum = Checksum {
         out.copy_from_slice(&sum.to_le_bytes());
     },
     digest_fio_3_33: None,
+    accepted: &[],
 };
 
 const SIZES: SizeChoice = SizeChoice::Fixed(4096);
