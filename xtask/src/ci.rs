@@ -4,6 +4,7 @@
 //! minutes, libFuzzer is one, and the guests of QEMU mostly wait. Tests and the comparison with fio
 //! stay alone, because they watch times.
 
+mod features;
 mod steps;
 
 use std::collections::BTreeSet;
@@ -47,18 +48,13 @@ fn run_steps(steps: Steps, long: bool) -> Result<()> {
     let root = process::root()?;
     steps.step("tidy", || tidy::run(&[]))?;
     steps.step("fmt", || cargo(&root, &["fmt", "--all", "--check"], &[]))?;
-    steps.step("clippy", || clippy(&root))?;
+    steps.step("clippy", || features::clippy(&root))?;
     steps.step("test", || test(&root, long))?;
-    steps.step("mpi", || mpi(&root))?;
-    steps.step("http", || http(&root))?;
-    steps.step("hosts", || {
-        hosts::run(&words(if long { &["--faults"] } else { &[] }))
-    })?;
+    steps.step("hosts", || hosts(&root, long))?;
     beside(
         || steps.step("release", || programs::build().map(drop)),
         || {
             steps.step("doc", || doc(&root))?;
-            steps.step("live view", || live_view(&root))?;
             steps.step("fuzz", || fuzz(long))
         },
     )?;
@@ -84,7 +80,8 @@ fn run_steps(steps: Steps, long: bool) -> Result<()> {
 fn run_long(steps: Steps, root: &Path) -> Result<()> {
     steps.step("mpich", || mpich(root))?;
     steps.step("open mpi 5", || open_mpi_5(root))?;
-    steps.step("fewer features", || fewer_features(root))?;
+    steps.step("single features", || features::single(root))?;
+    steps.step("fewer features", || features::fewer(root))?;
     steps.step("static", || static_build::run(&[]))?;
     steps.step("packages", || packages(root))?;
     steps.step("dist", || dist::run(&words(&["--try"])))?;
@@ -94,18 +91,6 @@ fn run_long(steps: Steps, root: &Path) -> Result<()> {
     steps.step("bench lab", || bench::run(&words(&["lab"])))
 }
 
-fn clippy(root: &Path) -> Result<()> {
-    let args = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ];
-    cargo(root, &args, &[])
-}
-
 /// Builds the crates that can be published from their packages.
 fn packages(root: &Path) -> Result<()> {
     let all = ["package", "--workspace", "--locked"];
@@ -113,47 +98,6 @@ fn packages(root: &Path) -> Result<()> {
     let but = but.into_iter().flat_map(|name| ["--exclude", name]);
     let words: Vec<&str> = all.into_iter().chain(but).collect();
     cargo(root, &words, &[])
-}
-
-/// Tests a feature that no default build has. Its package is not chosen alone, so that all others
-/// keep the features that they were built with before.
-fn feature(root: &Path, name: &str, tests: &[&str]) -> Result<()> {
-    let name = format!("fathom-cli/{name}");
-    let with = ["--features", &name];
-    let clippy = [
-        &["clippy"],
-        &with[..],
-        &["--all-targets", "--", "-D", "warnings"],
-    ];
-    cargo(root, &clippy.concat(), &[])?;
-    cargo(root, &[&["test"], &with[..], tests].concat(), &[])
-}
-
-fn live_view(root: &Path) -> Result<()> {
-    feature(root, "live", &["--bin", "fathom", "--test", "live"])
-}
-
-/// Tests the feature `mpi` with ranks on this machine.
-fn mpi(root: &Path) -> Result<()> {
-    let missing = ["mpicc", "mpirun"]
-        .into_iter()
-        .find(|tool| process::find(tool).is_none());
-    if let Some(tool) = missing {
-        println!("skipped: no MPI ({tool})");
-        return Ok(());
-    }
-    let packages = ["--package", "fathom-mpi", "--package", "fathom-cli"];
-    let tests = [&packages[..], &["--lib", "--test", "mpi_ranks"]];
-    feature(root, "mpi", &tests.concat())
-}
-
-fn http(root: &Path) -> Result<()> {
-    let packages = ["--package", "fathom-http", "--package", "fathom-cli"];
-    let tests = [
-        &packages[..],
-        &["--lib", "--test", "http", "--test", "http_jobs"],
-    ];
-    feature(root, "http", &tests.concat())
 }
 
 /// Tests the feature `mpi` with MPICH beside the other MPI.
@@ -198,52 +142,6 @@ fn ranks_with(root: &Path, folder: &str, compiler: &Path, launcher: &Path) -> Re
     cargo(root, &[&test[..], &only].concat(), &variables)
 }
 
-/// Tests a build without default features, for those who want fewer crates, and checks one that has
-/// a history, but no Parquet.
-fn fewer_features(root: &Path) -> Result<()> {
-    let with = [
-        "--package",
-        "fathom-log",
-        "--package",
-        "fathom-virtual",
-        "--package",
-        "fathom-cli",
-        "--no-default-features",
-    ];
-    let clippy = [
-        &["clippy"],
-        &with[..],
-        &["--all-targets", "--", "-D", "warnings"],
-    ];
-    cargo(root, &clippy.concat(), &[])?;
-    let history = [
-        "clippy",
-        "--package",
-        "fathom-cli",
-        "--no-default-features",
-        "--features",
-        "history",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ];
-    cargo(root, &history, &[])?;
-    let test = [
-        &["test"],
-        &with[..],
-        &[
-            "--test",
-            "log_convert",
-            "--test",
-            "stored_logs",
-            "--test",
-            "compressed_logs",
-        ],
-    ];
-    cargo(root, &test.concat(), &[])
-}
-
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
@@ -254,7 +152,8 @@ fn cargo(root: &Path, args: &[&str], variables: &[(&str, &str)]) -> Result<()> {
     process::run(command.current_dir(root))
 }
 
-/// Runs the README's test command, with unit and documentation tests, then the tests of this tool.
+/// Runs the README's test command, with unit and documentation tests and with all features, then
+/// the tests of this tool.
 fn test(root: &Path, long: bool) -> Result<()> {
     let cases: &[(&str, &str)] = if long {
         &[
@@ -277,8 +176,10 @@ fn test(root: &Path, long: bool) -> Result<()> {
     if tests.is_empty() {
         bail!("README.md has no `cargo test` line in a shell block");
     }
+    let with = features::all();
     for line in tests {
         let mut words: Vec<&str> = line.split_whitespace().skip(1).collect();
+        words.extend(with.iter().map(String::as_str));
         // One failure does not hide the next: a run takes long.
         words.push("--no-fail-fast");
         cargo(root, &words, cases)?;
@@ -286,18 +187,34 @@ fn test(root: &Path, long: bool) -> Result<()> {
     // Chosen from the whole workspace: by their packages alone, their dependencies would have other
     // features than above, and almost all of them would be built again.
     let mut tools = vec!["test", "--workspace"];
+    tools.extend(with.iter().map(String::as_str));
     tools.extend(TOOLS.iter().flat_map(|tool| ["--bin", tool]));
     cargo(root, &tools, cases)
 }
 
+/// Tests jobs on several hosts, with the programs that the tests have built.
+fn hosts(root: &Path, long: bool) -> Result<()> {
+    let with = features::all();
+    let mut build = vec!["build"];
+    build.extend(with.iter().map(String::as_str));
+    cargo(root, &build, &[])?;
+    let fathom = programs::target_folder()?.join("debug/fathom");
+    let fathom = fathom.to_string_lossy();
+    let faults: &[&str] = if long { &["--faults"] } else { &[] };
+    hosts::run(&words(&[&["--fathom", &*fathom], faults].concat()))
+}
+
+/// Builds the documentation with all features, as clippy has checked them.
 fn doc(root: &Path) -> Result<()> {
-    let args = [
+    let mut words = vec![
         "doc",
         "--workspace",
         "--no-deps",
         "--document-private-items",
     ];
-    cargo(root, &args, &[("RUSTDOCFLAGS", "-D warnings")])
+    let with = features::all();
+    words.extend(with.iter().map(String::as_str));
+    cargo(root, &words, &[("RUSTDOCFLAGS", "-D warnings")])
 }
 
 /// Runs the tests in emulated machines.

@@ -8,18 +8,26 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use common::{Folder, Run};
 
-/// Returns a port that is free, for both protocols.
+/// Returns a port that is free, for both protocols, and that no other test has been given: the
+/// kernel gives the same one again as soon as it is closed.
 fn port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let _also_free = UdpSocket::bind(("127.0.0.1", port)).unwrap();
-    port
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    loop {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let _also_free = UdpSocket::bind(("127.0.0.1", port)).unwrap();
+        if GIVEN.lock().unwrap().insert(port) {
+            return port;
+        }
+    }
 }
 
 /// Returns whether this is a port that something listens on, without connecting to it.

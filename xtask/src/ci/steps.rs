@@ -5,17 +5,14 @@ use anyhow::{Context, Result};
 use crate::process;
 
 /// Names of all steps in their order.
-const STEPS: [&str; 26] = [
+const STEPS: [&str; 24] = [
     "tidy",
     "fmt",
     "clippy",
     "test",
-    "mpi",
-    "http",
     "hosts",
     "release",
     "doc",
-    "live view",
     "fuzz",
     "quick start",
     "examples",
@@ -26,6 +23,7 @@ const STEPS: [&str; 26] = [
     "instructions",
     "mpich",
     "open mpi 5",
+    "single features",
     "fewer features",
     "static",
     "packages",

@@ -1,0 +1,91 @@
+//! Builds with more features than the default, with fewer, and with one at a time.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::cargo;
+use crate::process;
+
+/// Features of the program that no default build has.
+const MORE: [&str; 3] = ["live", "http", "mpi"];
+
+/// Returns the arguments of cargo for all features that can be built here.
+///
+/// Tests run in one build with all of them: features of dependencies differ with those of the
+/// program, so that a build for each would compile nearly everything again.
+pub(super) fn all() -> Vec<String> {
+    MORE.into_iter()
+        .filter(|name| can_build(name))
+        .flat_map(|name| ["--features".to_owned(), format!("fathom-cli/{name}")])
+        .collect()
+}
+
+/// Returns whether a feature can be built here, and says why not.
+fn can_build(name: &str) -> bool {
+    if name != "mpi" {
+        return true;
+    }
+    let missing = ["mpicc", "mpirun"]
+        .into_iter()
+        .find(|tool| process::find(tool).is_none());
+    if let Some(tool) = missing {
+        println!("skipped: no MPI ({tool})");
+    }
+    missing.is_none()
+}
+
+/// Checks the whole workspace with all features.
+pub(super) fn clippy(root: &Path) -> Result<()> {
+    let with = all();
+    let with: Vec<&str> = with.iter().map(String::as_str).collect();
+    clippy_of(root, &[&["--workspace"], &with[..]].concat())
+}
+
+/// Checks the default features, and each of the others by itself.
+pub(super) fn single(root: &Path) -> Result<()> {
+    clippy_of(root, &["--workspace"])?;
+    for name in MORE.into_iter().filter(|name| can_build(name)) {
+        clippy_of(root, &["--package", "fathom-cli", "--features", name])?;
+    }
+    Ok(())
+}
+
+/// Tests a build without default features, for those who want fewer crates, checks one that has a
+/// history, but no Parquet, and tests what a default build says of the features that it lacks.
+pub(super) fn fewer(root: &Path) -> Result<()> {
+    let none = [
+        "--package",
+        "fathom-log",
+        "--package",
+        "fathom-virtual",
+        "--package",
+        "fathom-cli",
+        "--no-default-features",
+    ];
+    let history = [
+        "--package",
+        "fathom-cli",
+        "--no-default-features",
+        "--features",
+        "history",
+    ];
+    clippy_of(root, &none)?;
+    clippy_of(root, &history)?;
+    let logs = ["log_convert", "stored_logs", "compressed_logs"];
+    tests_of(root, &none, &logs)?;
+    tests_of(root, &[], &["live", "http_missing"])
+}
+
+/// Checks all targets of the packages and features that `with` chooses.
+fn clippy_of(root: &Path, with: &[&str]) -> Result<()> {
+    let strict = ["--all-targets", "--", "-D", "warnings"];
+    cargo(root, &[&["clippy"], with, &strict].concat(), &[])
+}
+
+/// Runs the named integration tests of the packages and features that `with` chooses.
+fn tests_of(root: &Path, with: &[&str], names: &[&str]) -> Result<()> {
+    let mut words = [&["test"], with].concat();
+    words.extend(names.iter().flat_map(|name| ["--test", *name]));
+    cargo(root, &words, &[])
+}
