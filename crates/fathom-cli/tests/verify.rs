@@ -130,24 +130,6 @@ fn expected_blocks_are_generated_again() {
     }
 }
 
-#[test]
-fn verify_only_writes_nothing() {
-    let folder = damaged("", &[]);
-    let before = std::fs::read(folder.path().join("data")).unwrap();
-    let words = "--rw=randwrite --verify_only --output-format=json";
-    let run = folder.fathom(&format!("run {JOB} {words}")).expect(0);
-    let job = job(&run);
-    assert_eq!(
-        (&job["read"]["total_ios"], &job["write"]["total_ios"]),
-        (&16.into(), &0.into())
-    );
-    assert_eq!(std::fs::read(folder.path().join("data")).unwrap(), before);
-    let mut damaged = before;
-    damaged[9000] ^= 4;
-    folder.write("data", damaged);
-    folder.fathom(&format!("run {JOB} {words}")).expect(1);
-}
-
 /// Reads from the page cache complete as they are submitted: none waits for the queue to be full.
 #[test]
 fn blocks_are_checked_as_soon_as_they_are_read() {

@@ -44,7 +44,7 @@ fn a_state_tells_what_was_written() {
     folder.fathom(&read).expect(1);
 }
 
-/// Jobs that `verify_only` cannot verify again: mixes, and those that trim.
+/// Jobs whose writes are not those of all blocks.
 #[test]
 fn a_state_tells_what_mixes_wrote_and_trims_cut_out() {
     let trims = "--rw=randwrite --trim_percentage=50 --trim_backlog=4";

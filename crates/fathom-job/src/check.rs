@@ -3,6 +3,7 @@
 mod content;
 mod device;
 mod placement;
+mod verify_only;
 mod wait_for;
 mod zones;
 
@@ -146,7 +147,7 @@ impl JobCheck<'_> {
         if options.engine.name_work().is_some() {
             return; // an op is a file, whatever its length
         }
-        let blocks = used(options)
+        let blocks = directions(options.drawn_rw())
             .map(|direction| smallest(&options.block_sizes[direction]))
             .max()
             .unwrap_or(1);
@@ -405,7 +406,12 @@ impl JobCheck<'_> {
 
 /// Returns the directions of a job.
 fn used(options: &Options) -> impl Iterator<Item = Direction> {
-    let directions: &[Direction] = match options.rw {
+    directions(options.rw)
+}
+
+/// Returns the directions of the ops of an `rw`.
+fn directions(rw: ReadWrite) -> impl Iterator<Item = Direction> {
+    let directions: &[Direction] = match rw {
         ReadWrite::Read => &[Direction::Read],
         ReadWrite::Write => &[Direction::Write],
         ReadWrite::Trim => &[Direction::Trim],

@@ -169,6 +169,13 @@ impl Options {
         !self.offload && self.engine.synchronous.at_depth(depth)
     }
 
+    /// Returns the `rw` of the ops that the job draws: its own, unless it only verifies what it
+    /// would write.
+    #[must_use]
+    pub fn drawn_rw(&self) -> ReadWrite {
+        self.verification.rehearsed.unwrap_or(self.rw)
+    }
+
     /// Returns whether the job fills the device itself, so that its files need no layout.
     #[must_use]
     pub const fn fills(&self) -> bool {

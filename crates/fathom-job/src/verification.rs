@@ -2,6 +2,8 @@
 
 use fathom_checksum::HeaderLayout;
 
+use crate::plan::ReadWrite;
+
 /// Places of verification headers and extent of their checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerificationOptions {
@@ -25,8 +27,11 @@ pub struct VerificationOptions {
     pub saves_state: bool,
     /// `verify_state_load`.
     pub loads_state: bool,
-    /// `verify_only`; a job with it reads.
+    /// `verify_only`.
     pub only: bool,
+    /// `rw` of a job with `verify_only` that would write. It draws these ops and does none of them;
+    /// what it does is to read, so its own `rw` is that of a job that reads.
+    pub rehearsed: Option<ReadWrite>,
 }
 
 impl Default for VerificationOptions {
@@ -43,6 +48,7 @@ impl Default for VerificationOptions {
             saves_state: false,
             loads_state: false,
             only: false,
+            rehearsed: None,
         }
     }
 }

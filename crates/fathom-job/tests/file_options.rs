@@ -133,14 +133,6 @@ fn verification_headers_have_their_places() {
     check("--verify_write_sequence=0 --verify_header_seed=0", |o| {
         !o.verification.checks_sequence && !o.verification.checks_seed
     });
-    check(
-        "--rw=randwrite --verify=md5 --bs=4k,8k --verify_only",
-        |o| o.rw == ReadWrite::Read && o.random && o.block_sizes.read == BlockSize::Fixed(8192),
-    );
-    refuse("--rw=randrw --verify=md5 --verify_only", "not-yet");
-    refuse("--rw=randtrimwrite --verify=md5 --verify_only", "not-yet");
-    let trims = "--rw=write --verify=md5 --trim_percentage=9";
-    refuse(&format!("{trims} --verify_only"), "verify-only-trims");
     check("--verify_state_save=1 --verify_state_load=1", |o| {
         o.verification.saves_state && o.verification.loads_state
     });
@@ -150,6 +142,54 @@ fn verification_headers_have_their_places() {
     refuse("--verify_async=257", "out-of-range");
     note("--experimental_verify=1", "ignored");
     refuse("--verify_interval=64", "out-of-range");
+}
+
+#[test]
+fn a_job_that_only_verifies_reads_and_keeps_what_it_would_write() {
+    for (words, rw) in [
+        ("randwrite", ReadWrite::Write),
+        ("rw", ReadWrite::Mixed),
+        ("randtrimwrite", ReadWrite::TrimWrite),
+    ] {
+        check(&format!("--rw={words} --verify=md5 --verify_only"), |o| {
+            o.rw == ReadWrite::Read && o.drawn_rw() == rw
+        });
+    }
+    check("--rw=read --verify=md5 --verify_only", |o| {
+        o.drawn_rw() == ReadWrite::Read && o.verification.rehearsed.is_none()
+    });
+    let zones = "--zonemode=zbd --zonesize=1m --verify=md5 --verify_only";
+    check(&format!("--rw=write --bs=4k,8k {zones}"), |o| {
+        o.verification.rehearsed.is_none() && o.block_sizes.read == BlockSize::Fixed(8192)
+    });
+    let refused = |words: &str| {
+        let words = format!("{words} --verify=md5 --verify_only");
+        refuse(&words, "verify-only-unknown");
+    };
+    refused("--rw=write --trim_percentage=9");
+    refused("--rw=rw --rate=1m");
+    refused("--rw=randrw --rate_iops=,100");
+    refused("--rw=write --number_ios=9 --verify_backlog=2");
+    refused("--rw=rw --zonemode=zbd --zonesize=1m");
+    refused("--rw=randwrite --blockalign=512 --time_based --runtime=1 --verify_backlog=9");
+    refused("--rw=write --file_append=1");
+    refused("--rw=randrw --randrepeat=0");
+    refused("--rw=randwrite --randrepeat=0 --norandommap");
+    refused("--rw=randwrite --randrepeat=0 --number_ios=4");
+    for words in [
+        "randwrite --randrepeat=0",
+        "randrw --randrepeat=0 --randseed=7",
+    ] {
+        check(&format!("--rw={words} --verify=md5 --verify_only"), |o| {
+            o.verification.rehearsed.is_some()
+        });
+    }
+    refuse("--rw=trim --verify_only", "verify-only-trims");
+    note("--rw=rw --verify_only", "nothing-to-verify");
+    note(
+        "--rw=write --verify=md5 --do_verify=0 --verify_only",
+        "nothing-to-verify",
+    );
 }
 
 #[test]

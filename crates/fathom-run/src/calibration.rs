@@ -158,6 +158,7 @@ fn reduced(job: &WorkerConfig) -> WorkerConfig {
         serialize_overlap: job.serialize_overlap || job.zoned.is_some(),
         zoned: None,
         verify: None,
+        rehearses: false,
         generations: Vec::new(),
         measure: Measure {
             bandwidth: false,

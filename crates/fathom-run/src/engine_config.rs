@@ -32,7 +32,7 @@ pub(crate) fn engine_config(
         create: (options.create_on_open || options.fill_device || options.files.unlink_each_loop)
             && write
             && options.allow_file_create,
-        recreate: options.files.unlink_each_loop,
+        recreate: options.files.unlink_each_loop && !options.verification.only,
         trims_reset_zones: setup.resets_by_trims(file),
         bytes: file.bytes,
         random: options.random,

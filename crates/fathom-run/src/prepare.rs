@@ -25,7 +25,7 @@ use crate::peer_access::PeerAccess;
 use crate::shared_layout::LayoutShare;
 
 /// Returns what is to be laid out: the files of all jobs, except those that create their own
-/// (`create_on_open`) or that will fail because creation is disallowed.
+/// (`create_on_open`) or none (`verify_only`), or that will fail because creation is disallowed.
 pub(crate) fn layout_jobs(setups: &[JobSetup], failing: &[Warning]) -> Vec<LayoutJob> {
     let jobs = setups.iter().map(|setup| (&setup.job, setup));
     let wanted = jobs.filter(|(job, setup)| {
@@ -34,7 +34,8 @@ pub(crate) fn layout_jobs(setups: &[JobSetup], failing: &[Warning]) -> Vec<Layou
         let needs = setup.early_end.is_none() && setup.has_local_files();
         let names = options.engine.name_work();
         let made_by_ops = names.is_some_and(|names| !names.laid_out);
-        needs && !options.create_on_open && !options.fills() && !fails && !made_by_ops
+        let creates = !options.create_on_open && !options.verification.only;
+        needs && creates && !options.fills() && !fails && !made_by_ops
     });
     wanted.map(|(job, setup)| layout_job(job, setup)).collect()
 }

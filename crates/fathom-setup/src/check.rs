@@ -32,7 +32,7 @@ use fathom_workload::Worker;
 
 use crate::error::RunProblem;
 use crate::problem_kind::ProblemKind;
-use crate::translate::pattern::{bounds, smallest, uses, writes};
+use crate::translate::pattern::{bounds, draws_in, smallest, writes};
 use crate::translate::{FileSetup, JobSetup};
 
 pub use self::atomic::write_bytes;
@@ -244,6 +244,11 @@ impl Checker {
         let problem = match (refused, file.found) {
             (Some(refusal), _) => Some(refusal.into()),
             _ if wrong.is_some() => wrong,
+            (None, TargetKind::Missing) if job.options.verification.only => {
+                let message = format!("{} does not exist: there is nothing to verify", file.path);
+                let problem = RunProblem::new(ProblemKind::FileUnreadable, message);
+                Some(problem.hint("write it first, by the same job without `verify_only`"))
+            }
             (None, TargetKind::Missing) => missing(job, path),
             _ if names.is_some() && path.exists() => None,
             (None, TargetKind::Directory) => {
@@ -422,7 +427,7 @@ fn closed(job: &Job, file: &FileSetup) -> Option<RunProblem> {
 /// Returns the op sizes that the job may issue.
 fn sizes_in_use(job: &Job) -> Vec<u64> {
     let options = &job.options;
-    let used = Direction::ALL.into_iter().filter(|&d| uses(options, d));
+    let used = Direction::ALL.into_iter().filter(|&d| draws_in(options, d));
     used.flat_map(|direction| match &options.block_sizes[direction] {
         BlockSize::Split(parts) => parts.iter().map(|&(size, _)| size).collect(),
         // Sizes in between are multiples of the smallest.

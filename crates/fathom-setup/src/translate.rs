@@ -322,9 +322,8 @@ fn setup(
     let ((mut files, mut sizes), problem) = or_early_end(found)?;
     zones::limit_to_whole_zones(job, planned, &mut files, &mut sizes, &mut warnings)?;
     notes::cut_sizes(&sizes, &mut warnings);
-    notes::existing_files(options, &files, &mut warnings);
+    notes::files(options, &files, &mut warnings);
     shared_state::note_windows(options, &mut warnings);
-    notes::ranges(options, &files, &mut warnings);
     let mut pattern =
         pattern_over(&files, options, seed).map_err(|problem| problem.at(job, "bs"))?;
     pattern.zones = pattern.zones.or(zones::order(job, &files, planned)?);
@@ -336,10 +335,10 @@ fn setup(
         depth,
         batching: pace::batching(options, depth),
         bytes_per_pass: limits::bytes_per_pass(options, bytes),
-        loops: sizes.loops,
+        loops: limits::loops(options, sizes.loops),
         bytes_in_all: sizes.bytes_in_all,
         runtime: options.runtime.filter(|runtime| !runtime.is_zero()),
-        time_based: limits::is_endless(options),
+        time_based: limits::has_no_last_pass(options),
         ramp: limits::ramp(options),
         start_delay: limits::start_delay(options, seed),
         rate: pace::rates(options).map_err(|problem| problem.at(job, "rate_iops"))?,
@@ -354,6 +353,7 @@ fn setup(
         recreate_each_pass: options.files.unlink_each_loop && options.has_local_files(),
         tolerate: tolerate(options),
         verify,
+        rehearses: options.verification.rehearsed.is_some(),
         generations: Vec::new(),
         buffers: content::buffers(options, seed, bytes_of(&files)),
         measure: content::measure(options),

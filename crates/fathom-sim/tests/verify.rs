@@ -6,8 +6,8 @@ use common::{Rig, bytes_of, device, file_of, job, run_on};
 use fathom_core::{Direction, Nanos};
 use fathom_sim::{DataFault, FaultKind, InjectedFault, ModelEngine, ModelFile};
 use fathom_workload::{
-    BufferFill, Checksum, FileRange, MapMode, Mix, Results, SizeChoice, Tolerate, VerifyConfig,
-    VerifyMethod, WorkerConfig,
+    BufferFill, Checksum, FileRange, MapMode, Mix, Results, SizeChoice, Think, Tolerate,
+    VerifyConfig, VerifyMethod, WorkerConfig,
 };
 
 /// Returns the verification method of a checksum.
@@ -107,6 +107,61 @@ fn a_time_based_job_never_reads_back() {
         (results.directions.write.ios, results.directions.read.ios),
         (200, 0)
     );
+}
+
+/// Writes by a job of two passes over two thirds of their blocks each, and verifies by another run
+/// of it that writes nothing.
+#[track_caller]
+fn verify_only(mix: Mix, vary: impl FnOnce(&mut WorkerConfig)) -> (Results, Results) {
+    let mut config = verifying(by("crc32c"), true, 4);
+    config.pattern.mix = mix;
+    config.loops = 2;
+    config.tolerate.verify = true;
+    vary(&mut config);
+    let (written, _, files) = on_a_file(config.clone());
+    assert_eq!(written.mismatches.total, 0);
+    let intact = bytes_of(&files[0], 0, 68 << 10);
+    config.rehearses = true;
+    let (verified, _, files) = run_on(config, device(), files);
+    assert_eq!(bytes_of(&files[0], 0, 68 << 10), intact);
+    assert_eq!(verified.directions.write.ios, 0);
+    (written, verified)
+}
+
+#[test]
+fn what_was_written_is_verified_by_a_run_that_writes_nothing() {
+    let (written, verified) = verify_only(Mix::Write, |_| {});
+    assert_eq!(
+        (written.directions.write.ios, verified.directions.read.ios),
+        (32, 16)
+    );
+    assert_eq!(verified.mismatches.total, 0);
+    // Of a mix, each pass writes other blocks.
+    let mix = Mix::ReadWrite { read: 50 };
+    let (written, verified) = verify_only(mix, |_| {});
+    let blocks = verified.directions.read.ios;
+    assert!(
+        blocks < written.directions.write.ios && blocks > 8,
+        "{blocks}"
+    );
+    assert_eq!(verified.mismatches.total, 0);
+    // Of files that were created again, only the last pass is left.
+    let (_, last) = verify_only(mix, |config| config.recreate_each_pass = true);
+    assert!(last.directions.read.ios < blocks);
+    // Ops of all passes count, and those of readback do not.
+    let (written, verified) = verify_only(Mix::Write, |config| {
+        config.limits.ops = Some(10);
+        config.think = Some(Think {
+            time: Nanos::from_micros(10),
+            spin: Nanos::ZERO,
+            blocks: 1,
+            count_issues: false,
+            io_time: Nanos::ZERO,
+            moves_schedule: false,
+        });
+    });
+    let read = [&written, &verified].map(|results| results.directions.read.ios);
+    assert_eq!((written.directions.write.ios, read), (10, [10, 10]));
 }
 
 #[test]

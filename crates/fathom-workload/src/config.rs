@@ -14,7 +14,7 @@ use crate::limit_config::LimitConfig;
 use crate::replay::ReplayConfig;
 use crate::source::used_directions;
 use crate::timeline::GroupTimeline;
-use crate::verify::GenerationMap;
+use crate::verify::{GenerationMap, MapLayout, Verifier, map_layout};
 use crate::zones::ZoneAccess;
 
 pub use content::{
@@ -73,6 +73,8 @@ pub struct WorkerConfig {
     pub tolerate: Tolerate,
     /// Verification of written data.
     pub verify: Option<VerifyConfig>,
+    /// Draw the ops and do none of them, then read back what they would have left in the files.
+    pub rehearses: bool,
     /// Maps of the latest writes to the files that other jobs share, in the order of the files;
     /// empty for a job whose files no other job writes.
     pub generations: Vec<Option<Arc<GenerationMap>>>,
@@ -105,9 +107,26 @@ impl WorkerConfig {
     /// Returns the directions of the job's ops.
     pub(crate) const fn used_directions(&self) -> PerDirection<bool> {
         match &self.replay {
+            _ if self.rehearses => used_directions(Mix::Read),
             Some(replay) => replay.used,
             None => used_directions(self.pattern.mix),
         }
+    }
+
+    /// Returns the maps that a job keeps of the ops it leaves out, file by file; none for a job
+    /// that does its ops.
+    #[must_use]
+    pub fn rehearsed_layouts(&self) -> Vec<MapLayout> {
+        let pattern = &self.pattern;
+        let verify = self.verify.as_ref().filter(|_| self.rehearses);
+        let verifier = verify
+            .map(|verify| Verifier::new(verify, &pattern.sizes.write, pattern.seed))
+            .and_then(Result::ok);
+        let layouts = verifier.iter().flat_map(|verifier| {
+            let files = 0..pattern.files.len();
+            files.map(|file| map_layout(pattern, file, verifier.interval()))
+        });
+        layouts.collect()
     }
 
     /// Returns the directions of the ops that are recorded, those of verification included.

@@ -69,6 +69,7 @@ pub fn job(pattern: PatternConfig) -> WorkerConfig {
         sync: SyncRules::default(),
         tolerate: Tolerate::default(),
         verify: None,
+        rehearses: false,
         generations: Vec::new(),
         buffers: BufferConfig {
             fill: BufferFill::Zero,

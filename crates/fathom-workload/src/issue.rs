@@ -221,7 +221,7 @@ impl Worker {
     }
 
     /// Returns the next op, if it may be issued now.
-    fn next_target(&mut self, now: Tick) -> Result<OpTarget, IssueStatus> {
+    pub(crate) fn next_target(&mut self, now: Tick) -> Result<OpTarget, IssueStatus> {
         let target = match self.source.held.take() {
             Some(target) => target,
             None if self.source.pass.remaining == 0 => return Err(IssueStatus::EndOfPass),
@@ -257,7 +257,7 @@ impl Worker {
     }
 
     /// Returns what to wait for when a rule holds the next op back.
-    fn hold(&mut self, held: IssueBlock) -> IssueStatus {
+    pub(crate) fn hold(&mut self, held: IssueBlock) -> IssueStatus {
         match held {
             IssueBlock::Until(then) => IssueStatus::NotDue(then),
             IssueBlock::AtDepth => IssueStatus::NeedsDrain,
@@ -312,11 +312,8 @@ impl Worker {
     /// Ends a pass all of whose bytes are issued: drains, or starts over if only time limits the
     /// job.
     #[cold]
-    fn end_of_pass(&mut self) -> Option<Step> {
-        let reads_back = self
-            .readback
-            .as_ref()
-            .is_some_and(|readback| readback.has_work());
+    pub(crate) fn end_of_pass(&mut self) -> Option<Step> {
+        let reads_back = self.reads_back_after_pass();
         if self.stage == Stage::ReadingBack {
             self.stage = Stage::Draining(After::Readback);
         } else if self.config.time_based && !reads_back {
@@ -331,7 +328,7 @@ impl Worker {
     /// Restarts an exhausted pattern if bytes remain to issue (`io_size` above `size`), else ends
     /// the pass.
     #[cold]
-    fn end_of_pattern(&mut self) -> Option<Step> {
+    pub(crate) fn end_of_pattern(&mut self) -> Option<Step> {
         let whole = self.source.pass.remaining < u64::from(self.source.pattern.smallest());
         if whole || self.source.pass.empty_since_restart || !self.wraps() {
             let pass = &mut self.source.pass;

@@ -69,6 +69,11 @@ impl JobLimits {
         Some(IssueBlock::Until(now + flow.pause()))
     }
 
+    /// Returns whether all ops have been issued that the job may issue.
+    pub(crate) const fn is_exhausted(&self) -> bool {
+        self.ops_left == 0
+    }
+
     /// Counts an issued op.
     pub(crate) fn issued(&mut self) {
         self.ops_left -= 1;

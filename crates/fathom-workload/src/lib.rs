@@ -29,6 +29,7 @@ mod readback;
 mod readback_ops;
 mod recorder;
 mod recording;
+mod rehearsal;
 mod replay;
 mod replenish;
 mod results;

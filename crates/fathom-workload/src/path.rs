@@ -49,6 +49,7 @@ fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
         serialize_overlap,
         sync,
         verify,
+        rehearses,
         generations,
         buffers,
         priorities,
@@ -92,6 +93,7 @@ fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
     // A write waits for the trim of its block.
     let pairs = pattern.mix == Mix::TrimWrite;
     !(races
+        || *rehearses
         || verifies
         || fills
         || syncs

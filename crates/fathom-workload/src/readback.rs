@@ -61,14 +61,16 @@ impl Readback {
     pub(crate) fn new(
         verify: &VerifyConfig,
         config: &WorkerConfig,
-        writes: bool,
         depth: u32,
     ) -> Result<Self, ReadbackError> {
         let sizes = &config.pattern.sizes;
+        // A job that rehearses reads back as one that writes, but does not know all of its files.
+        let does = config.used_directions().write;
+        let writes = does || config.rehearses;
         let sizes = if writes { &sizes.write } else { &sizes.read };
         let verifier =
             Verifier::new(verify, sizes, config.pattern.seed).map_err(ReadbackError::Interval)?;
-        let backlog = verify.backlog.filter(|_| writes && verify.read_back);
+        let backlog = verify.backlog.filter(|_| does && verify.read_back);
         // As in fio, a time-based job is not read back but for its backlog.
         let logs = writes && verify.read_back && (!config.time_based || backlog.is_some());
         let log = if logs {
@@ -87,7 +89,7 @@ impl Readback {
         });
         let trims = trims.transpose().map_err(ReadbackError::Memory)?;
         // A job that reads an earlier one's blocks has their size, or could not know the pattern.
-        let lacks_starts = verifier.depends_on_start() && (writes || !verify.has_state);
+        let lacks_starts = verifier.depends_on_start() && (does || !verify.has_state);
         Ok(Self {
             verifier: Arc::new(verifier),
             lacks_starts,
@@ -99,7 +101,7 @@ impl Readback {
             }),
             after_pass: !config.time_based,
             is_reading: false,
-            writes: writes || verify.has_state,
+            writes: does || verify.has_state,
             mismatches: Mismatches::default(),
             dumps: verify.dumps,
             reading: vec![None; depth as usize].into_boxed_slice(),
@@ -221,17 +223,29 @@ impl Readback {
     /// Logs a completed write.
     pub(crate) fn written(&mut self, state: &SlotState, tracking: Option<&Tracking>) {
         let written = self.logged(state, false);
-        let (Some(log), Some(tracking)) = (&mut self.log, tracking) else {
+        let Some(tracking) = tracking.filter(|_| self.log.is_some()) else {
             return;
         };
-        let interval = self.verifier.interval();
-        log.push(written, |written| is_live(written, interval, tracking));
+        self.log_write(written, tracking);
         if let Some(backlog) = &mut self.backlog {
             backlog.writes += 1;
         }
         if let Some(trims) = &mut self.trims {
             trims.written(written);
         }
+    }
+
+    /// Logs a write that is done, or counts as done.
+    pub(crate) fn log_write(&mut self, written: LoggedWrite, tracking: &Tracking) {
+        let interval = self.verifier.interval();
+        if let Some(log) = &mut self.log {
+            log.push(written, |written| is_live(written, interval, tracking));
+        }
+    }
+
+    /// Forgets all logged writes.
+    pub(crate) fn clear_log(&mut self) {
+        self.log.iter_mut().for_each(WrittenLog::clear);
     }
 
     /// Logs a completed trim of written blocks, which are to be read back as zeros.
@@ -341,6 +355,10 @@ impl Readback {
             // The end of a read, in the middle of a block.
             return Expected::Anything;
         }
+        if let Some(rehearsed) = self.expected_of_rehearsal(state, (offset, length), own, tracking)
+        {
+            return rehearsed;
+        }
         let is_own = |generation| own.filter(|own| own.generation == generation);
         let is_uniform = tracking.is_uniform(state.op.file);
         let knows_all = is_uniform && !self.lacks_starts;
@@ -360,6 +378,27 @@ impl Readback {
             Expected::OneOf(_) if !knows_all => Expected::Anything,
             expected => expected,
         }
+    }
+
+    /// Returns what can be checked of a block that the rehearsed write `own` would have left;
+    /// `None` for a block that is written in this run, and in a job that does not rehearse.
+    fn expected_of_rehearsal(
+        &self,
+        state: &SlotState,
+        (offset, length): (u64, u32),
+        own: Option<&LoggedWrite>,
+        tracking: &Tracking,
+    ) -> Option<Expected> {
+        let map = tracking.rehearsed(state.op.file)?;
+        // A loaded state knows more than the rehearsal.
+        if self.writes || tracking.expected(state, offset, length) != Expected::Valid {
+            return None;
+        }
+        Some(match own {
+            // When it was written is not known.
+            Some(own) if map.has(own.offset, offset, length) => Expected::Valid,
+            _ => Expected::Anything,
+        })
     }
 }
 
@@ -385,6 +424,9 @@ fn blocks_of(written: &LoggedWrite, interval: u32) -> impl Iterator<Item = (u64,
 
 /// Returns whether a block still holds, or may hold, what this write or trim left there.
 fn holds(written: &LoggedWrite, (offset, length): (u64, u32), tracking: &Tracking) -> bool {
+    if let Some(map) = tracking.rehearsed(written.file) {
+        return map.holds(written.sequence, offset, length);
+    }
     let Some(map) = tracking.map(written.file) else {
         return true;
     };
@@ -400,14 +442,17 @@ fn read_order(config: &WorkerConfig) -> ReadOrder {
     let held: u64 = pattern.files.iter().map(|file| file.length).sum();
     let beyond =
         config.bytes_per_pass != WorkerConfig::WHOLE_PATTERN && config.bytes_per_pass > held;
-    match pattern.map != MapMode::On || pattern.sequencer != Sequencer::None || beyond {
+    let passes = config.loops > 1 || config.bytes_in_all.is_some();
+    let repeats = beyond || config.rehearses && passes;
+    match pattern.map != MapMode::On || pattern.sequencer != Sequencer::None || repeats {
         true => ReadOrder::Offset,
         false => ReadOrder::Written,
     }
 }
 
-/// Returns the capacity of the log: the writes of a pass; for passes that repeat their files, twice
-/// the blocks of the files, so that compaction frees half.
+/// Returns the capacity of the log: the writes that are read back together, those of a pass or of
+/// all; where they repeat their blocks, twice the blocks of the files, so that compaction frees
+/// half.
 fn capacity(config: &WorkerConfig, smallest: u32) -> usize {
     let smallest = u64::from(smallest.max(1));
     let room: u64 = config
@@ -416,7 +461,11 @@ fn capacity(config: &WorkerConfig, smallest: u32) -> usize {
         .iter()
         .map(|file| file.length / smallest)
         .sum();
-    let most = (config.bytes_per_pass / smallest).min(room.saturating_mul(2));
+    let bytes = match config.rehearses {
+        true => (config.bytes_per_pass).saturating_mul(config.loops.into()),
+        false => config.bytes_per_pass,
+    };
+    let most = (bytes / smallest).min(room.saturating_mul(2));
     usize::try_from(
         most.saturating_add(u64::from(config.depth))
             .saturating_add(1),

@@ -67,8 +67,9 @@ impl Worker {
     }
 
     fn think(&mut self, now: Tick) -> Option<Step> {
+        let resumed = self.stage_of_ops();
         let Some(thinking) = &mut self.thinking else {
-            self.stage = Stage::Running;
+            self.stage = resumed;
             return None;
         };
         let pause = thinking.pause(now);
@@ -92,16 +93,15 @@ impl Worker {
         if thinking.moves_schedule() {
             self.source.schedules.delay(now - pause.began);
         }
-        self.stage = Stage::Running;
+        self.stage = resumed;
         None
     }
 
     fn end_pass(&mut self, now: Tick) {
-        self.close_io_period(self.directions_in_use(), now);
-        let reads_back = self
-            .readback
-            .as_ref()
-            .is_some_and(|readback| readback.has_work());
+        if !self.config.rehearses {
+            self.close_io_period(self.directions_in_use(), now);
+        }
+        let reads_back = self.reads_back_after_pass();
         if self.wants_final_sync() || reads_back {
             let after = if reads_back {
                 After::Readback
@@ -174,10 +174,12 @@ impl Worker {
 
     /// Starts the next pass, or ends the job.
     fn next_pass(&mut self, now: Tick) {
-        if let Some(readback) = &mut self.readback {
+        let is_last = self.is_last_pass();
+        let keeps_log = self.config.rehearses && !is_last;
+        if let Some(readback) = self.readback.as_mut().filter(|_| !keeps_log) {
             readback.end();
         }
-        if self.source.pass.is_last(&self.config) && !self.config.time_based {
+        if is_last {
             self.stage = match self.wants_final_sync() {
                 true => Stage::Syncing(FileIndex::new(0), After::End),
                 false => Stage::Finished,
@@ -187,9 +189,33 @@ impl Worker {
         self.source.pass.more = self.source.pass.more.saturating_sub(1);
         self.start_over();
         self.begin_pass_of_zones();
-        self.source.pass.recreate = self.config.recreate_each_pass;
+        match (self.config.recreate_each_pass, self.config.rehearses) {
+            (true, true) => self.forget_rehearsed(),
+            (recreate, _) => self.source.pass.recreate = recreate,
+        }
         self.timers.io_period_start = now;
-        self.stage = Stage::Running;
+        self.stage = self.stage_of_ops();
+    }
+
+    /// Returns the stage in which the job's ops are issued now.
+    pub(crate) fn stage_of_ops(&self) -> Stage {
+        match &self.readback {
+            Some(readback) if readback.is_reading() => Stage::ReadingBack,
+            _ if self.config.rehearses => Stage::Rehearsing,
+            _ => Stage::Running,
+        }
+    }
+
+    /// Returns whether writes are read back after the pass that ends. Of a rehearsal, only the last
+    /// pass is followed by it: what the earlier ones would have left is not in the files any more.
+    pub(crate) fn reads_back_after_pass(&self) -> bool {
+        let readback = self.readback.as_ref();
+        let has_work = readback.is_some_and(|readback| readback.has_work());
+        has_work && (!self.config.rehearses || self.is_last_pass())
+    }
+
+    fn is_last_pass(&self) -> bool {
+        self.source.pass.is_last(&self.config) && !self.config.time_based
     }
 
     /// Restarts the pattern with all its bytes to issue.

@@ -10,10 +10,12 @@ use std::sync::Arc;
 
 use fathom_core::{Direction, FileIndex, NoMemory, OpKind, Slot};
 
-use crate::config::WorkerConfig;
+use crate::config::{Mix, WorkerConfig};
 use crate::slots::SlotState;
 use crate::source::used_directions;
-use crate::verify::{Change, Content, Expected, Generation, GenerationMap, Verifier, map_layout};
+use crate::verify::{
+    Change, Content, Expected, Generation, GenerationMap, RehearsedMap, Verifier, map_layout,
+};
 use crate::worker::Worker;
 
 /// Generation maps of a job's files, and what its ops in flight need of them.
@@ -21,6 +23,8 @@ use crate::worker::Worker;
 pub(crate) struct Tracking {
     /// Maps by file; `None` for a file that no job writes.
     files: Box<[Option<Arc<GenerationMap>>]>,
+    /// Maps by file of the ops that the job draws and does not do; empty for a job that does them.
+    pub(crate) rehearsed: Box<[RehearsedMap]>,
     /// Change of the write or trim in flight in each slot.
     changes: Box<[Option<Change>]>,
     /// Entries at the issue of the read in flight in each slot, `observed_max` places each.
@@ -38,7 +42,12 @@ impl Tracking {
         verifier: Option<&Verifier>,
         depth: u32,
     ) -> Result<Option<Box<Self>>, NoMemory> {
+        let rehearsed = match verifier.filter(|_| config.rehearses) {
+            Some(verifier) => rehearsed_maps(config, verifier, depth)?,
+            None => Vec::new(),
+        };
         let files = match (&config.generations[..], verifier) {
+            ([], _) if !rehearsed.is_empty() => Vec::new(),
             ([], Some(verifier)) if writes(config) => own_maps(config, verifier.interval()),
             ([], _) => return Ok(None),
             (shared, _) => shared.to_vec(),
@@ -55,6 +64,7 @@ impl Tracking {
         };
         Ok(Some(Box::new(Self {
             files: files.into_boxed_slice(),
+            rehearsed: rehearsed.into_boxed_slice(),
             changes: vec![None; depth].into_boxed_slice(),
             seen: vec![0; depth.saturating_mul(observed_max)].into_boxed_slice(),
             observed_max,
@@ -118,6 +128,11 @@ impl Tracking {
         self.files.get(file.index())?.as_deref()
     }
 
+    /// Returns the map of the ops that the job does not do to a file.
+    pub(crate) fn rehearsed(&self, file: FileIndex) -> Option<&RehearsedMap> {
+        self.rehearsed.get(file.index())
+    }
+
     /// Returns whether this job can check the blocks of all writers of a file.
     pub(crate) fn is_uniform(&self, file: FileIndex) -> bool {
         self.map(file).is_none_or(GenerationMap::is_uniform)
@@ -165,6 +180,20 @@ fn own_maps(config: &WorkerConfig, interval: u32) -> Vec<Option<Arc<GenerationMa
     let map = |file| Arc::new(GenerationMap::new(map_layout(pattern, file, interval)));
     (0..pattern.files.len())
         .map(|file| Some(map(file)))
+        .collect()
+}
+
+/// Creates the maps of what a job's ops would leave.
+fn rehearsed_maps(
+    config: &WorkerConfig,
+    verifier: &Verifier,
+    depth: u32,
+) -> Result<Vec<RehearsedMap>, NoMemory> {
+    // The write of a pair waits for its trim, and no other op overlaps either.
+    let ordered = depth == 1 || config.serialize_overlap || config.pattern.mix == Mix::TrimWrite;
+    let layouts = config.rehearsed_layouts().into_iter();
+    layouts
+        .map(|layout| RehearsedMap::new(layout, verifier.period(), ordered))
         .collect()
 }
 

@@ -8,6 +8,8 @@
 //!            └──────────────────────────────────┘
 //! ```
 //!
+//! A job that does none of its ops is Rehearsing in place of Running (`rehearsal.rs`).
+//!
 //! The loop never blocks and never reads the clock. Time comes from the caller and from `submit`,
 //! whose one clock read is the issue time of the submitted ops, the completion time of those reaped
 //! next, and the start of the next op.
@@ -202,6 +204,7 @@ impl Worker {
     ) -> Option<Step> {
         match stage {
             Stage::Delayed => self.begin(engine, *now),
+            Stage::Rehearsing => self.rehearse(*now),
             Stage::ReadingBack if self.queue.slots.free() == 0 => self.make_room(engine, now),
             Stage::Running | Stage::ReadingBack => {
                 self.reap_early(engine, now);
@@ -250,7 +253,7 @@ impl Worker {
         if let Some(limits) = &mut self.limits {
             limits.begin(now);
         }
-        self.stage = Stage::Running;
+        self.stage = self.stage_of_ops();
         self.set_next_rule();
         None
     }

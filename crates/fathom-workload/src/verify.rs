@@ -26,6 +26,7 @@ mod map_layout;
 #[cfg(test)]
 mod map_tests;
 mod mismatches;
+mod rehearsed_map;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -51,6 +52,7 @@ pub use header::Header;
 pub use layout::HeaderUnfit;
 pub use map_layout::{MapLayout, map_layout};
 pub use mismatches::{DumpedBlock, FoundMismatch, Mismatches};
+pub(crate) use rehearsed_map::{RehearsedChange, RehearsedMap};
 pub use state::{FileState, StateError, VerifyState};
 pub(crate) use written::{LoggedWrite, ReadOrder, WrittenLog};
 

@@ -15,6 +15,7 @@ use crate::priorities::Priorities;
 use crate::queue::Queue;
 use crate::readback::{Readback, ReadbackError};
 use crate::recorder::Recorder;
+use crate::rehearsal::Rehearsal;
 use crate::replay::Replay;
 use crate::results::{Phase, Results, WorkerProgress};
 use crate::source::{self, Pass, Source};
@@ -63,6 +64,8 @@ pub struct Worker {
     pub(crate) checks: Option<Box<Checks>>,
     /// Generation maps of the files.
     pub(crate) tracking: Option<Box<Tracking>>,
+    /// Progress of a job that draws its ops and does not do them.
+    pub(crate) rehearsal: Rehearsal,
     pub(crate) priorities: Option<Box<Priorities>>,
     /// Limits that few jobs have.
     pub(crate) limits: Option<Box<JobLimits>>,
@@ -81,6 +84,8 @@ pub(crate) enum Stage {
     Delayed,
     /// Issues ops of the pattern.
     Running,
+    /// Draws ops of the pattern and issues none.
+    Rehearsing,
     /// Issues only the rests of short transfers, then continues with what follows.
     Draining(After),
     /// Syncs the files one after the other, from this one on, then continues.
@@ -171,7 +176,7 @@ impl Worker {
         let pattern = Pattern::new(config.pattern.clone()).map_err(ConfigError::Pattern)?;
         let used = config.used_directions();
         let seed = config.pattern.seed;
-        let readback = readback(&config, engine, used.write, depth)?;
+        let readback = readback(&config, engine, depth)?;
         let tracking = tracking(&config, engine, readback.as_ref(), depth)?;
         let filler = Filler::new(config.buffers.clone(), seed);
         let limits = JobLimits::new(&config);
@@ -214,6 +219,7 @@ impl Worker {
             checks: None,
             readback,
             tracking,
+            rehearsal: Rehearsal::default(),
             limits,
             block_lives: block_lives.map(Box::new),
             zoned: Zoned::new(&config, depth),
@@ -267,8 +273,8 @@ impl Worker {
             Stage::Finished => Phase::Finished,
             Stage::Syncing(..) => Phase::Syncing,
             Stage::ReadingBack | Stage::Draining(After::Readback) => Phase::Verifying,
-            Stage::Running | Stage::Draining(_) if self.timers.ramp_end != Tick::MAX => Phase::Ramp,
-            Stage::Running | Stage::Draining(_) => Phase::Running,
+            _ if self.timers.ramp_end != Tick::MAX => Phase::Ramp,
+            Stage::Running | Stage::Rehearsing | Stage::Draining(_) => Phase::Running,
         }
     }
 
@@ -359,11 +365,10 @@ fn refuse(config: &WorkerConfig) -> Result<(), ConfigError> {
 fn readback(
     config: &WorkerConfig,
     engine: Capabilities,
-    writes: bool,
     depth: u32,
 ) -> Result<Option<Readback>, ConfigError> {
     let verify = config.verify.as_ref().filter(|_| engine.moves_data);
-    let readback = verify.map(|verify| Readback::new(verify, config, writes, depth));
+    let readback = verify.map(|verify| Readback::new(verify, config, depth));
     readback.transpose().map_err(|error| match error {
         ReadbackError::Interval(error) => ConfigError::Verify(error),
         ReadbackError::Memory(error) => ConfigError::NoMemory(error),

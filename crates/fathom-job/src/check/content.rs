@@ -1,8 +1,9 @@
 //! Rules on written data and its verification.
 
 use super::{JobCheck, problem, smallest, writes};
+
 use crate::bytes_pattern;
-use crate::plan::{ReadWrite, Verify};
+use crate::plan::Verify;
 use crate::problem::{FioLevel, Piece, Problem};
 use crate::workload::DedupeMode;
 
@@ -38,34 +39,6 @@ impl JobCheck<'_> {
             .ok()
     }
 
-    /// Turns a job with `verify_only` into one that reads what it would write.
-    pub(super) fn verify_only(&mut self) {
-        let options = &mut self.layer.options;
-        if !options.verification.only {
-            return;
-        }
-        if options.trims.percentage > 0 {
-            let why = "`verify_only` cannot tell which blocks `trim_percentage` has trimmed";
-            let problem =
-                problem("verify-only-trims", why).fio("would stop with a failed assertion");
-            return self.error_at(&["trim_percentage", "verify_only"], problem.fix(BY_STATE));
-        }
-        match options.rw {
-            ReadWrite::Read => {}
-            ReadWrite::Write => {
-                options.rw = ReadWrite::Read;
-                options.block_sizes.read = options.block_sizes.write.clone();
-                options.blockalign.read = options.blockalign.write;
-                options.percentage_random.read = options.percentage_random.write;
-            }
-            ReadWrite::Trim | ReadWrite::Mixed | ReadWrite::TrimWrite => {
-                let why = "`verify_only` of a job that does not only write exists in fio, but not \
-                           yet in Fathom";
-                self.error_at(&["verify_only"], problem("not-yet", why).fix(BY_STATE));
-            }
-        }
-    }
-
     pub(super) fn verify(&mut self) {
         let options = &mut self.layer.options;
         let pattern = options.verify_pattern.is_some();
@@ -80,6 +53,11 @@ impl JobCheck<'_> {
         let by_pattern = matches!(options.verify, Verify::Pattern | Verify::PatternHeader);
         let forever = options.time_based && options.do_verify && options.runtime.is_some();
         let forever = forever && options.readback.backlog == 0;
+        if options.verification.rehearsed.is_some() && !(verifies && options.do_verify) {
+            let why = "nothing is read: `verify_only` leaves the ops of the job out, as in fio";
+            let fix = "add `verify`, without `do_verify=0`";
+            self.warn_at(&["verify_only"], problem("nothing-to-verify", why).fix(fix));
+        }
         if header > 0 && header >= block {
             let why = format!(
                 "the verification header of {header} B leaves no payload in a block of {block} B",
@@ -126,6 +104,3 @@ impl JobCheck<'_> {
         }
     }
 }
-
-const BY_STATE: &str =
-    "write with `verify_state_save=1`, and verify with `rw=read` and `verify_state_load=1`";

@@ -48,8 +48,12 @@ pub(super) const ROWS: &[Row] = &[
         ValueKind::Flag(|o, v| o.verification.only = v),
     )
     .different(
-        "reported as a job that reads; fio also counts the writes that it leaves out. Jobs that \
-         also read or trim are refused; fio crashes with `trim_percentage`",
+        "reported as a job that reads; fio also counts the ops that it leaves out. All passes are \
+         verified together, by what the last writes left, and no file is laid out. Refused where \
+         the writes depend on more than the options: `trim_percentage`, at which fio 3.33 crashes, \
+         a mix with rates or zones, `number_ios` with `verify_backlog`, `time_based` with \
+         `blockalign`, `file_append`, and `randrepeat=0` where chance decides which blocks are \
+         written",
     ),
     Row::new(
         "verify_state_save",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fathom_job::Size;
-use fathom_workload::GenerationMap;
+use fathom_workload::{GenerationMap, MapLayout};
 
 use crate::error::RunProblem;
 use crate::problem_kind::ProblemKind;
@@ -23,7 +23,14 @@ pub fn verify_maps(setups: &[JobSetup], memory_bytes: Option<u64>) -> Option<Run
             total = total.saturating_add(map.layout().memory_bytes());
             let limit = limit(setup, memory_bytes).filter(|limit| total > *limit);
             if let Some(limit) = limit {
-                return Some(problem(setup, map, total, limit));
+                return Some(problem(setup, map.layout(), total, limit));
+            }
+        }
+        for layout in setup.worker.rehearsed_layouts() {
+            total = total.saturating_add(layout.rehearsed_bytes());
+            let limit = limit(setup, memory_bytes).filter(|limit| total > *limit);
+            if let Some(limit) = limit {
+                return Some(problem(setup, layout, total, limit));
             }
         }
     }
@@ -38,8 +45,8 @@ fn limit(setup: &JobSetup, memory_bytes: Option<u64>) -> Option<u64> {
     }
 }
 
-fn problem(setup: &JobSetup, map: &GenerationMap, total: u64, limit: u64) -> RunProblem {
-    let block = map.layout().block_bytes;
+fn problem(setup: &JobSetup, layout: MapLayout, total: u64, limit: u64) -> RunProblem {
+    let block = layout.block_bytes;
     let message = format!(
         "verification needs {total} B of memory to track the latest write of each {block}-B block, \
          more than `verify_map_limit`, {limit} B"

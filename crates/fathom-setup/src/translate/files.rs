@@ -136,7 +136,9 @@ fn pass_end(options: &Options) -> PassEnd {
         (ZoneMode::None, true) if repeats => PassEnd::Never,
         (ZoneMode::None, true) if pattern::may_outlast_range(options) => PassEnd::FullMap,
         (ZoneMode::None, false) if goes_round => PassEnd::Never,
-        (ZoneMode::None, false) if options.rw == ReadWrite::Mixed => PassEnd::FirstDirection,
+        (ZoneMode::None, false) if options.drawn_rw() == ReadWrite::Mixed => {
+            PassEnd::FirstDirection
+        }
         (ZoneMode::None, _) => PassEnd::Range,
     }
 }
@@ -146,7 +148,8 @@ fn pass_end(options: &Options) -> PassEnd {
 fn reads_back(options: &Options) -> bool {
     let verifies = options.verify != Verify::None && options.do_verify;
     let seekable = options.engine.storage != Storage::Peer;
-    verifies && seekable && options.rw == ReadWrite::Write && !limits::time_based(options)
+    let only_writes = options.drawn_rw() == ReadWrite::Write;
+    verifies && seekable && only_writes && !limits::time_based(options)
 }
 
 fn existing(found: TargetKind) -> Existing {

@@ -8,7 +8,7 @@ use fathom_host::FileIdentity;
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_workload::{GenerationMap, MapLayout, Verifier, VerifyConfig, map_layout};
 
-use super::pattern::uses;
+use super::pattern::{draws_in, uses};
 use super::{FileSetup, JobSetup};
 
 /// Gives the jobs that verify, or write what another one verifies, the maps of their files.
@@ -133,7 +133,7 @@ struct Format {
 fn format(setup: &JobSetup) -> Option<Format> {
     let verify = setup.worker.verify.as_ref()?;
     let pattern = &setup.worker.pattern;
-    let sizes = match uses(&setup.job.options, Direction::Write) {
+    let sizes = match draws_in(&setup.job.options, Direction::Write) {
         true => &pattern.sizes.write,
         false => &pattern.sizes.read,
     };

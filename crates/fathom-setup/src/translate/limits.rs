@@ -45,6 +45,20 @@ pub(super) fn is_endless(options: &Options) -> bool {
     time_based(options) || is_other_work
 }
 
+/// Returns true if the job starts over until its time has passed.
+pub(super) fn has_no_last_pass(options: &Options) -> bool {
+    is_endless(options) && options.verification.rehearsed.is_none()
+}
+
+/// Returns the number of passes. Of a job that draws its ops and does none, one stands for passes
+/// without an end.
+pub(super) fn loops(options: &Options, asked: u32) -> u32 {
+    match is_endless(options) && !has_no_last_pass(options) {
+        true => 1,
+        false => asked,
+    }
+}
+
 /// Returns the limit of `number_ios` over all passes; as in fio, `time_based` overrides it. A
 /// single pass of ops of one size ends by its bytes instead, which costs no check per op.
 pub(super) fn ops_limit(options: &Options) -> Option<u64> {

@@ -41,8 +41,14 @@ pub(super) fn cut_sizes(sizes: &sizes::ResolvedSizes, warnings: &mut Warnings<'_
     }
 }
 
+/// Warns about the files of a job.
+pub(super) fn files(options: &Options, files: &[FileSetup], warnings: &mut Warnings<'_>) {
+    existing_files(options, files, warnings);
+    ranges(options, files, warnings);
+}
+
 /// Warns about ranges of files that the ops of a pattern do not fit into.
-pub(super) fn ranges(options: &Options, files: &[FileSetup], warnings: &mut Warnings<'_>) {
+fn ranges(options: &Options, files: &[FileSetup], warnings: &mut Warnings<'_>) {
     if options.replay.found.is_none() {
         pattern::note_shares(options, files, warnings);
         small_files(options, files, warnings);
@@ -72,7 +78,7 @@ fn small_files(options: &Options, files: &[FileSetup], warnings: &mut Warnings<'
 }
 
 /// Warns of files that exist where ops are to create them.
-pub(super) fn existing_files(options: &Options, files: &[FileSetup], warnings: &mut Warnings<'_>) {
+fn existing_files(options: &Options, files: &[FileSetup], warnings: &mut Warnings<'_>) {
     let creates = options
         .engine
         .name_work()

@@ -59,11 +59,23 @@ pub fn writes(options: &Options) -> bool {
 
 /// Returns true if the job issues ops of this direction, not counting verification.
 pub fn uses(options: &Options, direction: Direction) -> bool {
-    if let Some(found) = &options.replay.found {
-        return found[direction];
+    match &options.replay.found {
+        Some(found) => found[direction],
+        None => has(options.rw, direction),
     }
+}
+
+/// Returns true if the job draws ops of this direction, which it may leave out (`verify_only`).
+pub(crate) fn draws_in(options: &Options, direction: Direction) -> bool {
+    match options.verification.rehearsed {
+        Some(rw) => has(rw, direction),
+        None => uses(options, direction),
+    }
+}
+
+fn has(rw: ReadWrite, direction: Direction) -> bool {
     matches!(
-        (options.rw, direction),
+        (rw, direction),
         (ReadWrite::Read, Direction::Read)
             | (ReadWrite::Write, Direction::Write)
             | (ReadWrite::Trim, Direction::Trim)
@@ -143,10 +155,10 @@ pub(crate) fn may_outlast_range(options: &Options) -> bool {
 fn shares_map(options: &Options) -> bool {
     let unit = |direction| bounds(options, direction).0;
     let smallest = Direction::ALL.into_iter().map(unit).min();
-    let placed = |direction| match options.rw {
+    let placed = |direction| match options.drawn_rw() {
         // The write repeats the offset of the trim.
         ReadWrite::TrimWrite => direction == Direction::Trim,
-        _ => uses(options, direction),
+        _ => draws_in(options, direction),
     };
     let mut used = Direction::ALL.into_iter().filter(|&d| placed(d));
     used.any(|direction| smallest < Some(unit(direction)))
@@ -160,7 +172,7 @@ pub fn sized(options: &Options) -> impl Iterator<Item = Direction> {
         .into_iter()
         .filter(move |&direction| match by_order {
             true => direction != Direction::Trim,
-            false => uses(options, direction),
+            false => draws_in(options, direction),
         })
 }
 
@@ -181,7 +193,7 @@ pub fn rw_name(options: &Options) -> &'static str {
 }
 
 fn mix(options: &Options) -> Mix {
-    match options.rw {
+    match options.drawn_rw() {
         ReadWrite::Read => Mix::Read,
         ReadWrite::Write => Mix::Write,
         ReadWrite::Trim => Mix::Trim,
@@ -251,7 +263,7 @@ fn size_choice(options: &Options, direction: Direction) -> Result<SizeChoice, Ru
 fn map_mode(options: &Options, align: &PerDirection<u64>, smallest: &PerDirection<u64>) -> MapMode {
     let shifted = Direction::ALL
         .into_iter()
-        .any(|d| uses(options, d) && align[d] != smallest[d]);
+        .any(|d| draws_in(options, d) && align[d] != smallest[d]);
     if may_repeat(options) || shifted {
         MapMode::Off
     } else if options.softrandommap {

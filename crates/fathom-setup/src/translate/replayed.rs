@@ -43,10 +43,15 @@ pub(super) fn replayed(
     if count == 0 {
         return Ok((Arc::clone(job), None));
     }
-    if options.verify != Verify::None {
+    if options.verify != Verify::None || options.verification.only {
         let message = "a replay cannot be verified: its log has no data";
         let problem = RunProblem::new(ProblemKind::Contradiction, message);
-        return Err(problem.hint("remove `verify`").at(job, "verify"));
+        let option = match options.verify {
+            Verify::None => "verify_only",
+            _ => "verify",
+        };
+        let hint = format!("remove `{option}`");
+        return Err(problem.hint(hint).at(job, option));
     }
     let log = &logs[(place.clone % count) as usize];
     let changes = changes(job);

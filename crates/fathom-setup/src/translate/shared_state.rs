@@ -34,7 +34,9 @@ impl SharedState {
         ops: Option<u64>,
     ) -> Result<LimitConfig, RunProblem> {
         let rules = &job.options.lifecycle;
-        let flow = (rules.flow > 0).then(|| FlowShare {
+        // Of a job that does none of its ops, no turn and no figure is awaited.
+        let measures = job.options.verification.rehearsed.is_none();
+        let flow = (rules.flow > 0 && measures).then(|| FlowShare {
             flow: Arc::clone(self.flows.entry(rules.flow_id).or_default()),
             weight: rules.flow,
             sleep: rules.flow_sleep,
@@ -43,9 +45,9 @@ impl SharedState {
             ops,
             ramp_bytes: job.options.ramp_size,
             slowest: rules.max_latency,
-            target: target(job)?,
+            target: target(job)?.filter(|_| measures),
             flow,
-            steady: self.steady(job, place)?,
+            steady: self.steady(job, place)?.filter(|_| measures),
         })
     }
 

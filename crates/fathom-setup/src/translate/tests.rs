@@ -35,6 +35,48 @@ fn problem(words: &str) -> &'static str {
     translation.problems[0].kind.code()
 }
 
+/// The ops that are left out are those that the job does without `verify_only`.
+#[test]
+fn a_job_that_only_verifies_draws_the_same_and_changes_nothing() {
+    for words in [
+        "--rw=write --io_size=5m",
+        "--rw=randwrite --bs=4k,8k --number_ios=20",
+        "--rw=rw --loops=3",
+        "--rw=randrw --bs=4k,16k --io_size=3m --loops=2",
+        "--rw=randrw --bsrange=4k-16k,8k-8k --number_ios=20",
+        "--rw=randtrimwrite --blockalign=512 --number_ios=20",
+        "--rw=randrw:3 --percentage_random=50 --nrfiles=3",
+        "--rw=randwrite --norandommap --io_size=3m --loops=2",
+    ] {
+        let words = format!("{words} --verify=md5");
+        let (does, only) = (one(&words), one(&format!("{words} --verify_only")));
+        let ops = |setup: &JobSetup| {
+            let worker = &setup.worker;
+            let ends = (worker.bytes_per_pass, worker.loops, worker.bytes_in_all);
+            (
+                format!("{:?}", worker.pattern),
+                ends,
+                worker.limits.ops,
+                setup.buffer_bytes,
+            )
+        };
+        assert_eq!(ops(&does), ops(&only), "{words}");
+        assert!(
+            only.worker.rehearses && only.worker.generations.is_empty(),
+            "{words}"
+        );
+        let options = &only.job.options;
+        assert!(
+            !pattern::writes(options) && !only.files[0].may_write(options),
+            "{words}"
+        );
+    }
+    let worker = one("--rw=randrw --verify=md5 --verify_only --time_based --runtime=1").worker;
+    assert!(!worker.time_based && worker.runtime.is_some());
+    let worker = one("--rw=randwrite --verify=md5 --verify_only --flow=3").worker;
+    assert!(worker.limits.flow.is_none());
+}
+
 #[test]
 fn the_defaults() {
     let setup = one("");

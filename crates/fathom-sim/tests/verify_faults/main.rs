@@ -12,6 +12,7 @@
 mod cut;
 mod oracle;
 mod plan;
+mod rehearsed;
 
 use fathom_block::{Faults, Faulty, SparseBytes};
 use fathom_core::{Direction, Nanos, Tick};

@@ -362,12 +362,7 @@ impl GenerationMap {
     /// Returns the indices of the entries that a range touches.
     #[inline]
     fn touched(&self, offset: u64, length: u32) -> std::ops::Range<usize> {
-        let block = u64::from(self.layout.block_bytes);
-        let count = self.entries().len();
-        let index = |blocks: u64| usize::try_from(blocks).map_or(count, |at| at.min(count));
-        let from = offset.saturating_sub(self.layout.start);
-        let to = (offset + u64::from(length)).saturating_sub(self.layout.start);
-        index(from / block)..index(to.div_ceil(block))
+        self.layout.touched(self.entries().len(), offset, length)
     }
 
     /// Returns the entry that a range is, and its index, if it is exactly one and entries have a

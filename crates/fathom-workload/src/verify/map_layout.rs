@@ -1,9 +1,12 @@
 //! Extent and granularity of generation maps.
 
+use std::ops::Range;
+
 use fathom_core::Direction;
 
 use super::generation_map::GenerationMap;
 use super::layout::common_divisor;
+use super::rehearsed_map::RehearsedMap;
 use crate::config::{PatternConfig, Sequencer, SizeChoice};
 use crate::source::used_directions;
 
@@ -69,6 +72,12 @@ impl MapLayout {
         self.blocks().saturating_mul(GenerationMap::BYTES_PER_BLOCK)
     }
 
+    /// Returns the memory of the map of a job that does not do its ops, in bytes.
+    #[must_use]
+    pub const fn rehearsed_bytes(&self) -> u64 {
+        self.blocks().saturating_mul(RehearsedMap::BYTES_PER_BLOCK)
+    }
+
     /// Returns the layout that suits both jobs on a file.
     #[must_use]
     pub fn merged(&self, other: &Self) -> Self {
@@ -80,6 +89,16 @@ impl MapLayout {
             end: self.end.max(other.end),
             block_bytes,
         }
+    }
+
+    /// Returns the indices of the entries that a range touches, of a map of `count` entries.
+    #[inline]
+    pub(super) fn touched(&self, count: usize, offset: u64, length: u32) -> Range<usize> {
+        let block = u64::from(self.block_bytes);
+        let index = |blocks: u64| usize::try_from(blocks).map_or(count, |at| at.min(count));
+        let from = offset.saturating_sub(self.start);
+        let to = (offset + u64::from(length)).saturating_sub(self.start);
+        index(from / block)..index(to.div_ceil(block))
     }
 
     /// Returns whether a range begins and ends with an entry, all of which are covered.
