@@ -84,6 +84,28 @@ fn the_chosen_blocks_are_trimmed_and_verified_as_zeros() {
     }
 }
 
+/// Writes and trims count together; the blocks that are chosen then are trimmed all the same.
+#[test]
+fn trims_count_as_ops() {
+    for (limit, backlog, each) in [(5, 1, 3), (8, 1, 4), (8, 4, 4), (9, 4, 5), (7, 5, 5)] {
+        let mut config = trimming(100, 1, Some((backlog, backlog)));
+        config.limits.ops = Some(limit);
+        let (results, _) = run(config, device());
+        assert_eq!(results.error, None);
+        assert_eq!(
+            ops(&results),
+            [each; 3],
+            "{limit} ops, trims after {backlog}"
+        );
+    }
+    // A pair is one op.
+    let mut config = trimming(0, 1, None);
+    config.pattern.mix = Mix::TrimWrite;
+    config.limits.ops = Some(7);
+    let (results, _) = run(config, device());
+    assert_eq!(ops(&results), [7; 3]);
+}
+
 #[test]
 fn trims_have_a_runtime_and_a_latency() {
     let (results, _) = run(trimming(100, 1, None), device());

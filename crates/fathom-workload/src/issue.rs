@@ -272,12 +272,16 @@ impl Worker {
     }
 
     pub(crate) fn count_issue(&mut self, target: &OpTarget, now: Tick) {
+        let counts = self.counts_as_op(target);
         if let Some(limits) = self
             .limits
             .as_mut()
             .filter(|_| self.stage == Stage::Running)
         {
-            limits.issued();
+            limits.take_turn();
+            if counts {
+                limits.count_op();
+            }
         }
         if let Some(thinking) = &mut self.thinking {
             thinking.issued(now);
@@ -286,6 +290,11 @@ impl Worker {
             self.sync.wrote(target);
         }
         self.sync.gave_way = false;
+    }
+
+    /// Returns whether an op counts as one: trim and write of a pair do so together, as in fio.
+    pub(crate) fn counts_as_op(&self, target: &OpTarget) -> bool {
+        target.direction != Direction::Trim || self.config.pattern.mix != Mix::TrimWrite
     }
 
     /// Issues the rests of short transfers, in their own slots.

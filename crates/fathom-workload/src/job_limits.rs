@@ -74,9 +74,13 @@ impl JobLimits {
         self.ops_left == 0
     }
 
-    /// Counts an issued op.
-    pub(crate) fn issued(&mut self) {
-        self.ops_left -= 1;
+    /// Counts an op that is issued. Trims of written blocks may come after the last one.
+    pub(crate) const fn count_op(&mut self) {
+        self.ops_left = self.ops_left.saturating_sub(1);
+    }
+
+    /// Takes a turn in the flow.
+    pub(crate) fn take_turn(&mut self) {
         self.flow.iter_mut().for_each(FlowMember::went);
     }
 

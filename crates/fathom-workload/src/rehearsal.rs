@@ -70,8 +70,9 @@ impl Worker {
     /// Notes an op as done.
     fn rehearse_op(&mut self, target: &OpTarget) {
         self.source.pass.issue(u64::from(target.length));
-        if let Some(limits) = &mut self.limits {
-            limits.issued();
+        let counts = self.counts_as_op(target);
+        if let Some(limits) = self.limits.as_mut().filter(|_| counts) {
+            limits.count_op();
         }
         let (Some(readback), Some(tracking)) = (&mut self.readback, &mut self.tracking) else {
             return;

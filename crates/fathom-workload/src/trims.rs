@@ -137,8 +137,8 @@ impl Worker {
         self.readback.as_ref().is_some_and(Readback::trims_written)
     }
 
-    /// Issues the trim of a write, or returns what it waits for. It has no schedule and is not an
-    /// op of the pass.
+    /// Issues the trim of a write, or returns what it waits for. It has no schedule and none of the
+    /// bytes of the pass, but counts as an op, as in fio.
     pub(crate) fn issue_trim<E: Engine>(
         &mut self,
         engine: &mut E,
@@ -159,6 +159,9 @@ impl Worker {
         }
         self.queue.exclusive = self.runs_alone(&target);
         self.prepare_op(engine, &target, now, now);
+        if let Some(limits) = &mut self.limits {
+            limits.count_op();
+        }
         IssueStatus::Ready
     }
 }

@@ -1,7 +1,7 @@
 //! Limits of a job: its depth, what ends it, when it begins, and the sizes of its buffers.
 
 use fathom_core::{Direction, Nanos};
-use fathom_job::Options;
+use fathom_job::{Options, Verify};
 
 use super::{pattern, seeds};
 use crate::error::RunProblem;
@@ -60,10 +60,13 @@ pub(super) fn loops(options: &Options, asked: u32) -> u32 {
 }
 
 /// Returns the limit of `number_ios` over all passes; as in fio, `time_based` overrides it. A
-/// single pass of ops of one size ends by its bytes instead, which costs no check per op.
+/// single pass of ops of one size ends by its bytes instead, which costs no check per op, unless
+/// verification adds ops that count.
 pub(super) fn ops_limit(options: &Options) -> Option<u64> {
     let ops = options.number_ios.filter(|_| !time_based(options))?;
-    let by_bytes = options.loops <= 1 && only_size(options).is_some();
+    let adds_ops = options.readback.backlog > 0 || options.trims.percentage > 0;
+    let adds_ops = adds_ops && options.verify != Verify::None;
+    let by_bytes = options.loops <= 1 && only_size(options).is_some() && !adds_ops;
     (!by_bytes).then(|| ops.saturating_mul(options.loops.max(1).into()))
 }
 

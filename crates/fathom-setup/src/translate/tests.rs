@@ -456,6 +456,11 @@ fn a_number_of_ops_ends_the_job() {
     assert_eq!(ops("--number_ios=3 --time_based --runtime=9"), None);
     assert_eq!(ops("--number_ios=3 --bsrange=4k-8k"), Some(3));
     assert_eq!(ops("--number_ios=3 --loops=4"), Some(12));
+    // Reads and trims between the writes count, too.
+    let verified = "--number_ios=3 --rw=write --verify=md5";
+    assert_eq!(ops(verified), None);
+    assert_eq!(ops(&format!("{verified} --verify_backlog=2")), Some(3));
+    assert_eq!(ops(&format!("{verified} --trim_percentage=9")), Some(3));
 }
 
 #[test]
