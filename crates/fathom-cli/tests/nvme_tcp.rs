@@ -200,6 +200,27 @@ fn faults_are_found_before_the_run() {
     );
 }
 
+#[test]
+fn a_read_only_namespace_says_so_before_the_run() {
+    let folder = Folder::new();
+    let disk = folder.write("disk.img", [0; 65_536]);
+    let file = format!(
+        "listen = '127.0.0.1:0'\n[[device]]\nname = 'd'\nkind = 'file'\npath = '{}'\n\
+         read_only = true\n[[subsystem]]\nnqn = 'nqn.2026-01.org.example:a'\n\
+         [[subsystem.namespace]]\ndevice = 'd'\n",
+        disk.display()
+    );
+    let path = folder.write("read-only.toml", file);
+    let target = Target::start(&path.to_string_lossy());
+    for rw in ["write", "trim", "randrw"] {
+        let run = target.run(&folder, 1, &format!("--rw={rw} --bs=4k"));
+        let path = target.filename(1);
+        check_refused(run, &[&format!("{path} "), "hint: "]);
+    }
+    check_refused(target.run(&folder, 1, "--rw=write"), &["ns=1 is read-only"]);
+    check(target.run(&folder, 1, "--rw=read --bs=4k"), "read", 65_536);
+}
+
 /// The target dies under a job, and another takes its port: every op is reported, once.
 #[test]
 fn a_job_survives_a_restart_of_the_target() {

@@ -156,6 +156,8 @@ pub struct NamespaceIdentity {
     pub block_shift: u8,
     /// Globally unique identifier; stable over restarts, as multipath and device links use it.
     pub nguid: [u8; 16],
+    /// Commands that change data fail; Linux makes its block device read-only.
+    pub is_write_protected: bool,
 }
 
 impl NamespaceIdentity {
@@ -167,6 +169,7 @@ impl NamespaceIdentity {
             put(&mut page, at, self.blocks.to_le_bytes());
         }
         page[NMIC] = 1; // shared by the controllers of the subsystem
+        page[NSATTR] = u8::from(self.is_write_protected);
         put(&mut page, NGUID, self.nguid);
         page[LBAF0 + 2] = self.block_shift;
         page
@@ -187,6 +190,7 @@ impl NamespaceIdentity {
             blocks,
             block_shift,
             nguid,
+            is_write_protected: page[NSATTR] & 1 != 0,
         })
     }
 }
@@ -260,6 +264,8 @@ const NCAP: usize = 8;
 const NUSE: usize = 16;
 const FLBAS: usize = 26;
 const NMIC: usize = 30;
+/// Namespace attributes; bit 0: write-protected.
+const NSATTR: usize = 99;
 const NGUID: usize = 104;
 const LBAF0: usize = 128;
 
@@ -312,11 +318,11 @@ mod tests {
             blocks: 1 << 21,
             block_shift: 12,
             nguid: *b"0123456789abcdef",
+            is_write_protected: true,
         };
-        assert_eq!(
-            NamespaceIdentity::decode(&identity.encode()),
-            Some(identity)
-        );
+        let page = identity.encode();
+        assert_eq!(NamespaceIdentity::decode(&page), Some(identity));
+        assert_eq!(page[99], 1, "namespace attributes");
         assert_eq!(NamespaceIdentity::decode(&[0; IDENTIFY_BYTES]), None);
     }
 

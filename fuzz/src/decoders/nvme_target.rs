@@ -183,6 +183,7 @@ fn controller() -> Controller {
         blocks: NAMESPACE.blocks,
         block_shift: NAMESPACE.block_shift,
         nguid: [7; 16],
+        is_write_protected: false,
     };
     let subsystem = Subsystem {
         nqn: "nqn.2026-01.io.fathom:fuzz".to_owned(),

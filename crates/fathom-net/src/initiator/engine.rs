@@ -321,7 +321,10 @@ fn find_namespace(config: &EngineConfig) -> Result<RemoteFile, EngineError> {
     Ok(RemoteFile {
         bytes: namespace.blocks << namespace.block_shift,
         block_bytes: 1 << namespace.block_shift,
-        directions: &Direction::ALL,
+        directions: match namespace.is_write_protected {
+            true => &[Direction::Read],
+            false => &Direction::ALL,
+        },
     })
 }
 

@@ -175,6 +175,7 @@ fn serve(config: &NamespaceConfig, device: u32) -> Option<(ServedNamespace, Name
         blocks,
         block_shift,
         nguid: config.nguid,
+        is_write_protected: geometry.read_only,
     };
     Some((served, identity))
 }

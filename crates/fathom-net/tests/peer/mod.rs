@@ -102,6 +102,7 @@ impl Peer {
             blocks: (config.bytes >> config.block_shift) as u64,
             block_shift: config.block_shift,
             nguid: config.nguid,
+            is_write_protected: false,
         };
         let subsystem = Subsystem {
             nqn: NQN.into(),

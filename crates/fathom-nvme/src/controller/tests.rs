@@ -23,6 +23,7 @@ fn subsystem() -> Subsystem {
         blocks: 1 << 18,
         block_shift: 12,
         nguid: [7; 16],
+        is_write_protected: false,
     };
     Subsystem {
         nqn: "nqn.2026-01.io.fathom:test".into(),

@@ -23,6 +23,7 @@ const NAMESPACE: NamespaceIdentity = NamespaceIdentity {
     blocks: 1 << 18,
     block_shift: 12,
     nguid: [7; 16],
+    is_write_protected: false,
 };
 
 fn subsystem() -> Arc<Subsystem> {
