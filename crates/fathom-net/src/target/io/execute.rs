@@ -261,7 +261,8 @@ fn part_at(
 /// Returns the status of a device command that failed, or moved less than it should.
 fn status_of(errno: Option<Errno>, kind: OpKind) -> Status {
     match (errno, kind) {
-        (Some(Errno::ENOSPC | Errno::EDQUOT), _) => Status::CAPACITY_EXCEEDED,
+        // A file may not grow further: a limit of its file system or of the process (`ulimit -f`).
+        (Some(Errno::ENOSPC | Errno::EDQUOT | Errno::EFBIG), _) => Status::CAPACITY_EXCEEDED,
         (Some(Errno::EROFS | Errno::EPERM), _) => Status::NAMESPACE_WRITE_PROTECTED.do_not_retry(),
         (Some(Errno::EINVAL), _) => Status::INVALID_FIELD.do_not_retry(),
         // Linux reports a medium that cannot be read or written by ENODATA.
@@ -292,6 +293,8 @@ mod tests {
             // Less than was asked for.
             (None, read, Status::UNRECOVERED_READ),
             (Some(Errno::ENOSPC), write, Status::CAPACITY_EXCEEDED),
+            (Some(Errno::EDQUOT), write, Status::CAPACITY_EXCEEDED),
+            (Some(Errno::EFBIG), write, Status::CAPACITY_EXCEEDED),
             (
                 Some(Errno::EROFS),
                 write,
