@@ -9,6 +9,7 @@
 mod common;
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -228,6 +229,31 @@ fn a_trigger_does_not_keep_the_user_waiting() {
     run.signal("INT");
     let run = run.outcome().expect(2);
     assert!(ends(process), "it is an orphan: {run:#?}");
+}
+
+#[test]
+fn a_host_that_never_answers_does_not_keep_the_user_waiting() {
+    let host = TcpListener::bind("127.0.0.1:0").unwrap();
+    host.set_nonblocking(true).unwrap();
+    let port = host.local_addr().unwrap().port();
+    let nvme = format!("trtype=tcp adrfam=ipv4 traddr=127.0.0.1 trsvcid={port} subnqn=nqn.x ns=1");
+    for words in [
+        ["--ioengine=nvme_tcp", &format!("--filename={nvme}")],
+        ["--ioengine=nbd", &format!("--uri=nbd://127.0.0.1:{port}/x")],
+    ] {
+        let folder = Folder::new();
+        let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), "run --name=t --rw=read");
+        command.args(words).arg("--connect_timeout=600");
+        let run = Running::start(command);
+        let mut silent = None;
+        assert!(comes_about(|| {
+            silent = host.accept().ok();
+            silent.is_some()
+        }));
+        run.signal("INT");
+        let run = run.outcome().expect(2);
+        assert!(run.err.contains("interrupted while connecting"), "{run:#?}");
+    }
 }
 
 /// Returns the files of `fathom table` in these directories.

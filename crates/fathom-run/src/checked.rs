@@ -7,7 +7,7 @@ use fathom_engine::{Registry, start};
 use fathom_job::{ClockSource, Plan, Settings};
 use fathom_record::Warning;
 use fathom_setup::translate::JobSetup;
-use fathom_setup::{Host, Preflight, ProblemKind, RunError, RunProblem, preflight};
+use fathom_setup::{Host, Preflight, ProblemKind, RunError, RunProblem, Session, preflight};
 use fathom_sys::clock::Clock;
 
 use crate::agreed_start::{self, AgreedStart};
@@ -44,20 +44,31 @@ impl Checked {
         plan: &Plan,
         settings: &Settings,
         engines: &Registry,
-        jobs_fail_alone: bool,
+        session: &Session<'_>,
         is_alone: bool,
     ) -> Result<Self, RunError> {
         let (gtod, clock) = Gtod::start(plan, clock(plan)?)?;
         let begun = clock.now();
         let agreed = agreed_start::of(settings, is_alone)?;
         check_talk(settings, is_alone)?;
-        let mut preflight = preflight(plan, settings, Host::Local(&RunFiles::new(engines, clock)));
+        let files = RunFiles::new(engines, clock, session.stops);
+        let mut preflight = preflight(plan, settings, Host::Local(&files));
+        if files.is_interrupted() {
+            let why = "interrupted while connecting to the files of the jobs";
+            return Err(RunProblem::new(ProblemKind::LookUpInterrupted, why).into());
+        }
         if is_alone && plan.jobs.is_empty() && plan.left_out.is_empty() {
             let problem = RunProblem::new(ProblemKind::NoJobs, "no job to run");
             let hint = "name a job file, or begin with `--name=test`";
             preflight.problems.push(problem.hint(hint));
         }
-        let failing = check_all(settings, &mut preflight, engines, clock, jobs_fail_alone)?;
+        let failing = check_all(
+            settings,
+            &mut preflight,
+            engines,
+            clock,
+            session.jobs_fail_alone,
+        )?;
         load_states(&mut preflight, settings)?;
         Ok(Self {
             gtod,

@@ -152,8 +152,7 @@ fn run_stoppable(
     stop: Stop,
     peers: &PeerAccess<'_>,
 ) -> Result<Finished, RunError> {
-    let jobs_fail_alone = session.jobs_fail_alone;
-    let checked = Checked::new(plan, settings, engines, jobs_fail_alone, peers.is_alone());
+    let checked = Checked::new(plan, settings, engines, session, peers.is_alone());
     let (checked, share) = agree(checked, peers, session.stops)?;
     let (clock, begun, agreed) = (checked.clock, checked.begun, checked.agreed);
     let mut preflight = checked.preflight;

@@ -1,11 +1,16 @@
 //! Files of a run: those of this host, and those of engines whose storage is remote.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
-use fathom_core::{EngineError, EngineInfo, EngineValues, RemoteFile, ZoneReport};
-use fathom_engine::{EngineConfig, EngineFile, Registration, Registry};
+use fathom_core::{
+    EngineError, EngineInfo, EngineStep, EngineValues, Errno, RemoteFile, ZoneReport,
+};
+use fathom_engine::{EngineConfig, EngineFile, Registration, Registry, RemoteFileCheck};
 use fathom_host::FileIdentity;
 use fathom_host::target_kind::{FileSystemProbe, HostFileSystem, TargetKind};
 use fathom_sys::clock::Clock;
@@ -16,15 +21,25 @@ pub(crate) struct RunFiles<'a> {
     clock: Clock,
     /// Remote files found so far, by engine and path.
     remote: RefCell<HashMap<(&'static str, String), RemoteFile>>,
+    /// Number of stop requests so far.
+    stops: &'a dyn Fn() -> u32,
+    is_interrupted: Cell<bool>,
 }
 
 impl<'a> RunFiles<'a> {
-    pub(crate) fn new(engines: &'a Registry, clock: Clock) -> Self {
+    pub(crate) fn new(engines: &'a Registry, clock: Clock, stops: &'a dyn Fn() -> u32) -> Self {
         Self {
             engines,
             clock,
             remote: RefCell::default(),
+            stops,
+            is_interrupted: Cell::new(false),
         }
+    }
+
+    /// Returns whether a stop request ended the look-up of a remote file.
+    pub(crate) const fn is_interrupted(&self) -> bool {
+        self.is_interrupted.get()
     }
 
     /// Returns the configuration of an engine that looks at a file.
@@ -38,6 +53,43 @@ impl<'a> RunFiles<'a> {
             files: vec![file],
             options: options.clone(),
             ..EngineConfig::new(engine, self.clock)
+        }
+    }
+
+    /// Looks up a remote file on a thread of its own, which a stop request leaves behind: a host
+    /// that does not answer holds it until the engine's timeout.
+    fn look_up(
+        &self,
+        look_up: RemoteFileCheck,
+        config: EngineConfig,
+    ) -> Result<RemoteFile, EngineError> {
+        let target = config.files[0].path.clone();
+        let failed = |errno| EngineError {
+            step: EngineStep::Call("look-up"),
+            target,
+            errno,
+            hint: String::new(),
+        };
+        let (sender, receiver) = mpsc::channel();
+        let thread = thread::Builder::new().name("look-up".to_owned());
+        let spawned = thread.spawn(move || {
+            // Nobody receives it after a stop request.
+            let _unheard = sender.send(look_up(&config));
+        });
+        if let Err(error) = spawned {
+            return Err(failed(Errno::of(&error)));
+        }
+        loop {
+            match receiver.recv_timeout(LOOK_EVERY) {
+                Ok(found) => return found,
+                Err(RecvTimeoutError::Timeout) if (self.stops)() > 0 => {
+                    self.is_interrupted.set(true);
+                    return Err(failed(Some(Errno::EINTR)));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                // The thread has panicked.
+                Err(RecvTimeoutError::Disconnected) => return Err(failed(None)),
+            }
         }
     }
 }
@@ -98,8 +150,11 @@ impl FileSystemProbe for RunFiles<'_> {
         if let Some(known) = self.remote.borrow().get(&key) {
             return Ok(Some(*known));
         }
-        let found = look_up(&self.config(engine, options, path))?;
+        let found = self.look_up(look_up, self.config(engine, options, path))?;
         self.remote.borrow_mut().insert(key, found);
         Ok(Some(found))
     }
 }
+
+/// Interval between looks for stop requests; a guess below what a user notices.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
