@@ -21,12 +21,17 @@ mod kept {
     /// The history, open for the run that is about to begin.
     pub(crate) struct HistoryKeeper {
         history: History,
+        /// Wall clock at which it was opened.
+        opened_ms: u64,
     }
 
     impl HistoryKeeper {
         pub(crate) fn open() -> Result<Self> {
             let history = writer()?;
-            Ok(Self { history })
+            Ok(Self {
+                history,
+                opened_ms: clock::wall_ms(),
+            })
         }
 
         /// Adds the run. If that fails, the record goes into a file beside the history.
@@ -43,9 +48,7 @@ mod kept {
             );
             let mut run = FinishedRun::of_record(record, program, model);
             run.tags = tags.to_vec();
-            let starts = record.jobs.iter().map(|job| job.start_ms);
-            let begun_ms = starts.filter(|&start| start > 0).min();
-            let begun_ms = begun_ms.unwrap_or(record.timestamp_ms);
+            let begun_ms = self.begun_ms(record);
             let error = match self.history.add_run(&run, "run", begun_ms, None) {
                 Ok(Some(run)) => {
                     let line = format!("fathom: history: run {}\n", run.0);
@@ -63,6 +66,17 @@ mod kept {
                 }
                 None => with_its_hint(error),
             })
+        }
+
+        /// Returns the wall clock at the beginning of the run. The times in a modelled one are
+        /// virtual, from 1970 on.
+        fn begun_ms(&self, record: &Record) -> u64 {
+            if record.modelled.is_some() {
+                return self.opened_ms;
+            }
+            let starts = record.jobs.iter().map(|job| job.start_ms);
+            let begun_ms = starts.filter(|&start| start > 0).min();
+            begun_ms.unwrap_or(record.timestamp_ms)
         }
     }
 

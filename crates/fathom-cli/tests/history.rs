@@ -11,6 +11,8 @@ use std::process::{Command, Stdio};
 use common::{Folder, Run};
 use serde_json::Value;
 
+const MACHINE: &str = "[[device]]\nnames = [\"*\"]\nmodel = \"constant\"\ncapacity_gib = 1\n\
+                       [device.constant]\nlatency_us = 100\n";
 const JOB: &str = "run --name=j --ioengine=null --size=1m --rw=read --bs=4k";
 
 fn sql(folder: &Folder, query: &str) -> Value {
@@ -240,11 +242,21 @@ fn a_killed_process_leaves_whole_runs() {
 }
 
 #[test]
+fn a_modelled_run_is_as_old_as_its_record() {
+    let folder = Folder::new();
+    folder.write("m.toml", MACHINE);
+    let job = "run --machine=m.toml --name=j --filename=/dev/x --ioengine=psync --number_ios=9 \
+               --rw=read --direct=1 --startdelay=2 --history";
+    folder.fathom(job).expect(0);
+    let prune = "history prune --older-than 1 --dry-run";
+    let run = folder.fathom(prune).expect(0);
+    assert!(run.err.contains("0 runs would be removed"), "{run:?}");
+}
+
+#[test]
 fn modelled_runs_that_cannot_be_kept_do_not_replace_each_other() {
     let folder = Folder::new();
-    let machine = "[[device]]\nnames = [\"*\"]\nmodel = \"constant\"\ncapacity_gib = 1\n\
-                   [device.constant]\nlatency_us = 100\n";
-    folder.write("m.toml", machine);
+    folder.write("m.toml", MACHINE);
     folder.fathom(&format!("{JOB} --history")).expect(0);
     for _ in 0..2 {
         // 40 KiB: enough for the index of the log and for the record, too little for the log.

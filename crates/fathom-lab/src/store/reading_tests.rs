@@ -159,6 +159,28 @@ fn old_runs_are_pruned_with_what_nothing_else_needs() {
 }
 
 #[test]
+fn runs_without_a_time_are_as_old_as_the_next_one() {
+    let folder = Folder::new();
+    let mut history = History::open(&folder.file("history.db")).unwrap();
+    let runs = [("run", 0), ("import", 1000), ("run", 9000), ("run", 0)];
+    for (number, (role, begun_ms)) in (0..).zip(runs) {
+        let ended = finished(f64::from(number));
+        let _run = history.add_run(&ended, role, begun_ms, None).unwrap();
+    }
+    let mut count = |before_ms| {
+        let prune = Prune {
+            before_ms,
+            dry_run: true,
+            ..Prune::default()
+        };
+        history.prune(&prune).unwrap()
+    };
+    assert_eq!(count(9000), 1, "the imported one");
+    assert_eq!(count(9001), 3);
+    assert_eq!(count(u64::MAX), 3, "nothing came after the last");
+}
+
+#[test]
 fn a_backup_is_a_history_and_replaces_nothing() {
     let folder = Folder::new();
     let history = filled(&folder);

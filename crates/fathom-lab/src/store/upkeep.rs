@@ -53,8 +53,12 @@ impl History {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn prune(&mut self, prune: &Prune) -> Result<u64, HistoryError> {
-        // Runs on modelled machines have no time of their own, only their lab has.
-        let old = "coalesce(run.begun_ms, (SELECT begun_ms FROM lab WHERE id = run.lab)) < ?1
+        // Modelled runs of a lab have no time of their own, only their lab has. Others without one,
+        // such as those that earlier builds kept, are older than the next run that was not
+        // imported.
+        let old = "coalesce(nullif(run.begun_ms, 0), (SELECT begun_ms FROM lab WHERE id = run.lab),
+                (SELECT min(next.begun_ms) FROM run AS next
+                    WHERE next.id > run.id AND next.begun_ms > 0 AND next.role <> 'import')) < ?1
             AND run.state NOT IN ('planned', 'running')
             AND (run.lab IS NULL OR run.lab IN (SELECT id FROM lab WHERE state <> 'running'))";
         let (count, remove) = match prune.records_only {
