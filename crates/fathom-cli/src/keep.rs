@@ -32,9 +32,6 @@ impl Keeper {
         let path = path.transpose()?;
         let so_far = path.clone().map(SoFar::new);
         let file = path.map(|path| Data::file(OPTION, &path));
-        if let Some(file) = &file {
-            file.check()?;
-        }
         let is_asked = settings.history || std::env::var_os(VARIABLE).is_some();
         let is_kept = is_asked && dialect == Dialect::Fathom;
         if !is_kept && !settings.tags.is_empty() {
@@ -43,6 +40,10 @@ impl Keeper {
             return Err(with_hint(why, Some(hint)));
         }
         let history = is_kept.then(HistoryKeeper::open).transpose()?;
+        // Last, as opening a new history creates it: the record must not replace it.
+        if let Some(file) = &file {
+            file.check()?;
+        }
         Ok(Self {
             file,
             so_far,

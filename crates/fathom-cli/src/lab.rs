@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use fathom_host::output_file;
 use fathom_job::{Dialect, Environment, JOB_FILE_BYTES_MAX};
 use fathom_lab::{
     FalseAlarms, Journal, LabAbout, LabEvent, LabOutcome, LabPlan, MachineLock, MachineSource,
@@ -15,6 +16,7 @@ use fathom_toml::TomlProblem;
 
 use crate::environment::Process;
 use crate::exit::ProgramEnd;
+use crate::kept_output::at;
 use crate::lab_journal;
 use crate::lab_problems;
 use crate::micro::usable_cpus;
@@ -97,6 +99,9 @@ fn execute(arguments: &LabArguments) -> Result<ProgramEnd> {
             "{}: `requires`: this build keeps no progress over a reboot",
             plan.file
         );
+    }
+    if let Some(path) = &arguments.html {
+        output_file::check(path).map_err(|error| at(path, error).context("--html"))?;
     }
     let lab = Lab {
         environment,

@@ -242,6 +242,40 @@ fn a_killed_process_leaves_whole_runs() {
 }
 
 #[test]
+fn no_output_replaces_the_history() {
+    let folder = Folder::new();
+    folder.fathom(&format!("{JOB} --history")).expect(0);
+    let history = folder.path().join("data/fathom/history.db");
+    std::os::unix::fs::symlink(&history, folder.path().join("link")).unwrap();
+    fs::hard_link(&history, folder.path().join("hard")).unwrap();
+    folder.write("m.toml", MACHINE);
+    let lab = "[lab]\nname = 'x'\nmachine = 'm.toml'\n[job]\nfilename = '/dev/x'\n\
+               number_ios = 9\nrw = 'read'\n";
+    folder.write("lab.toml", lab);
+    for command in [
+        &format!("{JOB} --record"),
+        &format!("{JOB} --history --record"),
+        &format!("{JOB} --output"),
+        "report 1 --html",
+        "lab lab.toml --html",
+    ] {
+        for name in ["data/fathom/history.db", "data/../link", "hard"] {
+            let run = folder.fathom(&format!("{command} {name}")).expect(2);
+            let why = "is an SQLite database: its data would be overwritten";
+            assert!(run.err.contains(why), "{run:?}");
+        }
+    }
+    let runs = sql(&folder, "SELECT count(*) AS n FROM run");
+    assert_eq!(runs.to_string(), r#"[{"n":1}]"#);
+    // A new history, which the run itself creates.
+    let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), JOB);
+    command
+        .env("FATHOM_HISTORY", folder.path().join("new.db"))
+        .args(["--record", "new.db"]);
+    assert!(Run::of(command).expect(2).err.contains("is an SQLite"));
+}
+
+#[test]
 fn a_modelled_run_is_as_old_as_its_record() {
     let folder = Folder::new();
     folder.write("m.toml", MACHINE);

@@ -10,7 +10,8 @@ use crate::safety::Refusal;
 pub enum HostError {
     /// Writing there would do harm.
     Refused(Refusal),
-    /// Its name refers to an object that takes no output: a directory, a socket, a block device.
+    /// Its name refers to an object that takes no output: a directory, a socket, a block device,
+    /// a database.
     Unsuitable(&'static str),
     /// Its name is a cycle of symbolic links.
     LinkCycle,

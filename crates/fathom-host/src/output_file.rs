@@ -7,7 +7,7 @@
 //! | a regular file in a directory that is not writable | is written in place |
 //! | a regular file through `/proc/PID/fd` | is written in place |
 //! | a pipe or a character device | is written to it; it is never removed or replaced |
-//! | a directory, a block device, a socket | is refused |
+//! | a directory, a block device, a socket, an SQLite database | is refused |
 //!
 //! A rename would alter a file that has another owner or other hard links, or is a mount point.
 //! Symbolic links are followed and kept. Until [`OutputFile::place`], readers see the earlier

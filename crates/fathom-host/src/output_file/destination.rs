@@ -1,7 +1,7 @@
 //! Resolution of an output file's name.
 
-use std::fs::{self, Metadata};
-use std::io;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use fathom_sys::files::FileKind;
@@ -49,6 +49,10 @@ impl Destination {
         };
         let refused = |what| Err(HostError::Unsuitable(what));
         match (FileKind::of(&metadata), end) {
+            // Such as the history of runs, whatever name or link leads to it.
+            (FileKind::Regular, _) if is_database(path) => {
+                refused("is an SQLite database: its data would be overwritten")
+            }
             (FileKind::Regular, LinkEnd::Name(name)) => Ok(Self::Regular(name, metadata)),
             (FileKind::Regular, LinkEnd::Descriptor) => Ok(Self::Descriptor),
             (FileKind::Character, _) => Ok(Self::Stream),
@@ -95,6 +99,16 @@ fn is_descriptors(directory: &Path) -> bool {
 fn is_socket(metadata: &Metadata) -> bool {
     std::os::unix::fs::FileTypeExt::is_socket(&metadata.file_type())
 }
+
+/// Returns whether a file is an SQLite database. One that cannot be read counts as none.
+fn is_database(path: &Path) -> bool {
+    let mut header = [0; SQLITE_HEADER.len()];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
+    read.is_ok() && header == *SQLITE_HEADER
+}
+
+/// First bytes of a database, by the documentation of SQLite's file format.
+const SQLITE_HEADER: &[u8; 16] = b"SQLite format 3\0";
 
 /// `MAXSYMLINKS` of the kernel.
 const LINKS_MAX: u32 = 40;
