@@ -28,6 +28,7 @@ pub(crate) fn open<'p>(plan: &'p LabPlan, fresh: bool) -> Result<Box<dyn Journal
     match StoredLab::begin(history, plan, program, fresh) {
         Ok(lab) => Ok(Box::new(lab)),
         Err(StoredLabError::History(error)) => Err(with_its_hint(error)),
+        Err(StoredLabError::Locked(why)) => Err(anyhow::Error::msg(why)),
         Err(StoredLabError::Changed { earlier, now }) => {
             let changes = changes(&earlier, &now);
             let why = format!(

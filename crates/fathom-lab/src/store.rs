@@ -41,6 +41,7 @@ pub use kept_labs::LabEntry;
 pub use labs::{LabId, LabRow, LabRun, LabStart, PlannedRun, RunId, RunState, VerdictRow};
 pub use place::default_path;
 pub use query::{RunRow, RunSelection};
+pub(crate) use runs::sha256;
 pub use series::{RunSeries, SeriesKey, SeriesPoint, SeriesSelection};
 pub use sql::SqlAnswer;
 pub use upkeep::Prune;

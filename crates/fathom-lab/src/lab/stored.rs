@@ -1,5 +1,6 @@
 //! Journal in the history of runs.
 
+mod lab_lock;
 mod looking_back;
 mod rescue;
 
@@ -7,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fathom_sys::clock;
 
+use self::lab_lock::LabLock;
 use self::looking_back::earlier_run;
 use self::rescue::rescue;
 use super::executor::RunDone;
@@ -34,6 +36,8 @@ pub struct StoredLab<'a> {
     preparation: Option<RunId>,
     /// The history is only read: what is left of repeats that were cut stays as it is.
     is_read_only: bool,
+    /// Keeps other processes from this lab; `None` if the history is only read.
+    _lock: Option<LabLock>,
 }
 
 /// Reason why a lab cannot be begun or resumed.
@@ -41,6 +45,8 @@ pub struct StoredLab<'a> {
 pub enum StoredLabError {
     /// The history fails.
     History(HistoryError),
+    /// Another process runs the lab, or the lock cannot be taken: the message, with a hint.
+    Locked(String),
     /// The lab file was changed since the unfinished lab of that name began.
     Changed {
         /// Its text then, with the arguments.
@@ -55,13 +61,14 @@ impl<'a> StoredLab<'a> {
     /// begins.
     ///
     /// # Errors
-    /// The history fails, or the file was changed.
+    /// The history fails, another process runs the lab, or the file was changed.
     pub fn begin(
         mut history: History,
         plan: &'a LabPlan,
         program: &str,
         fresh: bool,
     ) -> Result<Self, StoredLabError> {
+        let lock = LabLock::take(history.path(), &plan.name).map_err(StoredLabError::Locked)?;
         let text = text(plan);
         let cells: Vec<String> = (0..plan.cells.len()).map(|cell| axes(plan, cell)).collect();
         let row = LabRow {
@@ -82,6 +89,7 @@ impl<'a> StoredLab<'a> {
                 runs: BTreeMap::new(),
                 preparation: None,
                 is_read_only: false,
+                _lock: Some(lock),
             }),
             LabStart::Changed { text: earlier, .. } => {
                 Err(StoredLabError::Changed { earlier, now: text })
@@ -100,6 +108,7 @@ impl<'a> StoredLab<'a> {
             runs: BTreeMap::new(),
             preparation: None,
             is_read_only: true,
+            _lock: None,
         }
     }
 

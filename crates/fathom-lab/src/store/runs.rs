@@ -194,7 +194,7 @@ fn measure(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<(RunId, Measure)>
 }
 
 /// Returns the SHA-256 of some text, in hexadecimal digits.
-pub(super) fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

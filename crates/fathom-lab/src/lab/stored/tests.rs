@@ -181,3 +181,28 @@ fn a_changed_file_is_refused_until_the_lab_has_ended() {
     }
     StoredLab::begin(open(), &new, "fathom test", true).unwrap();
 }
+
+#[test]
+fn a_lab_runs_in_one_process_at_a_time() {
+    let place = Place::new("locked");
+    let link = Place::new("locked-link");
+    let (plan, other) = (plan(LAB), plan(&LAB.replace("killed", "another")));
+    let begin = |path, plan, fresh| {
+        let history = History::open(path).unwrap();
+        StoredLab::begin(history, plan, "fathom test", fresh)
+    };
+    let first = place.lab(&plan);
+    std::os::unix::fs::symlink(&place.0, &link.0).unwrap();
+    for (path, fresh) in [(&place.0, false), (&place.0, true), (&link.0, false)] {
+        match begin(path, &plan, fresh) {
+            Err(StoredLabError::Locked(why)) => {
+                let process = format!("process {}\nhint: ", std::process::id());
+                assert!(why.contains(&process), "{why}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    drop(begin(&place.0, &other, false).unwrap());
+    drop(first);
+    begin(&place.0, &plan, false).unwrap();
+}
