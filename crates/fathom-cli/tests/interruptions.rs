@@ -256,6 +256,35 @@ fn a_host_that_never_answers_does_not_keep_the_user_waiting() {
     }
 }
 
+#[test]
+fn a_merge_into_a_pipe_without_a_reader_ends_on_request() {
+    let folder = Folder::new();
+    // A record of the block layer: a read of 4 KiB.
+    let mut trace = vec![0; 48];
+    trace[..8].copy_from_slice(&[7, 0x74, 0x61, 0x65, 1, 0, 0, 0]);
+    trace[24..32].copy_from_slice(&[0, 0x10, 0, 0, 1, 0, 0x11, 0]);
+    folder.write("trace", trace);
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(pipe).status().unwrap().success());
+    let words = "run --name=t --read_iolog=trace --merge_blktrace_file=pipe --merge-blktrace-only";
+    let run = Running::start(folder.command(env!("CARGO_BIN_EXE_fathom"), words));
+    assert!(comes_about(|| counts_signals(run.0.as_ref().unwrap().id())));
+    run.signal("TERM");
+    let run = run.outcome().expect(2);
+    assert!(
+        run.err.contains("interrupted while merging into pipe"),
+        "{run:#?}"
+    );
+}
+
+/// Returns whether a process has a handler for SIGTERM, instead of being ended by it.
+fn counts_signals(process: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    caught.is_some_and(|mask| mask >> 14 & 1 == 1)
+}
+
 /// Returns the files of `fathom table` in these directories.
 fn tables_files(folders: &[&Path]) -> Vec<std::path::PathBuf> {
     let entries = folders

@@ -3,7 +3,8 @@
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use fathom_host::output_file::{self, OutputFile, Stop};
+use fathom_host::HostError;
+use fathom_host::output_file::{self, Destination, OutputFile, OutputStream, Stop};
 use fathom_job::{Job, Plan};
 use fathom_setup::check::DataFiles;
 use fathom_setup::merge::MergePlan;
@@ -101,23 +102,62 @@ fn write(job: &Job, merge: &MergePlan, stops: &dyn Fn() -> u32) -> Result<(), Ru
         let problem = RunProblem::new(ProblemKind::ReplayLog, error.to_string());
         RunError::from(problem.hint(error.hint()).at(job, "read_iolog"))
     };
+    let is_stopped = || stops() > 0;
+    let interrupted = || {
+        let message = format!("interrupted while merging into {}", merge.output);
+        RunError::from(RunProblem::new(ProblemKind::LayoutInterrupted, message))
+    };
+    let failed = |error: HostError| match error {
+        HostError::NoReader => interrupted(),
+        error => unwritten(&error),
+    };
     let mut stream = merge.stream().map_err(of_trace)?;
-    let output = OutputFile::create(Path::new(&merge.output), &Stop::never());
-    let mut output = output.map_err(|error| unwritten(&error))?;
+    let output = Output::create(Path::new(&merge.output), &is_stopped);
+    let mut output = output.map_err(failed)?;
     let mut piece = vec![0; PIECE_BYTES];
     loop {
-        if stops() > 0 {
-            let message = format!("interrupted while merging into {}", merge.output);
-            return Err(RunProblem::new(ProblemKind::LayoutInterrupted, message).into());
+        if is_stopped() {
+            return Err(interrupted());
         }
         let count = stream.read(&mut piece).map_err(of_trace)?;
         if count == 0 {
             break;
         }
-        let written = output.write_all(&piece[..count]);
-        written.map_err(|error| unwritten(&error))?;
+        let written = output.write_all(&piece[..count], &is_stopped);
+        written.map_err(failed)?;
     }
     output.finish().map_err(|error| unwritten(&error))
+}
+
+/// Destination of a merged trace.
+enum Output {
+    /// A file, put in place when it is complete.
+    File(OutputFile),
+    /// A pipe or a device, whose reader is waited for until a stop request.
+    Stream(OutputStream),
+}
+
+impl Output {
+    fn create(path: &Path, stop: &dyn Fn() -> bool) -> Result<Self, HostError> {
+        Ok(match Destination::of(path)? {
+            Destination::Stream => Self::Stream(OutputStream::open(path, stop)?),
+            _ => Self::File(OutputFile::create(path, &Stop::never())?),
+        })
+    }
+
+    fn write_all(&mut self, bytes: &[u8], stop: &dyn Fn() -> bool) -> Result<(), HostError> {
+        match self {
+            Self::File(file) => Ok(file.write_all(bytes)?),
+            Self::Stream(stream) => stream.write_all(bytes, stop),
+        }
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.finish(),
+            Self::Stream(_) => Ok(()),
+        }
+    }
 }
 
 fn not_written(job: &Job, merge: &MergePlan, error: &dyn std::error::Error) -> RunError {
