@@ -9,7 +9,7 @@ mod common;
 
 use std::process::Command;
 
-use common::Folder;
+use common::{Folder, Run};
 
 /// Returns the system calls of a run whose names start with one of `calls`, without times; `None`
 /// if strace is not installed.
@@ -254,4 +254,28 @@ fn a_file_that_cannot_be_removed_is_told() {
     let want = "cannot remove data: Is a directory";
     assert!([run.out, run.err].concat().contains(want));
     assert!(folder.path().join("data").is_dir());
+}
+
+#[test]
+fn a_file_that_became_a_pipe_fails_its_job_and_does_not_hold_it() {
+    let folder = Folder::new();
+    for rw in ["read", "write"] {
+        let mut command = folder.command("timeout", "-s KILL 60");
+        command.arg(env!("CARGO_BIN_EXE_fathom")).args([
+            "run",
+            "--output-format=json",
+            "--filename=data",
+            "--size=64k",
+            "--name=first",
+            "--rw=write",
+            "--exec_postrun=rm data; mkfifo data",
+            "--name=second",
+            "--stonewall",
+            &format!("--rw={rw}"),
+        ]);
+        let run = Run::of(command).expect(1);
+        assert_eq!(run.json()["jobs"][1]["error"], 29, "{run:#?}");
+        assert!(run.err.contains("was replaced by a pipe"), "{run:#?}");
+        std::fs::remove_file(folder.path().join("data")).unwrap();
+    }
 }

@@ -35,7 +35,7 @@ use fathom_workload::{
     Checker, Control, JobLog, RecordingSink, Results, Worker, WorkerConfig, turn,
 };
 
-use self::start::{SharedStart, await_peer, open_files, pass_barrier, worker_of};
+use self::start::{SharedStart, await_peer, check_files, open_files, pass_barrier, worker_of};
 use crate::affinity::{self, ThreadSettings};
 use crate::agreed_start::AgreedStart;
 use crate::hooks::Hooks;
@@ -163,6 +163,7 @@ pub(crate) fn run_job(spec: JobSpec, handles: &JobHandles<'_>) -> JobOutcome {
         let _held = affinity::apply(&spec.thread)?;
         let info = spec.engine.engine.info;
         let repeated = spec.engine.repeated.clone();
+        check_files(&spec.engine)?;
         let (engine, offload) = start_with_stats(spec.engine)?;
         outcome.features = engine.features();
         let context = JobContext {

@@ -1,16 +1,34 @@
 //! A job up to its first op: files, worker, start barrier, peer.
 
+use std::fs;
 use std::sync::atomic::Ordering;
 
 use fathom_core::{Capabilities, Engine, Errno, FileIndex, Nanos, Tick};
+use fathom_engine::EngineConfig;
 use fathom_setup::outcome::JobFailure;
 use fathom_sys::clock::{Clock, sleep_until, spin_until, yield_until};
+use fathom_sys::files::FileKind;
 use fathom_sys::thread;
 use fathom_workload::Worker;
 
 use super::{JobContext, Work};
 use crate::pacing::LOOK_AROUND;
 use crate::replay_reader::ReplayReader;
+
+/// Refuses files that another program or an earlier job replaced by a pipe after the checks:
+/// opening it would wait for its other end, and heed no stop request.
+pub(super) fn check_files(config: &EngineConfig) -> Result<(), JobFailure> {
+    let kind = |path: &str| fs::metadata(path).map(|found| FileKind::of(&found));
+    let mut paths = config.files.iter().map(|file| &file.path);
+    match paths.find(|path| kind(path).is_ok_and(|kind| kind == FileKind::Other)) {
+        None => Ok(()),
+        Some(path) => {
+            let why = format!("open: {path}: it was replaced by a pipe or a socket");
+            let hint = "name a regular file or a block device";
+            Err(JobFailure::new(Errno::ESPIPE, why).hint(hint))
+        }
+    }
+}
 
 /// Opens the files of a job and drops their page cache. Those of a replay are closed again, for its
 /// log to open: their errors come before the first op, and no op waits for the cache.
