@@ -109,6 +109,21 @@ fn blocks_are_saved_as_fio_names_them() {
 }
 
 #[test]
+fn saved_blocks_of_files_of_one_name_are_kept_apart() {
+    let folder = Folder::new();
+    for (name, byte) in [("a", 1), ("b", 2)] {
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+        folder.write(&format!("{name}/data"), vec![byte; 4096]);
+    }
+    let words = "run --rw=read --verify=crc32c --verify_dump=1 --size=4k --bs=4k \
+                 --name=x --filename=a/data --name=y --filename=b/data";
+    folder.fathom(words).expect(1);
+    let saved = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    assert_eq!(saved("a_data.0.hdr_fail"), [1; 4096]);
+    assert_eq!(saved("b_data.0.hdr_fail"), [2; 4096]);
+}
+
+#[test]
 fn expected_blocks_are_generated_again() {
     for words in [
         "--verify_pattern=0x0102%o --verify_interval=512",

@@ -3,12 +3,15 @@
 //!
 //! The files have fio's names, in the current directory or below `--aux-path`:
 //! `FILE.OFFSET.received` and `FILE.OFFSET.expected`, or `FILE.OFFSET.hdr_fail` for a block
-//! whose header is not the expected one. A file that cannot be written is a warning: the report
-//! matters more.
+//! whose header is not the expected one. FILE is the name without its folders, or the path with
+//! `_` for `/` if blocks of another file of that name may be saved, too. A file that cannot be
+//! written is a warning: the report matters more.
 
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use fathom_record::Warning;
 use fathom_setup::translate::JobSetup;
@@ -23,11 +26,51 @@ pub(crate) struct VerifiedFiles {
     paths: Vec<String>,
     /// Folder of saved blocks; empty: the current one.
     folder: PathBuf,
+    shared: SharedNames,
+}
+
+/// Names that files in different folders share, among those whose blocks may be saved.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedNames(Arc<HashSet<String>>);
+
+impl SharedNames {
+    /// Returns the names that files of these jobs share.
+    pub(crate) fn of(setups: &[JobSetup]) -> Self {
+        let saves = |setup: &&JobSetup| setup.job.options.verification.dumps;
+        let files = setups.iter().filter(saves).flat_map(|setup| &setup.files);
+        Self::among(files.map(|file| file.path.as_str()))
+    }
+
+    fn among<'a>(paths: impl Iterator<Item = &'a str>) -> Self {
+        let (mut first, mut shared) = (HashMap::new(), HashSet::new());
+        for path in paths {
+            let name = base(path);
+            if *first.entry(name.clone()).or_insert(path) != path {
+                shared.insert(name);
+            }
+        }
+        Self(Arc::new(shared))
+    }
+
+    /// Returns the name under which blocks of a file are saved.
+    fn name(&self, path: &str) -> String {
+        let name = base(path);
+        match self.0.contains(&name) {
+            true => path.trim_start_matches("./").replace('/', "_"),
+            false => name,
+        }
+    }
+}
+
+/// Returns the name of a file without its folders.
+fn base(path: &str) -> String {
+    let name = Path::new(path).file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 impl VerifiedFiles {
     /// Returns the names of a job that verifies; empty for others.
-    pub(crate) fn of(setup: &JobSetup, folder: &Path) -> Self {
+    pub(crate) fn of(setup: &JobSetup, folder: &Path, shared: &SharedNames) -> Self {
         if setup.worker.verify.is_none() {
             return Self::default();
         }
@@ -36,6 +79,7 @@ impl VerifiedFiles {
             job: setup.job.clone_name(setup.place.clone).to_owned(),
             paths: paths.collect(),
             folder: folder.to_owned(),
+            shared: shared.clone(),
         }
     }
 
@@ -68,7 +112,8 @@ impl VerifiedFiles {
     /// Saves blocks in `folder`, and returns a warning if not all could be.
     fn dump(&self, mismatches: &Mismatches, folder: &Path) -> Option<Warning> {
         let failed = mismatches.dumps.iter().find_map(|block| {
-            let saved = save(block, self.path(block.file.index()), folder);
+            let name = self.shared.name(self.path(block.file.index()));
+            let saved = save(block, &name, folder);
             saved.err()
         });
         let hint = "make room in the current directory";
@@ -98,11 +143,9 @@ impl VerifiedFiles {
 }
 
 /// Saves what was read, and what was written.
-fn save(block: &DumpedBlock, path: &str, folder: &Path) -> Result<(), String> {
-    let base = Path::new(path).file_name().unwrap_or_default();
-    let base = base.to_string_lossy();
+fn save(block: &DumpedBlock, file: &str, folder: &Path) -> Result<(), String> {
     let write = |what: &str, bytes: &[u8]| {
-        let name = folder.join(format!("{base}.{}.{what}", block.offset));
+        let name = folder.join(format!("{file}.{}.{what}", block.offset));
         let written = create_anew(&name).and_then(|mut file| file.write_all(bytes));
         written.map_err(|error| {
             // No half of a block that looks like one.
@@ -141,7 +184,16 @@ mod tests {
             job: "t".into(),
             paths: vec!["/somewhere/data".into()],
             folder: PathBuf::new(),
+            shared: SharedNames::default(),
         }
+    }
+
+    #[test]
+    fn files_of_one_name_are_saved_under_their_paths() {
+        let paths = ["a/data", "./b/data", "/b/data", "/c/other", "a/data"];
+        let names = SharedNames::among(paths.into_iter());
+        let want = ["a_data", "b_data", "_b_data", "other", "a_data"];
+        assert_eq!(paths.map(|path| names.name(path)), want);
     }
 
     #[test]

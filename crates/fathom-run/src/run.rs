@@ -50,7 +50,7 @@ use crate::idleness::IdleWatch;
 use crate::launch::{Launch, Watched, run_all};
 use crate::live::LiveLatencies;
 use crate::merge;
-use crate::mismatches::VerifiedFiles;
+use crate::mismatches::{SharedNames, VerifiedFiles};
 use crate::peer_access::PeerAccess;
 use crate::peer_times;
 use crate::peers::{Alone, Peers};
@@ -537,6 +537,7 @@ fn launches(
     settings: &Settings,
 ) -> Vec<Launch> {
     let mut locks = FileLocks::default();
+    let shared_names = SharedNames::of(setups);
     let suffix = plan.place.log_suffix();
     let each = setups.iter().enumerate().map(|(index, setup)| {
         let job = &setup.job;
@@ -559,7 +560,7 @@ fn launches(
                 files: u32::try_from(files).unwrap_or(u32::MAX),
                 log: logs.as_ref().and_then(|logs| logs.job(index)),
                 hooks: Hooks::of(job, setup.place.clone, &suffix),
-                verified: VerifiedFiles::of(setup, aux_path(settings)),
+                verified: VerifiedFiles::of(setup, aux_path(settings), &shared_names),
                 trace: Trace::of(setup, &settings.debug),
                 replay: setup.replay.clone(),
                 recording: Recording::of(setup, stop),
