@@ -58,7 +58,7 @@ pub(super) fn draw(buffer: &mut Buffer, figures: &Figures, view: &ViewState, gly
     if let Some(track) = track {
         graphs::heat(buffer, below(parts.heat), track, glyphs);
     }
-    let first = view.first_job.min(members.len().saturating_sub(1));
+    let first = view.first_row.min(members.len().saturating_sub(1));
     table(buffer, parts.jobs, JOBS_HEAD, &members, first);
     put(buffer, parts.disks, 0, &disks(figures), Style::new());
     for (y, text) in (0..parts.warnings.height).zip(&warnings) {
@@ -111,6 +111,11 @@ impl Parts {
             warnings: next(warnings),
         }
     }
+}
+
+/// Returns the number of rows of the table of jobs: one for each direction of a group or job.
+pub(super) fn job_rows(figures: &Figures, view: &ViewState) -> usize {
+    selected(figures, view).1.len()
 }
 
 /// Returns the row of the selected jobs, and those of its groups and jobs.

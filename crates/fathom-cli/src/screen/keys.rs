@@ -9,8 +9,8 @@ pub(super) struct ViewState {
     pub(super) paused: bool,
     /// Course shown: 0 all jobs, then the groups.
     pub(super) track: usize,
-    /// First job of the table.
-    pub(super) first_job: usize,
+    /// First row of the table of jobs.
+    pub(super) first_row: usize,
     /// The keys are explained.
     pub(super) help: bool,
     /// The run was asked to stop.
@@ -27,8 +27,8 @@ pub(super) enum Request {
 }
 
 impl ViewState {
-    /// Takes a key; `tracks` and `jobs` are the numbers of courses and of rows for jobs.
-    pub(super) fn press(&mut self, key: &KeyEvent, tracks: usize, jobs: usize) -> Request {
+    /// Takes a key; `tracks` and `rows` are the numbers of courses and of rows of the table.
+    pub(super) fn press(&mut self, key: &KeyEvent, tracks: usize, rows: usize) -> Request {
         if key.kind == KeyEventKind::Release {
             return Request::None;
         }
@@ -40,9 +40,9 @@ impl ViewState {
                 self.turn_to((self.track + tracks - 1) % tracks);
             }
             KeyCode::Char('j') | KeyCode::Down => {
-                self.first_job = (self.first_job + 1).min(jobs.saturating_sub(1));
+                self.first_row = (self.first_row + 1).min(rows.saturating_sub(1));
             }
-            KeyCode::Char('k') | KeyCode::Up => self.first_job = self.first_job.saturating_sub(1),
+            KeyCode::Char('k') | KeyCode::Up => self.first_row = self.first_row.saturating_sub(1),
             KeyCode::Char('?' | 'h') => self.help = !self.help,
             KeyCode::Esc => self.help = false,
             // Once: a key that is held down would abort the run without a report.
@@ -57,7 +57,7 @@ impl ViewState {
 
     fn turn_to(&mut self, track: usize) {
         self.track = track;
-        self.first_job = 0;
+        self.first_row = 0;
     }
 }
 
@@ -94,11 +94,11 @@ mod tests {
         let mut view = ViewState::default();
         for want in [1, 1] {
             press(&mut view, KeyCode::Down);
-            assert_eq!(view.first_job, want);
+            assert_eq!(view.first_row, want);
         }
         for want in [0, 0] {
             press(&mut view, KeyCode::Up);
-            assert_eq!(view.first_job, want);
+            assert_eq!(view.first_row, want);
         }
         press(&mut view, KeyCode::Char('p'));
         press(&mut view, KeyCode::Char('?'));

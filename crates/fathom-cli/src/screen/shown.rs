@@ -15,7 +15,7 @@ use fathom_sys::terminal::{TakenTerminal, interrupt_self};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 
-use super::draw::{Glyphs, draw};
+use super::draw::{Glyphs, draw, job_rows};
 use super::keys::{Request, ViewState};
 use crate::failure::with_hint;
 use crate::held_output;
@@ -116,7 +116,7 @@ fn run(taken: &TakenTerminal, hub: &Hub, ends: &AtomicBool) -> io::Result<()> {
         }
         stale = true;
         if let Event::Key(key) = event::read()?
-            && view.press(&key, figures.tracks.len(), figures.jobs.len()) == Request::Stop
+            && view.press(&key, figures.tracks.len(), job_rows(&figures, &view)) == Request::Stop
         {
             interrupt_self()?;
         }

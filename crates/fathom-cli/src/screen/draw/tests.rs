@@ -1,3 +1,4 @@
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use fathom_core::{Nanos, PerDirection};
 use fathom_job::Plan;
 use fathom_record::{DiskRecord, JobRecord, Warning};
@@ -120,6 +121,21 @@ fn a_group_shows_its_jobs_alone() {
 }
 
 #[test]
+fn the_table_scrolls_to_the_last_of_its_rows() {
+    let (figures, mut view) = (figures(5), ViewState::default());
+    let down = KeyEvent::new(KeyCode::Down, KeyModifiers::NONE);
+    for _ in 0..9 {
+        view.press(&down, figures.tracks.len(), job_rows(&figures, &view));
+    }
+    // Two groups and two jobs.
+    assert_eq!(view.first_row, 3);
+    let screen = screen(80, 24, &figures, &view);
+    let mut lines = screen.lines().skip_while(|line| !line.starts_with("job "));
+    let first = lines.nth(1).unwrap();
+    assert!(first.starts_with("a name of ma"), "{screen}");
+}
+
+#[test]
 fn keys_are_explained_and_a_pause_is_told() {
     let view = ViewState {
         help: true,
@@ -137,7 +153,7 @@ fn no_size_panics_and_a_small_one_says_so() {
     let help = ViewState {
         help: true,
         track: 7,
-        first_job: 9,
+        first_row: 9,
         ..ViewState::default()
     };
     for width in [0, 1, 10, 59, 60, 61, 80, 500] {
