@@ -195,7 +195,8 @@ fn test(root: &Path, long: bool) -> Result<()> {
 /// Tests jobs on several hosts, with the programs that the tests have built.
 fn hosts(root: &Path, long: bool) -> Result<()> {
     let with = features::all();
-    let mut build = vec!["build"];
+    // Not `cargo build`: without the dependencies of tests, it would compile most crates again.
+    let mut build = vec!["test", "--no-run"];
     build.extend(with.iter().map(String::as_str));
     cargo(root, &build, &[])?;
     let fathom = programs::target_folder()?.join("debug/fathom");
