@@ -65,10 +65,9 @@ fn every_kernel_error_ends_in_a_report_or_a_reason() {
     }
     let all = std::env::var_os("FATHOM_INJECT_ALL").is_some();
     let injections = injections(all);
-    let (next, threads) = (
-        AtomicUsize::new(0),
-        thread::available_parallelism().unwrap().get(),
-    );
+    // A traced run waits for its tracer half of the time.
+    let threads = 2 * thread::available_parallelism().unwrap().get();
+    let next = AtomicUsize::new(0);
     let work = || {
         let mut wrong = Vec::new();
         let mut slow = Vec::new();
