@@ -179,26 +179,22 @@ fn test(root: &Path, long: bool) -> Result<()> {
     let with = features::all();
     for line in tests {
         let mut words: Vec<&str> = line.split_whitespace().skip(1).collect();
-        words.extend(with.iter().map(String::as_str));
+        words.push(&with);
         // One failure does not hide the next: a run takes long.
         words.push("--no-fail-fast");
         cargo(root, &words, cases)?;
     }
     // Chosen from the whole workspace: by their packages alone, their dependencies would have other
     // features than above, and almost all of them would be built again.
-    let mut tools = vec!["test", "--workspace"];
-    tools.extend(with.iter().map(String::as_str));
+    let mut tools = vec!["test", "--workspace", &with];
     tools.extend(TOOLS.iter().flat_map(|tool| ["--bin", tool]));
     cargo(root, &tools, cases)
 }
 
 /// Tests jobs on several hosts, with the programs that the tests have built.
 fn hosts(root: &Path, long: bool) -> Result<()> {
-    let with = features::all();
     // Not `cargo build`: without the dependencies of tests, it would compile most crates again.
-    let mut build = vec!["test", "--no-run"];
-    build.extend(with.iter().map(String::as_str));
-    cargo(root, &build, &[])?;
+    cargo(root, &["test", "--no-run", &features::all()], &[])?;
     let fathom = programs::target_folder()?.join("debug/fathom");
     let fathom = fathom.to_string_lossy();
     let faults: &[&str] = if long { &["--faults"] } else { &[] };
@@ -207,15 +203,14 @@ fn hosts(root: &Path, long: bool) -> Result<()> {
 
 /// Builds the documentation with all features, as clippy has checked them.
 fn doc(root: &Path) -> Result<()> {
-    let mut words = vec![
+    let args = [
         "doc",
         "--workspace",
         "--no-deps",
         "--document-private-items",
+        &features::all(),
     ];
-    let with = features::all();
-    words.extend(with.iter().map(String::as_str));
-    cargo(root, &words, &[("RUSTDOCFLAGS", "-D warnings")])
+    cargo(root, &args, &[("RUSTDOCFLAGS", "-D warnings")])
 }
 
 /// Runs the tests in emulated machines.

@@ -8,7 +8,7 @@ use clap::Args;
 use fathom_host::output_file;
 use fathom_job::{Dialect, Environment, JOB_FILE_BYTES_MAX};
 use fathom_lab::{
-    FalseAlarms, Journal, LabAbout, LabEvent, LabOutcome, LabPlan, MachineLock, MachineSource,
+    FalseAlarms, Journal, LabAbout, LabEvent, LabOutcome, LabPlan, LockFile, MachineSource,
     Modelled, NoJournal, Real, lab_page, lab_table, run_lab,
 };
 use fathom_sys::signals::Interrupts;
@@ -146,9 +146,9 @@ pub(crate) fn refused(problems: &[TomlProblem]) -> ProgramEnd {
 }
 
 /// Takes the right to measure on this machine; a modelled one needs none.
-fn lock(plan: &LabPlan) -> Result<Option<MachineLock>> {
+fn lock(plan: &LabPlan) -> Result<Option<LockFile>> {
     let is_real = plan.machine.is_none();
-    let lock = is_real.then(|| MachineLock::take(&plan.name));
+    let lock = is_real.then(|| fathom_lab::lock_machine(&plan.name));
     lock.transpose().map_err(anyhow::Error::msg)
 }
 

@@ -147,8 +147,9 @@ impl JobCheck<'_> {
         if options.engine.name_work().is_some() {
             return; // an op is a file, whatever its length
         }
-        let blocks = directions(options.drawn_rw())
-            .map(|direction| smallest(&options.block_sizes[direction]))
+        let drawn = options.drawn_rw().directions().iter();
+        let blocks = drawn
+            .map(|&direction| smallest(&options.block_sizes[direction]))
             .max()
             .unwrap_or(1);
         let names = ["bs", "bsrange", "bssplit"];
@@ -404,32 +405,15 @@ impl JobCheck<'_> {
     }
 }
 
-/// Returns the directions of a job.
-fn used(options: &Options) -> impl Iterator<Item = Direction> {
-    directions(options.rw)
-}
-
-/// Returns the directions of the ops of an `rw`.
-fn directions(rw: ReadWrite) -> impl Iterator<Item = Direction> {
-    let directions: &[Direction] = match rw {
-        ReadWrite::Read => &[Direction::Read],
-        ReadWrite::Write => &[Direction::Write],
-        ReadWrite::Trim => &[Direction::Trim],
-        ReadWrite::Mixed => &[Direction::Read, Direction::Write],
-        ReadWrite::TrimWrite => &[Direction::Trim, Direction::Write],
-    };
-    directions.iter().copied()
-}
-
 /// Returns whether ops of a job are due at some time: by a rate, or by the times of a replay.
 fn has_due_times(options: &Options) -> bool {
     let replay = &options.replay;
-    let has_rate = |d| options.rate[d].is_some() || options.rate_iops[d].is_some();
-    used(options).any(has_rate) || !replay.logs.is_empty() && !replay.no_stall
+    let has_rate = |&d: &Direction| options.rate[d].is_some() || options.rate_iops[d].is_some();
+    options.rw.directions().iter().any(has_rate) || !replay.logs.is_empty() && !replay.no_stall
 }
 
 fn writes(options: &Options) -> bool {
-    used(options).any(|direction| direction == Direction::Write)
+    options.rw.directions().contains(&Direction::Write)
 }
 
 fn smallest(size: &BlockSize) -> u64 {

@@ -169,11 +169,10 @@ impl Options {
         !self.offload && self.engine.synchronous.at_depth(depth)
     }
 
-    /// Returns the `rw` of the ops that the job draws: its own, unless it only verifies what it
-    /// would write.
+    /// Returns the `rw` of the ops that the job draws: its own, or what a dry run leaves out.
     #[must_use]
     pub fn drawn_rw(&self) -> ReadWrite {
-        self.verification.rehearsed.unwrap_or(self.rw)
+        self.verification.dry_run.unwrap_or(self.rw)
     }
 
     /// Returns whether the job fills the device itself, so that its files need no layout.

@@ -6,7 +6,9 @@ use core::net::SocketAddr;
 use std::sync::Arc;
 
 use fathom_checksum::{Checksum, HeaderLayout};
-use fathom_core::{EngineInfo, EngineValues, IoPriority, Nanos, OutputFormat, PerDirection};
+use fathom_core::{
+    Direction, EngineInfo, EngineValues, IoPriority, Nanos, OutputFormat, PerDirection,
+};
 
 use crate::numbering::Numbering;
 use crate::rank::{Rank, StartTime};
@@ -252,6 +254,20 @@ pub enum ReadWrite {
     Mixed,
     /// `trimwrite`, `randtrimwrite`.
     TrimWrite,
+}
+
+impl ReadWrite {
+    /// Returns the directions of its ops.
+    #[must_use]
+    pub const fn directions(self) -> &'static [Direction] {
+        match self {
+            Self::Read => &[Direction::Read],
+            Self::Write => &[Direction::Write],
+            Self::Trim => &[Direction::Trim],
+            Self::Mixed => &[Direction::Read, Direction::Write],
+            Self::TrimWrite => &[Direction::Trim, Direction::Write],
+        }
+    }
 }
 
 /// Block sizes of one direction.

@@ -29,9 +29,9 @@ pub struct VerificationOptions {
     pub loads_state: bool,
     /// `verify_only`.
     pub only: bool,
-    /// `rw` of a job with `verify_only` that would write. It draws these ops and does none of them;
-    /// what it does is to read, so its own `rw` is that of a job that reads.
-    pub rehearsed: Option<ReadWrite>,
+    /// `rw` of a job with `verify_only` that would write. It draws these ops without issuing them;
+    /// it only reads, so its own `rw` is that of a job that reads.
+    pub dry_run: Option<ReadWrite>,
 }
 
 impl Default for VerificationOptions {
@@ -48,7 +48,7 @@ impl Default for VerificationOptions {
             saves_state: false,
             loads_state: false,
             only: false,
-            rehearsed: None,
+            dry_run: None,
         }
     }
 }

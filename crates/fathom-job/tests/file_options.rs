@@ -156,11 +156,11 @@ fn a_job_that_only_verifies_reads_and_keeps_what_it_would_write() {
         });
     }
     check("--rw=read --verify=md5 --verify_only", |o| {
-        o.drawn_rw() == ReadWrite::Read && o.verification.rehearsed.is_none()
+        o.drawn_rw() == ReadWrite::Read && o.verification.dry_run.is_none()
     });
     let zones = "--zonemode=zbd --zonesize=1m --verify=md5 --verify_only";
     check(&format!("--rw=write --bs=4k,8k {zones}"), |o| {
-        o.verification.rehearsed.is_none() && o.block_sizes.read == BlockSize::Fixed(8192)
+        o.verification.dry_run.is_none() && o.block_sizes.read == BlockSize::Fixed(8192)
     });
     let refused = |words: &str| {
         let words = format!("{words} --verify=md5 --verify_only");
@@ -181,7 +181,7 @@ fn a_job_that_only_verifies_reads_and_keeps_what_it_would_write() {
         "randrw --randrepeat=0 --randseed=7",
     ] {
         check(&format!("--rw={words} --verify=md5 --verify_only"), |o| {
-            o.verification.rehearsed.is_some()
+            o.verification.dry_run.is_some()
         });
     }
     refuse("--rw=trim --verify_only", "verify-only-trims");

@@ -20,6 +20,7 @@ mod journal;
 #[cfg(feature = "history")]
 mod kept;
 mod levels;
+mod lock_file;
 mod machine_lock;
 mod merged;
 mod modelled;
@@ -44,7 +45,8 @@ pub use false_alarms::FalseAlarms;
 pub use journal::{EarlierRun, Journal, JournalError, NoJournal};
 #[cfg(feature = "history")]
 pub use kept::{KeptLab, KeptLabError};
-pub use machine_lock::MachineLock;
+pub use lock_file::LockFile;
+pub use machine_lock::lock_machine;
 pub use modelled::Modelled;
 pub use observed::{Observed, observed};
 pub use real::Real;

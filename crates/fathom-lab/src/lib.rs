@@ -68,9 +68,9 @@ pub use io_pacing::{Condition, Devices, IoPacing, Pacing, PacingTest, Period, Sl
 pub use judge::{JudgeRule, Judgement, Values, is_narrow, judge};
 pub use lab::{
     Boot, CellState, Decision, Disturbance, EarlierRun, Estimate, Executor, FalseAlarms, Journal,
-    JournalError, LabEvent, LabFailure, LabOutcome, LabResults, MachineLock, Modelled, NoJournal,
+    JournalError, LabEvent, LabFailure, LabOutcome, LabResults, LockFile, Modelled, NoJournal,
     Observed, Probe, Real, Repeat, RunDone, RunFailure, RunOutcome, RunStep, Searching, Steadiness,
-    SteadySide, Waiting, lab_table, observed, run_lab,
+    SteadySide, Waiting, lab_table, lock_machine, observed, run_lab,
 };
 #[cfg(feature = "history")]
 pub use lab::{KeptLab, KeptLabError, StoredLab, StoredLabError};

@@ -158,7 +158,7 @@ fn reduced(job: &WorkerConfig) -> WorkerConfig {
         serialize_overlap: job.serialize_overlap || job.zoned.is_some(),
         zoned: None,
         verify: None,
-        rehearses: false,
+        is_dry_run: false,
         generations: Vec::new(),
         measure: Measure {
             bandwidth: false,

@@ -54,7 +54,7 @@ impl Checked {
         let files = RunFiles::new(engines, clock, session.stops);
         let mut preflight = preflight(plan, settings, Host::Local(&files));
         if files.is_interrupted() {
-            let why = "interrupted while connecting to the files of the jobs";
+            let why = "interrupted while connecting to remote storage";
             return Err(RunProblem::new(ProblemKind::LookUpInterrupted, why).into());
         }
         if is_alone && plan.jobs.is_empty() && plan.left_out.is_empty() {

@@ -121,7 +121,7 @@ problem_kinds! {
     ReplayLog = "replay_log",
     /// The metadata of a file cannot be read.
     FileUnreadable = "file_unreadable",
-    /// The user did not wait for a remote host to answer.
+    /// A stop request ended the wait for a remote host.
     LookUpInterrupted = "look_up_interrupted",
     /// A file cannot be opened as the job needs it.
     FileClosedToUs = "file_closed_to_us",

@@ -353,7 +353,7 @@ fn setup(
         recreate_each_pass: options.files.unlink_each_loop && options.has_local_files(),
         tolerate: tolerate(options),
         verify,
-        rehearses: options.verification.rehearsed.is_some(),
+        is_dry_run: options.verification.dry_run.is_some(),
         generations: Vec::new(),
         buffers: content::buffers(options, seed, bytes_of(&files)),
         measure: content::measure(options),

@@ -121,7 +121,7 @@ fn verify_only(mix: Mix, vary: impl FnOnce(&mut WorkerConfig)) -> (Results, Resu
     let (written, _, files) = on_a_file(config.clone());
     assert_eq!(written.mismatches.total, 0);
     let intact = bytes_of(&files[0], 0, 68 << 10);
-    config.rehearses = true;
+    config.is_dry_run = true;
     let (verified, _, files) = run_on(config, device(), files);
     assert_eq!(bytes_of(&files[0], 0, 68 << 10), intact);
     assert_eq!(verified.directions.write.ios, 0);

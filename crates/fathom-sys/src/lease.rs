@@ -78,12 +78,15 @@ impl Lease {
     /// # Errors
     /// The error of opening or locking it.
     pub fn take(path: &Path) -> io::Result<Option<Self>> {
-        let mut options = OpenOptions::new();
-        options.read(true);
-        // Non-blocking: a FIFO of this name would wait for a writer.
-        let file = options
-            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-            .open(path)?;
+        let open = |writes| {
+            let mut options = OpenOptions::new();
+            options.read(true).write(writes);
+            // Non-blocking: a FIFO of this name would wait for a writer.
+            options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+            options.open(path)
+        };
+        // NFS locks only files that are open for writing, which folders cannot be.
+        let file = open(true).or_else(|_| open(false))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => return Ok(None),

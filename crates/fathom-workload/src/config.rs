@@ -73,8 +73,8 @@ pub struct WorkerConfig {
     pub tolerate: Tolerate,
     /// Verification of written data.
     pub verify: Option<VerifyConfig>,
-    /// Draw the ops and do none of them, then read back what they would have left in the files.
-    pub rehearses: bool,
+    /// Draw the ops without issuing them, then read back what they would have left in the files.
+    pub is_dry_run: bool,
     /// Maps of the latest writes to the files that other jobs share, in the order of the files;
     /// empty for a job whose files no other job writes.
     pub generations: Vec<Option<Arc<GenerationMap>>>,
@@ -107,18 +107,17 @@ impl WorkerConfig {
     /// Returns the directions of the job's ops.
     pub(crate) const fn used_directions(&self) -> PerDirection<bool> {
         match &self.replay {
-            _ if self.rehearses => used_directions(Mix::Read),
+            _ if self.is_dry_run => used_directions(Mix::Read),
             Some(replay) => replay.used,
             None => used_directions(self.pattern.mix),
         }
     }
 
-    /// Returns the maps that a job keeps of the ops it leaves out, file by file; none for a job
-    /// that does its ops.
+    /// Returns the layouts of a dry run's maps, by file; none for other jobs.
     #[must_use]
-    pub fn rehearsed_layouts(&self) -> Vec<MapLayout> {
+    pub fn dry_run_layouts(&self) -> Vec<MapLayout> {
         let pattern = &self.pattern;
-        let verify = self.verify.as_ref().filter(|_| self.rehearses);
+        let verify = self.verify.as_ref().filter(|_| self.is_dry_run);
         let verifier = verify
             .map(|verify| Verifier::new(verify, &pattern.sizes.write, pattern.seed))
             .and_then(Result::ok);

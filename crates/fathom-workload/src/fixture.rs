@@ -69,7 +69,7 @@ pub fn job(pattern: PatternConfig) -> WorkerConfig {
         sync: SyncRules::default(),
         tolerate: Tolerate::default(),
         verify: None,
-        rehearses: false,
+        is_dry_run: false,
         generations: Vec::new(),
         buffers: BufferConfig {
             fill: BufferFill::Zero,

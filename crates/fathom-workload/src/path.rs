@@ -49,7 +49,7 @@ fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
         serialize_overlap,
         sync,
         verify,
-        rehearses,
+        is_dry_run,
         generations,
         buffers,
         priorities,
@@ -93,7 +93,7 @@ fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
     // A write waits for the trim of its block.
     let pairs = pattern.mix == Mix::TrimWrite;
     !(races
-        || *rehearses
+        || *is_dry_run
         || verifies
         || fills
         || syncs

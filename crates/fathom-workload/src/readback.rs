@@ -64,9 +64,9 @@ impl Readback {
         depth: u32,
     ) -> Result<Self, ReadbackError> {
         let sizes = &config.pattern.sizes;
-        // A job that rehearses reads back as one that writes, but does not know all of its files.
+        // A dry run reads back as a job that writes, but does not know all content of its files.
         let does = config.used_directions().write;
-        let writes = does || config.rehearses;
+        let writes = does || config.is_dry_run;
         let sizes = if writes { &sizes.write } else { &sizes.read };
         let verifier =
             Verifier::new(verify, sizes, config.pattern.seed).map_err(ReadbackError::Interval)?;
@@ -355,9 +355,8 @@ impl Readback {
             // The end of a read, in the middle of a block.
             return Expected::Anything;
         }
-        if let Some(rehearsed) = self.expected_of_rehearsal(state, (offset, length), own, tracking)
-        {
-            return rehearsed;
+        if let Some(expected) = self.expected_of_dry_run(state, (offset, length), own, tracking) {
+            return expected;
         }
         let is_own = |generation| own.filter(|own| own.generation == generation);
         let is_uniform = tracking.is_uniform(state.op.file);
@@ -380,17 +379,17 @@ impl Readback {
         }
     }
 
-    /// Returns what can be checked of a block that the rehearsed write `own` would have left;
-    /// `None` for a block that is written in this run, and in a job that does not rehearse.
-    fn expected_of_rehearsal(
+    /// Returns the content that a block must have if `own`, a write of the dry run, left it; `None`
+    /// for a block that is written in this run, and in a job that is not a dry run.
+    fn expected_of_dry_run(
         &self,
         state: &SlotState,
         (offset, length): (u64, u32),
         own: Option<&LoggedWrite>,
         tracking: &Tracking,
     ) -> Option<Expected> {
-        let map = tracking.rehearsed(state.op.file)?;
-        // A loaded state knows more than the rehearsal.
+        let map = tracking.dry_run(state.op.file)?;
+        // A loaded state knows more than the dry run.
         if self.writes || tracking.expected(state, offset, length) != Expected::Valid {
             return None;
         }
@@ -424,7 +423,7 @@ fn blocks_of(written: &LoggedWrite, interval: u32) -> impl Iterator<Item = (u64,
 
 /// Returns whether a block still holds, or may hold, what this write or trim left there.
 fn holds(written: &LoggedWrite, (offset, length): (u64, u32), tracking: &Tracking) -> bool {
-    if let Some(map) = tracking.rehearsed(written.file) {
+    if let Some(map) = tracking.dry_run(written.file) {
         return map.holds(written.sequence, offset, length);
     }
     let Some(map) = tracking.map(written.file) else {
@@ -443,7 +442,7 @@ fn read_order(config: &WorkerConfig) -> ReadOrder {
     let beyond =
         config.bytes_per_pass != WorkerConfig::WHOLE_PATTERN && config.bytes_per_pass > held;
     let passes = config.loops > 1 || config.bytes_in_all.is_some();
-    let repeats = beyond || config.rehearses && passes;
+    let repeats = beyond || config.is_dry_run && passes;
     match pattern.map != MapMode::On || pattern.sequencer != Sequencer::None || repeats {
         true => ReadOrder::Offset,
         false => ReadOrder::Written,
@@ -461,7 +460,7 @@ fn capacity(config: &WorkerConfig, smallest: u32) -> usize {
         .iter()
         .map(|file| file.length / smallest)
         .sum();
-    let bytes = match config.rehearses {
+    let bytes = match config.is_dry_run {
         true => (config.bytes_per_pass).saturating_mul(config.loops.into()),
         false => config.bytes_per_pass,
     };

@@ -98,7 +98,7 @@ impl Worker {
     }
 
     fn end_pass(&mut self, now: Tick) {
-        if !self.config.rehearses {
+        if !self.config.is_dry_run {
             self.close_io_period(self.directions_in_use(), now);
         }
         let reads_back = self.reads_back_after_pass();
@@ -175,7 +175,7 @@ impl Worker {
     /// Starts the next pass, or ends the job.
     fn next_pass(&mut self, now: Tick) {
         let is_last = self.is_last_pass();
-        let keeps_log = self.config.rehearses && !is_last;
+        let keeps_log = self.config.is_dry_run && !is_last;
         if let Some(readback) = self.readback.as_mut().filter(|_| !keeps_log) {
             readback.end();
         }
@@ -189,8 +189,8 @@ impl Worker {
         self.source.pass.more = self.source.pass.more.saturating_sub(1);
         self.start_over();
         self.begin_pass_of_zones();
-        match (self.config.recreate_each_pass, self.config.rehearses) {
-            (true, true) => self.forget_rehearsed(),
+        match (self.config.recreate_each_pass, self.config.is_dry_run) {
+            (true, true) => self.forget_drawn(),
             (recreate, _) => self.source.pass.recreate = recreate,
         }
         self.timers.io_period_start = now;
@@ -201,17 +201,17 @@ impl Worker {
     pub(crate) fn stage_of_ops(&self) -> Stage {
         match &self.readback {
             Some(readback) if readback.is_reading() => Stage::ReadingBack,
-            _ if self.config.rehearses => Stage::Rehearsing,
+            _ if self.config.is_dry_run => Stage::DryRun,
             _ => Stage::Running,
         }
     }
 
-    /// Returns whether writes are read back after the pass that ends. Of a rehearsal, only the last
-    /// pass is followed by it: what the earlier ones would have left is not in the files any more.
+    /// Returns whether writes are read back after the pass that ends. A dry run does so
+    /// after the last pass alone: later passes have replaced what the earlier ones left.
     pub(crate) fn reads_back_after_pass(&self) -> bool {
         let readback = self.readback.as_ref();
         let has_work = readback.is_some_and(|readback| readback.has_work());
-        has_work && (!self.config.rehearses || self.is_last_pass())
+        has_work && (!self.config.is_dry_run || self.is_last_pass())
     }
 
     fn is_last_pass(&self) -> bool {

@@ -14,7 +14,7 @@ use crate::config::{Mix, WorkerConfig};
 use crate::slots::SlotState;
 use crate::source::used_directions;
 use crate::verify::{
-    Change, Content, Expected, Generation, GenerationMap, RehearsedMap, Verifier, map_layout,
+    Change, Content, DryRunMap, Expected, Generation, GenerationMap, Verifier, map_layout,
 };
 use crate::worker::Worker;
 
@@ -23,8 +23,8 @@ use crate::worker::Worker;
 pub(crate) struct Tracking {
     /// Maps by file; `None` for a file that no job writes.
     files: Box<[Option<Arc<GenerationMap>>]>,
-    /// Maps by file of the ops that the job draws and does not do; empty for a job that does them.
-    pub(crate) rehearsed: Box<[RehearsedMap]>,
+    /// Maps of a dry run, by file; empty for other jobs.
+    pub(crate) dry_run: Box<[DryRunMap]>,
     /// Change of the write or trim in flight in each slot.
     changes: Box<[Option<Change>]>,
     /// Entries at the issue of the read in flight in each slot, `observed_max` places each.
@@ -42,12 +42,12 @@ impl Tracking {
         verifier: Option<&Verifier>,
         depth: u32,
     ) -> Result<Option<Box<Self>>, NoMemory> {
-        let rehearsed = match verifier.filter(|_| config.rehearses) {
-            Some(verifier) => rehearsed_maps(config, verifier, depth)?,
+        let dry_run = match verifier.filter(|_| config.is_dry_run) {
+            Some(verifier) => dry_run_maps(config, verifier, depth)?,
             None => Vec::new(),
         };
         let files = match (&config.generations[..], verifier) {
-            ([], _) if !rehearsed.is_empty() => Vec::new(),
+            ([], _) if !dry_run.is_empty() => Vec::new(),
             ([], Some(verifier)) if writes(config) => own_maps(config, verifier.interval()),
             ([], _) => return Ok(None),
             (shared, _) => shared.to_vec(),
@@ -64,7 +64,7 @@ impl Tracking {
         };
         Ok(Some(Box::new(Self {
             files: files.into_boxed_slice(),
-            rehearsed: rehearsed.into_boxed_slice(),
+            dry_run: dry_run.into_boxed_slice(),
             changes: vec![None; depth].into_boxed_slice(),
             seen: vec![0; depth.saturating_mul(observed_max)].into_boxed_slice(),
             observed_max,
@@ -128,9 +128,9 @@ impl Tracking {
         self.files.get(file.index())?.as_deref()
     }
 
-    /// Returns the map of the ops that the job does not do to a file.
-    pub(crate) fn rehearsed(&self, file: FileIndex) -> Option<&RehearsedMap> {
-        self.rehearsed.get(file.index())
+    /// Returns a file's map in a dry run.
+    pub(crate) fn dry_run(&self, file: FileIndex) -> Option<&DryRunMap> {
+        self.dry_run.get(file.index())
     }
 
     /// Returns whether this job can check the blocks of all writers of a file.
@@ -183,17 +183,17 @@ fn own_maps(config: &WorkerConfig, interval: u32) -> Vec<Option<Arc<GenerationMa
         .collect()
 }
 
-/// Creates the maps of what a job's ops would leave.
-fn rehearsed_maps(
+/// Creates the maps of a dry run.
+fn dry_run_maps(
     config: &WorkerConfig,
     verifier: &Verifier,
     depth: u32,
-) -> Result<Vec<RehearsedMap>, NoMemory> {
+) -> Result<Vec<DryRunMap>, NoMemory> {
     // The write of a pair waits for its trim, and no other op overlaps either.
     let ordered = depth == 1 || config.serialize_overlap || config.pattern.mix == Mix::TrimWrite;
-    let layouts = config.rehearsed_layouts().into_iter();
+    let layouts = config.dry_run_layouts().into_iter();
     layouts
-        .map(|layout| RehearsedMap::new(layout, verifier.period(), ordered))
+        .map(|layout| DryRunMap::new(layout, verifier.period(), ordered))
         .collect()
 }
 

@@ -8,7 +8,7 @@
 //!            └──────────────────────────────────┘
 //! ```
 //!
-//! A job that does none of its ops is Rehearsing in place of Running (`rehearsal.rs`).
+//! A dry run is in DryRun in place of Running (`dry_run.rs`).
 //!
 //! The loop never blocks and never reads the clock. Time comes from the caller and from `submit`,
 //! whose one clock read is the issue time of the submitted ops, the completion time of those reaped
@@ -204,7 +204,7 @@ impl Worker {
     ) -> Option<Step> {
         match stage {
             Stage::Delayed => self.begin(engine, *now),
-            Stage::Rehearsing => self.rehearse(*now),
+            Stage::DryRun => self.draw_ops(*now),
             Stage::ReadingBack if self.queue.slots.free() == 0 => self.make_room(engine, now),
             Stage::Running | Stage::ReadingBack => {
                 self.reap_early(engine, now);

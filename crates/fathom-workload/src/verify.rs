@@ -15,6 +15,7 @@
 
 mod check;
 mod contended;
+mod dry_run_map;
 mod entries;
 mod error;
 mod expected;
@@ -26,7 +27,6 @@ mod map_layout;
 #[cfg(test)]
 mod map_tests;
 mod mismatches;
-mod rehearsed_map;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -43,6 +43,7 @@ use layout::Layout;
 
 pub use check::{Check, Checker};
 pub(crate) use check::{Checks, ChecksLost};
+pub(crate) use dry_run_map::{DryRunChange, DryRunMap};
 pub use entries::EntryMemory;
 pub use error::{Mismatch, VerifyError};
 pub use expected::Expected;
@@ -52,7 +53,6 @@ pub use header::Header;
 pub use layout::HeaderUnfit;
 pub use map_layout::{MapLayout, map_layout};
 pub use mismatches::{DumpedBlock, FoundMismatch, Mismatches};
-pub(crate) use rehearsed_map::{RehearsedChange, RehearsedMap};
 pub use state::{FileState, StateError, VerifyState};
 pub(crate) use written::{LoggedWrite, ReadOrder, WrittenLog};
 

@@ -6,6 +6,7 @@ use fathom_stats::Histogram;
 use crate::block_lives::BlockLives;
 use crate::buffers::Filler;
 use crate::config::{Rate, WorkerConfig};
+use crate::dry_run::DryRun;
 use crate::job_limits::JobLimits;
 use crate::log::JobLog;
 use crate::lookahead::Lookahead;
@@ -15,7 +16,6 @@ use crate::priorities::Priorities;
 use crate::queue::Queue;
 use crate::readback::{Readback, ReadbackError};
 use crate::recorder::Recorder;
-use crate::rehearsal::Rehearsal;
 use crate::replay::Replay;
 use crate::results::{Phase, Results, WorkerProgress};
 use crate::source::{self, Pass, Source};
@@ -64,8 +64,8 @@ pub struct Worker {
     pub(crate) checks: Option<Box<Checks>>,
     /// Generation maps of the files.
     pub(crate) tracking: Option<Box<Tracking>>,
-    /// Progress of a job that draws its ops and does not do them.
-    pub(crate) rehearsal: Rehearsal,
+    /// Progress of a dry run.
+    pub(crate) dry_run: DryRun,
     pub(crate) priorities: Option<Box<Priorities>>,
     /// Limits that few jobs have.
     pub(crate) limits: Option<Box<JobLimits>>,
@@ -84,8 +84,8 @@ pub(crate) enum Stage {
     Delayed,
     /// Issues ops of the pattern.
     Running,
-    /// Draws ops of the pattern and issues none.
-    Rehearsing,
+    /// Draws ops of the pattern without issuing them.
+    DryRun,
     /// Issues only the rests of short transfers, then continues with what follows.
     Draining(After),
     /// Syncs the files one after the other, from this one on, then continues.
@@ -219,7 +219,7 @@ impl Worker {
             checks: None,
             readback,
             tracking,
-            rehearsal: Rehearsal::default(),
+            dry_run: DryRun::default(),
             limits,
             block_lives: block_lives.map(Box::new),
             zoned: Zoned::new(&config, depth),
@@ -274,7 +274,7 @@ impl Worker {
             Stage::Syncing(..) => Phase::Syncing,
             Stage::ReadingBack | Stage::Draining(After::Readback) => Phase::Verifying,
             _ if self.timers.ramp_end != Tick::MAX => Phase::Ramp,
-            Stage::Running | Stage::Rehearsing | Stage::Draining(_) => Phase::Running,
+            Stage::Running | Stage::DryRun | Stage::Draining(_) => Phase::Running,
         }
     }
 

@@ -10,15 +10,14 @@ use crate::process;
 /// Features of the program that no default build has.
 const MORE: [&str; 3] = ["live", "http", "mpi"];
 
-/// Returns the arguments of cargo for all features that can be built here.
+/// Returns the argument of cargo for all features that can be built here.
 ///
 /// Tests run in one build with all of them: features of dependencies differ with those of the
 /// program, so that a build for each would compile nearly everything again.
-pub(super) fn all() -> Vec<String> {
-    MORE.into_iter()
-        .filter(|name| can_build(name))
-        .flat_map(|name| ["--features".to_owned(), format!("fathom-cli/{name}")])
-        .collect()
+pub(super) fn all() -> String {
+    let names = MORE.into_iter().filter(|name| can_build(name));
+    let names: Vec<String> = names.map(|name| format!("fathom-cli/{name}")).collect();
+    format!("--features={}", names.join(","))
 }
 
 /// Returns whether a feature can be built here, and says why not.
@@ -37,9 +36,7 @@ fn can_build(name: &str) -> bool {
 
 /// Checks the whole workspace with all features.
 pub(super) fn clippy(root: &Path) -> Result<()> {
-    let with = all();
-    let with: Vec<&str> = with.iter().map(String::as_str).collect();
-    clippy_of(root, &[&["--workspace"], &with[..]].concat())
+    clippy_of(root, &["--workspace", &all()])
 }
 
 /// Checks the default features, and each of the others by itself.

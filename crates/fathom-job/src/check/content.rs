@@ -1,7 +1,6 @@
 //! Rules on written data and its verification.
 
 use super::{JobCheck, problem, smallest, writes};
-
 use crate::bytes_pattern;
 use crate::plan::Verify;
 use crate::problem::{FioLevel, Piece, Problem};
@@ -53,8 +52,8 @@ impl JobCheck<'_> {
         let by_pattern = matches!(options.verify, Verify::Pattern | Verify::PatternHeader);
         let forever = options.time_based && options.do_verify && options.runtime.is_some();
         let forever = forever && options.readback.backlog == 0;
-        if options.verification.rehearsed.is_some() && !(verifies && options.do_verify) {
-            let why = "nothing is read: `verify_only` leaves the ops of the job out, as in fio";
+        if options.verification.dry_run.is_some() && !(verifies && options.do_verify) {
+            let why = "nothing is read: `verify_only` issues none of the job's ops, as in fio";
             let fix = "add `verify`, without `do_verify=0`";
             self.warn_at(&["verify_only"], problem("nothing-to-verify", why).fix(fix));
         }

@@ -1,7 +1,8 @@
 //! Rules on jobs that verify what they would write (`verify_only`).
 //!
-//! Such a job draws the ops that it would do, and reads what they have left. Where the ops depend
-//! on more than its options, it would report blocks that were never written: that is refused.
+//! Such a job draws its ops without issuing them, and reads what a run that writes has left. Where
+//! the ops depend on more than its options, it would report blocks that were never written: that is
+//! refused.
 
 use fathom_core::Direction;
 
@@ -23,7 +24,7 @@ impl JobCheck<'_> {
         let options = &mut self.layer.options;
         match options.rw {
             ReadWrite::Read => {}
-            // Zones decide where a write goes by their state, so it is not drawn again.
+            // Writes go where the state of the zones allows, so they cannot be drawn again.
             ReadWrite::Write if options.zones.mode == ZoneMode::Zbd => {
                 options.rw = ReadWrite::Read;
                 options.block_sizes.read = options.block_sizes.write.clone();
@@ -31,7 +32,7 @@ impl JobCheck<'_> {
                 options.percentage_random.read = options.percentage_random.write;
             }
             ReadWrite::Write | ReadWrite::Mixed | ReadWrite::TrimWrite => {
-                options.verification.rehearsed = Some(options.rw);
+                options.verification.dry_run = Some(options.rw);
                 options.rw = ReadWrite::Read;
             }
             ReadWrite::Trim => {
@@ -43,8 +44,7 @@ impl JobCheck<'_> {
     }
 }
 
-/// Returns the reason why a job cannot tell which blocks were written, and the option that it is
-/// due to, if there is one.
+/// Returns the option for which a job cannot tell which blocks were written, with the reason.
 fn unknown_writes(options: &Options) -> Option<(&'static str, Problem)> {
     let is_mix = options.rw == ReadWrite::Mixed;
     let rate = Direction::ALL.into_iter().find_map(|direction| {
@@ -62,23 +62,27 @@ fn unknown_writes(options: &Options) -> Option<(&'static str, Problem)> {
     } else if let Some(rate) = rate.filter(|_| is_mix) {
         (
             rate,
-            "with a rate, the ops of a mix depend on the time",
+            "with a rate, the ops of a mix depend on times",
             WOULD_MISS,
         )
     } else if options.number_ios.is_some() && options.readback.backlog > 0 {
-        let why = "reads of `verify_backlog` count towards `number_ios`, whenever they come";
+        let why = "reads of `verify_backlog` count towards `number_ios`, and their times vary";
         ("number_ios", why, WOULD_MISS)
     } else if zoned && matches!(options.rw, ReadWrite::Mixed | ReadWrite::TrimWrite) {
         (
             "zonemode",
-            "zones decide by their state where a mix writes",
+            "the ops of a mix depend on the state of the zones",
             WOULD_MISS,
         )
     } else if options.time_based && overlaps_in_part(options) {
         let why = "later passes of `time_based` may overlap blocks in part";
         ("blockalign", why, WOULD_MISS)
     } else if options.files.append {
-        ("file_append", "the files end elsewhere since", WOULD_MISS)
+        (
+            "file_append",
+            "they begin at the former end of the file",
+            WOULD_MISS,
+        )
     } else if !options.randrepeat && options.randseed.is_none() && is_by_chance(options) {
         let why = "with `randrepeat=0` a run draws other ops than the last one";
         ("randrepeat", why, WOULD_MISS)

@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fathom_sys::clock;
 
-use self::lab_lock::LabLock;
+use self::lab_lock::lock_lab;
 use self::looking_back::earlier_run;
 use self::rescue::rescue;
 use super::executor::RunDone;
 use super::journal::{EarlierRun, Journal, JournalError};
+use super::lock_file::LockFile;
 use super::observed::observed;
 use crate::finished::FinishedRun;
 use crate::judge::Judgement;
@@ -37,7 +38,7 @@ pub struct StoredLab<'a> {
     /// The history is only read: what is left of repeats that were cut stays as it is.
     is_read_only: bool,
     /// Keeps other processes from this lab; `None` if the history is only read.
-    _lock: Option<LabLock>,
+    _lock: Option<LockFile>,
 }
 
 /// Reason why a lab cannot be begun or resumed.
@@ -68,7 +69,7 @@ impl<'a> StoredLab<'a> {
         program: &str,
         fresh: bool,
     ) -> Result<Self, StoredLabError> {
-        let lock = LabLock::take(history.path(), &plan.name).map_err(StoredLabError::Locked)?;
+        let lock = lock_lab(history.path(), &plan.name).map_err(StoredLabError::Locked)?;
         let text = text(plan);
         let cells: Vec<String> = (0..plan.cells.len()).map(|cell| axes(plan, cell)).collect();
         let row = LabRow {

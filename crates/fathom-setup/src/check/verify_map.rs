@@ -26,8 +26,8 @@ pub fn verify_maps(setups: &[JobSetup], memory_bytes: Option<u64>) -> Option<Run
                 return Some(problem(setup, map.layout(), total, limit));
             }
         }
-        for layout in setup.worker.rehearsed_layouts() {
-            total = total.saturating_add(layout.rehearsed_bytes());
+        for layout in setup.worker.dry_run_layouts() {
+            total = total.saturating_add(layout.dry_run_bytes());
             let limit = limit(setup, memory_bytes).filter(|limit| total > *limit);
             if let Some(limit) = limit {
                 return Some(problem(setup, layout, total, limit));

@@ -47,11 +47,10 @@ pub(super) fn is_endless(options: &Options) -> bool {
 
 /// Returns true if the job starts over until its time has passed.
 pub(super) fn has_no_last_pass(options: &Options) -> bool {
-    is_endless(options) && options.verification.rehearsed.is_none()
+    is_endless(options) && options.verification.dry_run.is_none()
 }
 
-/// Returns the number of passes. Of a job that draws its ops and does none, one stands for passes
-/// without an end.
+/// Returns the number of passes; one for a dry run of an endless job.
 pub(super) fn loops(options: &Options, asked: u32) -> u32 {
     match is_endless(options) && !has_no_last_pass(options) {
         true => 1,

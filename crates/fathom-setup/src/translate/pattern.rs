@@ -61,27 +61,16 @@ pub fn writes(options: &Options) -> bool {
 pub fn uses(options: &Options, direction: Direction) -> bool {
     match &options.replay.found {
         Some(found) => found[direction],
-        None => has(options.rw, direction),
+        None => options.rw.directions().contains(&direction),
     }
 }
 
-/// Returns true if the job draws ops of this direction, which it may leave out (`verify_only`).
+/// Returns true if the job draws ops of this direction; a dry run (`verify_only`) issues none.
 pub(crate) fn draws_in(options: &Options, direction: Direction) -> bool {
-    match options.verification.rehearsed {
-        Some(rw) => has(rw, direction),
+    match options.verification.dry_run {
+        Some(rw) => rw.directions().contains(&direction),
         None => uses(options, direction),
     }
-}
-
-fn has(rw: ReadWrite, direction: Direction) -> bool {
-    matches!(
-        (rw, direction),
-        (ReadWrite::Read, Direction::Read)
-            | (ReadWrite::Write, Direction::Write)
-            | (ReadWrite::Trim, Direction::Trim)
-            | (ReadWrite::Mixed, Direction::Read | Direction::Write)
-            | (ReadWrite::TrimWrite, Direction::Trim | Direction::Write)
-    )
 }
 
 /// Ops of a job that its engine or file does not take.

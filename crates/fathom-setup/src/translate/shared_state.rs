@@ -34,8 +34,8 @@ impl SharedState {
         ops: Option<u64>,
     ) -> Result<LimitConfig, RunProblem> {
         let rules = &job.options.lifecycle;
-        // Of a job that does none of its ops, no turn and no figure is awaited.
-        let measures = job.options.verification.rehearsed.is_none();
+        // A dry run issues no ops, so there is no turn to wait for and nothing to reach.
+        let measures = job.options.verification.dry_run.is_none();
         let flow = (rules.flow > 0 && measures).then(|| FlowShare {
             flow: Arc::clone(self.flows.entry(rules.flow_id).or_default()),
             weight: rules.flow,

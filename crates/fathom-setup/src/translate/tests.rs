@@ -62,7 +62,7 @@ fn a_job_that_only_verifies_draws_the_same_and_changes_nothing() {
         };
         assert_eq!(ops(&does), ops(&only), "{words}");
         assert!(
-            only.worker.rehearses && only.worker.generations.is_empty(),
+            only.worker.is_dry_run && only.worker.generations.is_empty(),
             "{words}"
         );
         let options = &only.job.options;

@@ -10,9 +10,9 @@
 )]
 
 mod cut;
+mod dry_runs;
 mod oracle;
 mod plan;
-mod rehearsed;
 
 use fathom_block::{Faults, Faulty, SparseBytes};
 use fathom_core::{Direction, Nanos, Tick};

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use fathom_core::Direction;
 
+use super::dry_run_map::DryRunMap;
 use super::generation_map::GenerationMap;
 use super::layout::common_divisor;
-use super::rehearsed_map::RehearsedMap;
 use crate::config::{PatternConfig, Sequencer, SizeChoice};
 use crate::source::used_directions;
 
@@ -72,10 +72,10 @@ impl MapLayout {
         self.blocks().saturating_mul(GenerationMap::BYTES_PER_BLOCK)
     }
 
-    /// Returns the memory of the map of a job that does not do its ops, in bytes.
+    /// Returns the memory of a dry run's map, in bytes.
     #[must_use]
-    pub const fn rehearsed_bytes(&self) -> u64 {
-        self.blocks().saturating_mul(RehearsedMap::BYTES_PER_BLOCK)
+    pub const fn dry_run_bytes(&self) -> u64 {
+        self.blocks().saturating_mul(DryRunMap::BYTES_PER_BLOCK)
     }
 
     /// Returns the layout that suits both jobs on a file.

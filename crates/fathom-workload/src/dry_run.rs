@@ -1,4 +1,4 @@
-//! Rehearsal of a job that only verifies what it would write (`verify_only`).
+//! Dry run of a job that only verifies what it would write (`verify_only`).
 //!
 //! ```text
 //!  pattern ─► op, not issued ─► maps of its own, log ─┐ all passes
@@ -6,20 +6,20 @@
 //!                                 readback of what a run that writes would have left
 //! ```
 //!
-//! The same configuration draws the same ops. What a run cannot tell again is the time: when a
-//! block was written, and which of the ops that may be in flight together was done last.
+//! The same configuration draws the same ops. Times are not reproducible: when a block was written,
+//! and which of the ops in flight together completed last.
 
 use fathom_core::{Direction, Step, Tick};
 
 use crate::issue::IssueStatus;
 use crate::job_limits::IssueBlock;
 use crate::pattern::OpTarget;
-use crate::verify::{Generation, LoggedWrite, RehearsedChange};
+use crate::verify::{DryRunChange, Generation, LoggedWrite};
 use crate::worker::{Stage, Worker};
 
-/// Progress of a rehearsal.
+/// Progress of a dry run.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Rehearsal {
+pub(crate) struct DryRun {
     /// Number of writes and trims so far.
     changes: u32,
     /// Number of passes before this one.
@@ -27,12 +27,12 @@ pub(crate) struct Rehearsal {
 }
 
 impl Worker {
-    /// Draws some ops of the pass, and ends it after the last one.
-    pub(crate) fn rehearse(&mut self, now: Tick) -> Option<Step> {
+    /// Draws some ops of the pass without issuing them, and ends it after the last one.
+    pub(crate) fn draw_ops(&mut self, now: Tick) -> Option<Step> {
         for _ in 0..OPS_PER_ROUND {
-            let end = match self.next_rehearsed(now) {
+            let end = match self.next_drawn(now) {
                 Ok(target) => {
-                    self.rehearse_op(&target);
+                    self.note_drawn(&target);
                     continue;
                 }
                 Err(end) => end,
@@ -41,34 +41,34 @@ impl Worker {
                 IssueStatus::EndOfPattern => self.end_of_pattern(),
                 _ => self.end_of_pass(),
             };
-            if self.stage != Stage::Rehearsing {
+            if self.stage != Stage::DryRun {
                 // All ops have completed before those of the next pass.
-                self.rehearsal.passes = self.rehearsal.passes.wrapping_add(1);
+                self.dry_run.passes = self.dry_run.passes.wrapping_add(1);
             }
             return step;
         }
         None
     }
 
-    /// Forgets all ops: the files would have been created again.
-    pub(crate) fn forget_rehearsed(&mut self) {
+    /// Forgets all ops drawn so far: the files would have been recreated.
+    pub(crate) fn forget_drawn(&mut self) {
         if let Some(tracking) = &mut self.tracking {
-            tracking.rehearsed.iter_mut().for_each(|map| map.clear());
+            tracking.dry_run.iter_mut().for_each(|map| map.clear());
         }
         if let Some(readback) = &mut self.readback {
             readback.clear_log();
         }
     }
 
-    fn next_rehearsed(&mut self, now: Tick) -> Result<OpTarget, IssueStatus> {
+    fn next_drawn(&mut self, now: Tick) -> Result<OpTarget, IssueStatus> {
         match &self.limits {
             Some(limits) if limits.is_exhausted() => Err(self.hold(IssueBlock::OpsExhausted)),
             _ => self.next_target(now),
         }
     }
 
-    /// Notes an op as done.
-    fn rehearse_op(&mut self, target: &OpTarget) {
+    /// Notes an op as if it had completed.
+    fn note_drawn(&mut self, target: &OpTarget) {
         self.source.pass.issue(u64::from(target.length));
         let counts = self.counts_as_op(target);
         if let Some(limits) = self.limits.as_mut().filter(|_| counts) {
@@ -77,18 +77,18 @@ impl Worker {
         let (Some(readback), Some(tracking)) = (&mut self.readback, &mut self.tracking) else {
             return;
         };
-        let map = tracking.rehearsed.get_mut(target.file.index());
+        let map = tracking.dry_run.get_mut(target.file.index());
         let Some(map) = map.filter(|_| target.direction != Direction::Read) else {
             return;
         };
-        let number = self.rehearsal.changes.checked_add(1).unwrap_or(1);
-        self.rehearsal.changes = number;
+        let number = self.dry_run.changes.checked_add(1).unwrap_or(1);
+        self.dry_run.changes = number;
         let stamps = target.direction == Direction::Write;
-        map.note(&RehearsedChange {
+        map.note(&DryRunChange {
             offset: target.offset,
             length: target.length,
             number,
-            pass: self.rehearsal.passes,
+            pass: self.dry_run.passes,
             stamps,
         });
         if stamps {
@@ -106,6 +106,6 @@ impl Worker {
     }
 }
 
-/// Ops that are drawn before orders to stop are looked at: 256 rounds of a turn take some
+/// Ops drawn in one round; a turn of 256 rounds, after which stop requests are heeded, takes some
 /// milliseconds.
 const OPS_PER_ROUND: u32 = 64;

@@ -1,4 +1,4 @@
-//! Map of what the writes of a rehearsal would have left in a file.
+//! Map of the content that the writes of a dry run would have left in a file.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use fathom_core::NoMemory;
 
 use super::map_layout::MapLayout;
 
-/// Content that writes which are drawn and not done would have left in each block of a file.
+/// Content that the writes of a dry run would have left in each block of a file.
 ///
 /// It knows less than a [`GenerationMap`](super::GenerationMap): not when a block was written, and
 /// not which of the ops of a pass was the last, where they are not ordered. An op may be in flight
@@ -16,7 +16,7 @@ use super::map_layout::MapLayout;
 /// # What this costs
 /// [`BYTES_PER_BLOCK`](Self::BYTES_PER_BLOCK) bytes per block, reserved at the start.
 #[derive(Debug)]
-pub(crate) struct RehearsedMap {
+pub(crate) struct DryRunMap {
     layout: MapLayout,
     /// Bytes from the start of a write after which its content starts over.
     period: u32,
@@ -25,9 +25,9 @@ pub(crate) struct RehearsedMap {
     entries: Vec<Entry>,
 }
 
-/// Write or trim of a rehearsal.
+/// Write or trim of a dry run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RehearsedChange {
+pub(crate) struct DryRunChange {
     pub(crate) offset: u64,
     pub(crate) length: u32,
     /// Number of the change, from 1; after 2³² of them, a block may be read twice.
@@ -49,7 +49,7 @@ struct Entry {
     position: u16,
 }
 
-impl RehearsedMap {
+impl DryRunMap {
     /// Bytes that an entry takes.
     pub(crate) const BYTES_PER_BLOCK: u64 = size_of::<Entry>() as u64;
 
@@ -74,7 +74,7 @@ impl RehearsedMap {
     }
 
     /// Notes a change.
-    pub(crate) fn note(&mut self, change: &RehearsedChange) {
+    pub(crate) fn note(&mut self, change: &DryRunChange) {
         let (touched, block) = (self.touched(change.offset, change.length), self.block());
         let end = change.offset + u64::from(change.length);
         let starts = self.starts(&touched);
@@ -105,8 +105,8 @@ impl RehearsedMap {
         touched.len() > 0 && touched.all(is_held)
     }
 
-    /// Returns whether a block of a write that began at `start` is there for certain, be it by this
-    /// write or by one that left the like.
+    /// Returns whether a block of a write that began at `start` certainly holds its content, be it
+    /// written by that write or by another one that left the same.
     pub(crate) fn has(&self, start: u64, offset: u64, length: u32) -> bool {
         let touched = self.touched(offset, length);
         let starts = self.starts(&touched);
@@ -117,7 +117,7 @@ impl RehearsedMap {
         is_whole && self.entries[touched].iter().zip(starts).all(is_there)
     }
 
-    /// Forgets all changes: the file would have been created again.
+    /// Forgets all changes: the file would have been recreated.
     pub(crate) fn clear(&mut self) {
         self.entries.fill(Entry::default());
     }
@@ -163,9 +163,9 @@ mod tests {
             end: 16 << 10,
             block_bytes: 512,
         };
-        let mut map = RehearsedMap::new(layout, 1024, ordered).unwrap();
+        let mut map = DryRunMap::new(layout, 1024, ordered).unwrap();
         for (number, &(pass, offset, length)) in (1..).zip(writes) {
-            map.note(&RehearsedChange {
+            map.note(&DryRunChange {
                 offset,
                 length,
                 number,

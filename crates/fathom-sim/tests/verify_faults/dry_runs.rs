@@ -26,7 +26,7 @@ fn verify(
 ) -> (Results, Storage, Vec<ModelFile>) {
     let mut again = Simulation::new(vec![storage], files);
     let config = WorkerConfig {
-        rehearses: true,
+        is_dry_run: true,
         ..plan.jobs[0].config.clone()
     };
     add(&mut again, &config, &plan.jobs[0].files, Tick::new(1 << 50));
