@@ -173,12 +173,12 @@ impl Recorder {
         self.complete_sizes = [0; 7];
     }
 
-    /// Records a submission of `count` ops of one direction, the last `count` of `in_flight`.
+    /// Records a submission of `count` ops, the last `count` of `in_flight`: all have the depth of
+    /// the last, as in fio.
     #[inline]
     pub(crate) fn issued(&mut self, in_flight: u32, count: u32) {
-        let first = (in_flight - count) as usize + 1;
-        self.depth_changes[first] += 1;
-        self.depth_changes[in_flight as usize + 1] -= 1;
+        self.depth_changes[in_flight as usize] += i64::from(count);
+        self.depth_changes[in_flight as usize + 1] -= i64::from(count);
         self.submit_sizes[size_bucket(count)] += 1;
     }
 
@@ -553,7 +553,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_depth_map_counts_each_op_at_its_own_depth() {
+    fn the_depth_map_counts_a_batch_at_the_depth_of_its_last_op() {
         let measure = crate::fixture::measure();
         let none = PerDirection::all(false);
         let mut recorder = Recorder::new(measure, 4, PerDirection::all(true), none, true);
@@ -561,7 +561,7 @@ mod tests {
         recorder.issued(4, 2);
         recorder.issued(4, 1);
         let results = recorder.into_results();
-        assert_eq!(results.depth_at_issue, [0, 1, 1, 1, 2]);
+        assert_eq!(results.depth_at_issue, [0, 0, 2, 0, 3]);
         assert_eq!(results.submit_sizes, [0, 3, 0, 0, 0, 0, 0]);
     }
 }
