@@ -95,7 +95,7 @@ step 'a namespace without zones'
 works 3 --rw=randwrite --zonesize=4m --size=8z --max_open_zones=2
 works 3 --rw=write --zonesize=4m --size=4z --verify=crc32c
 works 3 --rw=trim --bs=4m --zonesize=4m
-refused 'no `zonesize` to emulate them' 3 --rw=write
+refused 'Specifying the zone size is mandatory' 3 --rw=write
 
 step 'what is refused'
 refused 'write_mode' 1 --rw=write --write_mode=compare

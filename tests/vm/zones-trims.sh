@@ -62,7 +62,7 @@ step 'conventional zones and a small capacity'
 job /dev/nullb1 --ioengine=libaio --rw=write --bs=256k --size=6z
 job /dev/nullb1 --ioengine=libaio --rw=trim --bs=4m --size=6z
 did 0 0 4
-refused 'fit into no zone' /dev/nullb1 --rw=write --bs=4m --offset=2z
+refused 'buflen exceeds zone size' /dev/nullb1 --rw=write --bs=4m --offset=2z
 
 step 'what is refused'
 refused 'does not exist' /dev/nothing --rw=write

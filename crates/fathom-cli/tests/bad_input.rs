@@ -34,7 +34,7 @@ const CASES: &[(&str, i32, i32, &str)] = &[
         "steady state cannot be attained: it needs 5 s of samples, but the job runs for 1 s",
     ),
     ("--numjobs=4097", 2, 1, "more than 4096 jobs"),
-    ("--iodepth=0", 2, 1, "0 is too small"),
+    ("--iodepth=0", 2, 1, "value out of range: 0"),
     ("--bs=2m", 2, 1, "exceeds the size"),
     ("cycle.fio", 2, 1, "includes itself"),
     ("empty.fio", 2, 1, "no sections"),

@@ -264,17 +264,14 @@ pub(crate) fn too_large(piece: Piece<'_>) -> Problem {
 
 /// Checks that a number is from `min` to `max`.
 pub(crate) fn in_range(piece: Piece<'_>, value: i128, min: u64, max: u64) -> Result<u64, Problem> {
-    let problem = |why: String| Problem::new("out-of-range", piece.range(), why);
+    let problem = |fix: String| {
+        let why = format!("value out of range: {value}");
+        Err(Problem::new("out-of-range", piece.range(), why).fix(fix))
+    };
     match u64::try_from(value) {
-        Err(_) if value < 0 => {
-            Err(problem(format!("`{}` is negative", piece.text))
-                .fix(format!("write at least {min}")))
-        }
-        Ok(value) if value < min => {
-            Err(problem(format!("{value} is too small")).fix(format!("write at least {min}")))
-        }
-        Ok(value) if value <= max => Ok(value),
-        _ => Err(problem(format!("{value} is too large")).fix(format!("write at most {max}"))),
+        Ok(value) if (min..=max).contains(&value) => Ok(value),
+        _ if value > i128::from(max) => problem(format!("write at most {max}")),
+        _ => problem(format!("write at least {min}")),
     }
 }
 

@@ -29,6 +29,10 @@ pub enum PlanWarningKind {
     RangeSharedByRanks,
     /// A range begins or ends within a zone.
     ZonesCut,
+    /// A limit of open zones for a job that writes none.
+    OpenZonesWithoutWrites,
+    /// Resets at a share of written blocks, which `verify` keeps until it has read them back.
+    ResetsWithVerify,
     /// Jobs that change zones by commands and write them through the block layer.
     ZonesByTwoNames,
 }
@@ -50,6 +54,8 @@ impl PlanWarningKind {
             Self::VerifyShared => "verify_shared",
             Self::RangeSharedByRanks => "range_shared_by_ranks",
             Self::ZonesCut => "zones_cut",
+            Self::OpenZonesWithoutWrites => "open_zones_without_writes",
+            Self::ResetsWithVerify => "resets_with_verify",
             Self::ZonesByTwoNames => "zones_by_two_names",
         }
     }
@@ -69,6 +75,8 @@ impl PlanWarningKind {
             Self::VerifyShared => "verify",
             Self::RangeSharedByRanks => "filename",
             Self::ZonesCut => "zonemode",
+            Self::OpenZonesWithoutWrites => "job_max_open_zones",
+            Self::ResetsWithVerify => "zone_reset_frequency",
             Self::ZonesByTwoNames => "ioengine",
         }
     }

@@ -321,6 +321,7 @@ fn setup(
     };
     let ((mut files, mut sizes), problem) = or_early_end(found)?;
     zones::limit_to_whole_zones(job, planned, &mut files, &mut sizes, &mut warnings)?;
+    zones::note_without_effect(options, &mut warnings);
     notes::cut_sizes(&sizes, &mut warnings);
     notes::files(options, &files, &mut warnings);
     shared_state::note_windows(options, &mut warnings);

@@ -245,7 +245,11 @@ fn unsupported_and_contradictory_options_are_refused() {
     refuses("", "--rw=trim --bs=4m,4m,2m", "have 4194304 bytes");
     let words = "--rw=write --verify=md5 --trim_percentage=10";
     refuses("", words, "which can only be reset whole");
-    refuses("capacity_mib = 1", "--rw=write --bs=2m", "fit into no zone");
+    refuses(
+        "capacity_mib = 1",
+        "--rw=write --bs=2m",
+        "buflen exceeds zone size",
+    );
     // The longer zones before the range do not help.
     let words = "--rw=write --bs=2m --offset=2z";
     let keys = "capacity_mib = 1\nconventional = 2";
@@ -258,12 +262,12 @@ fn unsupported_and_contradictory_options_are_refused() {
     refuses(
         "",
         "--rw=write --zonesize=1m",
-        "`zonesize` is 1048576 bytes, but the zones of",
+        "job parameter zonesize 1048576 does not match disk zone size 4194304 of",
     );
     refuses(
         "",
         "--rw=write --zoneskip=1m",
-        "not a multiple of the zones",
+        "is not a multiple of the device zone size",
     );
     refuses(
         "",
@@ -295,7 +299,10 @@ fn devices_without_zones_get_emulated_ones() {
     let machine = MachineModel::parse("machine", plain).expect("a machine");
     let refused = try_on(&machine, &words_of("--rw=write"), &mut |_| {}, &|| 0);
     let said = refused.expect_err("no zonesize").to_string();
-    assert!(said.contains("no `zonesize` to emulate them"), "{said}");
+    assert!(
+        said.contains("Specifying the zone size is mandatory"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -200,7 +200,10 @@ fn share_ppm(text: &str, findings: &mut Findings) -> Result<u32, Problem> {
     let documented = |_: &mut Findings| {
         let share = text.trim().parse().ok().filter(within);
         share.ok_or_else(|| {
-            let why = format!("`{text}` is not a number from 0 to 1");
+            let why = match text.contains(':') {
+                true => "the list exceeding max length 1 ends after its first number".to_owned(),
+                false => format!("value out of range: `{text}` is not a number from 0 to 1"),
+            };
             Problem::new("out-of-range", 0..text.len(), why)
         })
     };

@@ -57,7 +57,7 @@ impl ZoneSets {
         };
         if zones.size > 0 && zones.size != set.zone_bytes() {
             let message = format!(
-                "`zonesize` is {} bytes, but the zones of {path} have {}",
+                "job parameter zonesize {} does not match disk zone size {} of {path}",
                 zones.size,
                 set.zone_bytes()
             );
@@ -127,8 +127,16 @@ fn emulated(
         Err(problem(message).hint(hint).at(job, option))
     };
     if zones.size == 0 {
-        let message = format!("{path} has no zones, and no `zonesize` to emulate them");
+        let message = format!(
+            "Specifying the zone size is mandatory for regular file/block device with \
+             --zonemode=zbd: {path} has no zones"
+        );
         return refuse("zonesize", message, "add one, as in `zonesize=64m`");
+    }
+    if zones.size < ZONE_BYTES_MIN {
+        let message =
+            format!("zone size must be at least {ZONE_BYTES_MIN} bytes for --zonemode=zbd");
+        return refuse("zonesize", message, "increase it, as in `zonesize=64m`");
     }
     let given = [("zonesize", zones.size), ("zonecapacity", zones.capacity)];
     let block = u64::from(logical_block);
@@ -165,6 +173,9 @@ fn emulated(
 pub(super) fn problem(message: String) -> RunProblem {
     RunProblem::new(ProblemKind::NoZones, message)
 }
+
+/// Smallest size of an emulated zone.
+const ZONE_BYTES_MIN: u64 = 512;
 
 /// Largest number of emulated zones. A zone takes some hundred bytes; a disk of 30 TB with zones of
 /// 256 MiB has 112,000.
@@ -340,7 +351,10 @@ mod tests {
         let setup = &done.setups[0];
         assert!(!setup.resets_by_trims(&setup.files[0]), "they discard");
         let told = problem_of(COMMANDS, Ok(None));
-        assert!(told.contains("no `zonesize` to emulate them"), "{told}");
+        assert!(
+            told.contains("Specifying the zone size is mandatory"),
+            "{told}"
+        );
     }
 
     #[test]

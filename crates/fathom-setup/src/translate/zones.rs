@@ -58,7 +58,7 @@ pub(super) fn limit_to_whole_zones(
         let range = set.whole_zones(file.offset, file.offset.saturating_add(file.length));
         if range.is_empty() {
             let message = format!(
-                "{}: no whole zone of {} bytes from {} to {}",
+                "io_size must be at least one zone: {} has no whole zone of {} bytes from {} to {}",
                 file.path,
                 set.zone_bytes(),
                 file.offset,
@@ -119,7 +119,9 @@ pub(super) fn access(
     };
     let limit = |max: u32| (max > 0).then_some(max);
     let open_max = limit(zones.open_max);
-    let reset = limit(zones.reset_frequency_ppm).map(|frequency| ResetRule {
+    let keeps_data = keeps_data(options);
+    let frequency = limit(zones.reset_frequency_ppm).filter(|_| !keeps_data);
+    let reset = frequency.map(|frequency| ResetRule {
         threshold_ppm: zones.reset_threshold_ppm,
         every: 1_000_000_u32.div_ceil(frequency),
     });
@@ -130,10 +132,33 @@ pub(super) fn access(
         job_open_max: limit(zones.job_open_max),
         reads_beyond: zones.reads_beyond,
         writes_remainder: zones.writes_remainder,
-        keeps_data: options.verify != Verify::None && pattern::uses(options, Direction::Write),
+        keeps_data,
         reset,
         areas: zones.areas && options.replay.found.is_none(),
     }))
+}
+
+/// Returns whether a job keeps what it has written to zones, to read it back.
+fn keeps_data(options: &Options) -> bool {
+    options.verify != Verify::None && pattern::uses(options, Direction::Write)
+}
+
+/// Warns of options of zones that have no effect on a job.
+pub(super) fn note_without_effect(options: &Options, warnings: &mut Warnings<'_>) {
+    if options.zones.mode != ZoneMode::Zbd {
+        return;
+    }
+    if options.zones.job_open_max > 0 && !pattern::uses(options, Direction::Write) {
+        let message = "`job_max_open_zones` is valid only for write jobs: this one opens no zones";
+        let kind = PlanWarningKind::OpenZonesWithoutWrites;
+        warnings.add(kind, message.to_owned(), "remove it");
+    }
+    if options.zones.reset_frequency_ppm > 0 && keeps_data(options) {
+        let message = "`zone_reset_frequency` has no effect: a zone is not reset before `verify` \
+                       has read it back";
+        let kind = PlanWarningKind::ResetsWithVerify;
+        warnings.add(kind, message.to_owned(), "remove `verify`, or this option");
+    }
 }
 
 /// Rejects what `zonemode=zbd` cannot do.
@@ -160,10 +185,6 @@ fn refuse(job: &Job) -> Result<(), RunProblem> {
             "add `continue_on_error=write`",
         );
     }
-    if options.zones.reset_frequency_ppm > 0 && options.verify != Verify::None {
-        let message = "`zone_reset_frequency` discards data that `verify` reads back";
-        return refuse("zone_reset_frequency", message, "remove one of them");
-    }
     let writes = pattern::uses(options, Direction::Write);
     if writes && !options.engine.bypasses_cache {
         let message = format!(
@@ -177,7 +198,8 @@ fn refuse(job: &Job) -> Result<(), RunProblem> {
         );
     }
     if writes && !options.direct && options.has_local_files() {
-        let message = "writes to zones must bypass the page cache, which keeps no order";
+        let message = "Using direct I/O is mandatory for writing to ZBD drives: the page cache \
+                       keeps no order";
         return refuse("direct", message, "add `direct=1`");
     }
     Ok(())
@@ -215,8 +237,8 @@ fn check_capacity(job: &Job, set: &ZoneSet, file: &FileSetup) -> Result<(), RunP
         return Ok(());
     }
     let message = format!(
-        "writes of {smallest} bytes fit into no zone of {} from {} to {end}: the largest has a \
-         capacity of {capacity} bytes",
+        "buflen exceeds zone size: writes have {smallest} bytes, and no zone of {} from {} to \
+         {end} has a capacity of more than {capacity}",
         file.path, file.offset
     );
     Err(problem(message).hint("lower it").at(job, "bs"))
@@ -254,7 +276,7 @@ fn check_skip(job: &Job, set: &ZoneSet, file: &FileSetup) -> Result<(), RunProbl
         return Ok(());
     }
     let message = format!(
-        "`zoneskip` is {skip} bytes, not a multiple of the zones of {}, which have {zone}",
+        "zoneskip {skip} is not a multiple of the device zone size: zones of {} have {zone} bytes",
         file.path
     );
     Err(problem(message)
