@@ -186,27 +186,27 @@ fn fsync_replaces_fdatasync_due_at_the_same_write() {
 }
 
 #[test]
-fn a_due_sync_is_made_before_and_after_a_restart() {
-    // Counted over all passes: after 4, 8, 12, 16 and again 16, 20, 24, 28.
-    assert_eq!(syncs_of(4, 0, |config| config.loops = 2), "F".repeat(8));
+fn a_sync_due_at_a_restart_is_made_once() {
+    // Counted over all passes: after 4, 8, 12, 16, 20, 24, 28.
+    assert_eq!(syncs_of(4, 0, |config| config.loops = 2), "F".repeat(7));
     assert_eq!(syncs_of(17, 0, |config| config.loops = 2), "F");
 }
 
 #[test]
-fn a_due_sync_is_repeated_after_each_read_of_a_mix() {
+fn reads_of_a_mix_are_not_synced() {
     let syncs = syncs_of(1, 0, |config| {
         config.pattern.mix = Mix::ReadWrite { read: 50 };
         config.pattern.sizes.read = SizeChoice::Fixed(4096);
         config.bytes_per_pass = 1 << 20;
     });
-    // One after each of 256 ops but the last, from the first write on.
-    assert!((250..=255).contains(&syncs.len()), "{}", syncs.len());
+    // About half of 256 ops are writes.
+    assert!((100..=156).contains(&syncs.len()), "{}", syncs.len());
 }
 
 #[test]
-fn a_trim_and_its_write_are_not_synced() {
+fn the_write_of_a_pair_is_synced() {
     let pairs = |config: &mut WorkerConfig| config.pattern.mix = Mix::TrimWrite;
-    assert_eq!(syncs_of(1, 1, pairs), "");
+    assert_eq!(syncs_of(1, 1, pairs), "F".repeat(15));
 }
 
 #[test]

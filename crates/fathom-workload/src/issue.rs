@@ -146,10 +146,7 @@ impl Worker {
         }
         let target = match self.next_placed_target(engine, now) {
             Ok(target) => target,
-            Err(status) => {
-                self.sync.gave_way &= self.config.time_based || !status.is_an_end();
-                return status;
-            }
+            Err(status) => return status,
         };
         if self.must_wait(&target) {
             // Another op may need the zone until this one is asked for again.
@@ -289,7 +286,6 @@ impl Worker {
         if target.direction == Direction::Write {
             self.sync.wrote(target);
         }
-        self.sync.gave_way = false;
     }
 
     /// Returns whether an op counts as one: trim and write of a pair do so together, as in fio.

@@ -1,12 +1,12 @@
 //! Syncs after a number of writes and at the end of passes, and the ops they are made of.
 //!
-//! As in fio, a sync is due before an op is chosen if the number of writes so far is a multiple of
-//! the interval and the previous op was no sync. So in a mix the sync is repeated after each read
-//! until the next write; if `fsync` and `fdatasync` are due together, only the `fsync` is made.
+//! A sync is due once after each write whose number is a multiple of the interval, as in fio 3.41;
+//! fio 3.33 repeats it in a mix after each read until the next write, and makes none after the
+//! writes of `trimwrite`. If `fsync` and `fdatasync` are due together, only the `fsync` is made.
 
 use fathom_core::{Engine, Errno, FileIndex, OpKind, SyncKind, Tick};
 
-use crate::config::{Mix, SyncRules, WorkerConfig};
+use crate::config::{SyncRules, WorkerConfig};
 use crate::issue::IssueStatus;
 use crate::pattern::OpTarget;
 use crate::results::{JobActivity, JobError};
@@ -17,8 +17,8 @@ use crate::worker::{Stage, Worker};
 pub(crate) struct SyncState {
     /// Syncs are made while the job runs.
     pub(crate) watches: bool,
-    /// The last op was a sync, so the next one is not.
-    pub(crate) gave_way: bool,
+    /// No sync has been made since the last write.
+    is_open: bool,
     /// Number of writes issued.
     writes: u64,
     /// File of the last write.
@@ -31,11 +31,9 @@ pub(crate) struct SyncState {
 
 impl SyncState {
     pub(crate) fn new(config: &WorkerConfig) -> Self {
-        // A trim and the write of its block are a unit: fio makes no sync between or after them.
-        let pairs = matches!(config.pattern.mix, Mix::TrimWrite);
         Self {
-            watches: config.sync.watches_writes() && !pairs,
-            gave_way: false,
+            watches: config.sync.watches_writes(),
+            is_open: false,
             writes: 0,
             file: FileIndex::new(0),
             written: match config.sync.range {
@@ -50,6 +48,7 @@ impl SyncState {
     pub(crate) fn wrote(&mut self, target: &OpTarget) {
         self.file = target.file;
         self.writes += 1;
+        self.is_open = true;
         if let Some(extent) = self.written.get_mut(target.file.index()) {
             extent.start = extent.start.min(target.offset);
             extent.end = extent.end.max(target.offset + u64::from(target.length));
@@ -58,7 +57,7 @@ impl SyncState {
 
     /// Returns the sync due after the writes so far.
     const fn wanted(&self, rules: &SyncRules) -> Option<SyncKind> {
-        if self.writes == 0 || self.gave_way {
+        if !self.is_open {
             None
         } else if is_multiple(self.writes, rules.full_every) {
             Some(SyncKind::Full)
@@ -119,7 +118,7 @@ impl Worker {
             }
             self.queue.exclusive = true;
         }
-        self.sync.gave_way = true;
+        self.sync.is_open = false;
         self.prepare_sync(engine, now, self.sync.file, kind);
         IssueStatus::Ready
     }

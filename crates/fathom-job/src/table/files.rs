@@ -101,7 +101,8 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .different(
-        "exactly one sync per N writes with several ops in flight; fio's number depends on \
+        "one sync per N writes, as in fio 3.41; fio 3.33 makes one more after each read until the \
+         next write, and none in `trimwrite`. With several ops in flight, fio's number depends on \
          completion timing. With several files, the last one written is synced; fio syncs the \
          next in turn",
     ),
