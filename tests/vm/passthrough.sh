@@ -33,6 +33,18 @@ works 1 --rw=randrw --bssplit=512/20:4k/40:64k/40
 works 6 --rw=randwrite --verify=crc32c --readfua=1 --writefua=1 --dsm=0x40
 refused 'not a multiple' 6 --rw=read --bs=512
 
+step 'trims of several ranges'
+works 1 --rw=write --buffer_pattern=0x5a --size=4m
+works 1 --rw=randtrim --num_range=256
+# 512 blocks, in two commands.
+grep -q 'total=0,0,2,0' report || fail 'not two ops'
+dd if=/dev/nvme0n1 bs=64k count=32 iflag=direct 2>/dev/null | cmp -n 2097152 - /dev/zero ||
+    fail 'not discarded'
+works 1 --rw=read --offset=2m --verify=pattern --verify_pattern=0x5a
+works 1 --rw=randtrim --num_range=3 --bssplit=512/20:4k/40:64k/40
+refused 'whose ops are all trims' 1 --rw=trimwrite --num_range=2
+refused 'one range per op' 1 --ioengine=psync --rw=trim --num_range=2
+
 step 'other commands as writes'
 works 1 --rw=write --write_mode=zeroes --deac=1
 dd if=/dev/nvme0n1 bs=64k count=32 iflag=direct 2>/dev/null | cmp -n 2097152 - /dev/zero ||

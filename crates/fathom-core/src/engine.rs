@@ -11,7 +11,8 @@
 use std::os::fd::BorrowedFd;
 
 use crate::{
-    Completion, EngineError, EngineStep, Errno, FileIndex, Op, Slot, Tick, Zone, ZoneAction,
+    Completion, EngineError, EngineStep, Errno, FileIndex, Op, Slot, Tick, TrimRange, Zone,
+    ZoneAction,
 };
 
 /// Performs ops through a kernel, a network or a model, and returns completions.
@@ -96,6 +97,18 @@ pub trait Engine {
     /// Returns the buffer of a slot that is not in flight; empty if the engine moves no data
     /// (`Capabilities::moves_data` is false).
     fn buffer(&mut self, slot: Slot) -> &mut [u8];
+
+    /// Sets the ranges of the trim that is prepared next in a slot, which is not in flight. The
+    /// trim has the offset of the first and the sum of their lengths. Called before each trim of a
+    /// job whose trims have several ranges, which needs an engine with
+    /// [`EngineInfo::trim_ranges`](crate::EngineInfo::trim_ranges).
+    ///
+    /// # Panics
+    /// The engine has no such trims.
+    fn set_ranges(&mut self, slot: Slot, ranges: &[TrimRange]) {
+        let _unsupported = (slot, ranges);
+        unreachable!("a job of several ranges per trim needs an engine that has them");
+    }
 
     /// Queues an op; an asynchronous engine makes no system call. A synchronous engine may perform
     /// the op here or in `submit`.
@@ -220,6 +233,10 @@ impl<E: Engine + ?Sized> Engine for Box<E> {
 
     fn buffer(&mut self, slot: Slot) -> &mut [u8] {
         (**self).buffer(slot)
+    }
+
+    fn set_ranges(&mut self, slot: Slot, ranges: &[TrimRange]) {
+        (**self).set_ranges(slot, ranges);
     }
 
     fn prepare(&mut self, op: &Op) {

@@ -68,6 +68,8 @@ pub struct EngineInfo {
     /// Reports and manages the zones of its devices itself. Those of engines on local files are the
     /// block layer's.
     pub manages_zones: bool,
+    /// Trims several ranges at once ([`Engine::set_ranges`](crate::Engine::set_ranges)).
+    pub trim_ranges: bool,
     /// Kernel resource of which every slot takes one.
     pub slot_limit: Option<SlotLimit>,
     /// Has the kernel start threads on its behalf, whose CPU time is the job's.
@@ -220,6 +222,7 @@ impl EngineInfo {
             atomic_writes: false,
             write_streams: false,
             manages_zones: false,
+            trim_ranges: false,
             slot_limit: None,
             kernel_threads: false,
             exit_waits_for_ops: false,

@@ -38,7 +38,7 @@ pub use engine_info::{
     OptionValue, OptionWord, RemoteFile, SlotLimit, Storage, Synchronous, Work,
 };
 pub use errno::Errno;
-pub use op::{Completion, FileIndex, Op, OpKind, Outcome, Slot};
+pub use op::{Completion, FileIndex, Op, OpKind, Outcome, Slot, TrimRange};
 pub use output_format::OutputFormat;
 pub use priority::IoPriority;
 pub use random::{SplitMix64, Taus88, Taus88x4, Taus258, Xoshiro256, stream_seed};

@@ -89,6 +89,15 @@ pub struct Op {
     pub sequence: u64,
 }
 
+/// Bytes that a trim discards: one range of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TrimRange {
+    /// Byte offset in the file.
+    pub offset: u64,
+    /// Bytes to discard.
+    pub length: u32,
+}
+
 /// Result of an op, in the kernel's form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Completion {

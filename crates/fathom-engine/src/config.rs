@@ -50,6 +50,8 @@ pub struct EngineConfig {
     /// Handles under which an engine of devices places writes in turn, all if empty; `None`: it
     /// places none.
     pub placement: Option<Box<[u8]>>,
+    /// Ranges of a trim, 1–256.
+    pub trim_ranges: u32,
     /// Draw the stream or handle of a write instead.
     pub random_streams: bool,
     /// Clock that issue times are read from.
@@ -118,6 +120,7 @@ impl EngineConfig {
             job: JobFacts::default(),
             write_streams: Box::default(),
             placement: None,
+            trim_ranges: 1,
             random_streams: false,
             clock,
             repeated: RepeatedRequests::default(),

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, Errno, FileIndex, Op, OpKind, Slot,
-    Submitted, Tick, Zone, ZoneAction,
+    Submitted, Tick, TrimRange, Zone, ZoneAction,
 };
 
 /// Lock of one file, shared by the jobs that use it. Clones refer to the same lock.
@@ -153,6 +153,10 @@ impl Engine for Locking {
 
     fn buffer(&mut self, slot: Slot) -> &mut [u8] {
         self.inner.buffer(slot)
+    }
+
+    fn set_ranges(&mut self, slot: Slot, ranges: &[TrimRange]) {
+        self.inner.set_ranges(slot, ranges);
     }
 
     fn prepare(&mut self, op: &Op) {

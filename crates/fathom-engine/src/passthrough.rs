@@ -5,6 +5,7 @@ mod namespace;
 mod options;
 mod placement;
 mod protect;
+mod ranges;
 mod zoned;
 
 use std::fs::File;
@@ -13,8 +14,8 @@ use std::mem;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineStep, Errno,
-    FileIndex, Nanos, Op, OpKind, RemoteFile, Slot, Storage, Submitted, Synchronous, Tick, Zone,
-    ZoneAction, ZoneReport, without_zones,
+    FileIndex, Nanos, Op, OpKind, RemoteFile, Slot, Storage, Submitted, Synchronous, Tick,
+    TrimRange, Zone, ZoneAction, ZoneReport, without_zones,
 };
 use fathom_nvme::{Status, zone_send_action};
 use fathom_sys::clock::Clock;
@@ -33,6 +34,7 @@ use namespace::{Namespace, check_node, look_up};
 use options::Options;
 use placement::Placement;
 use protect::OwnProtection;
+use ranges::Ranges;
 
 /// Facts about `io_uring_cmd`.
 pub(crate) static INFO: EngineInfo = EngineInfo {
@@ -40,6 +42,7 @@ pub(crate) static INFO: EngineInfo = EngineInfo {
     storage: Storage::Device,
     write_streams: true,
     manages_zones: true,
+    trim_ranges: true,
     kernel_threads: true,
     options: options::ALL,
     ..EngineInfo::new(
@@ -80,7 +83,9 @@ pub struct Passthrough {
     own_protection: Box<[Option<OwnProtection>]>,
     /// By slot.
     in_flight: Box<[CommandOp]>,
-    placement: Option<Placement>,
+    placement: Option<Box<Placement>>,
+    /// Ranges of trims that have several.
+    ranges: Option<Box<Ranges>>,
     /// Latest failure that a status or a check explains, for [`Engine::explain`].
     failure: Option<(Errno, String)>,
     /// A namespace has been formatted under the job: no op reaches it any more.
@@ -136,7 +141,7 @@ impl Passthrough {
         let ring = CommandRing::new(&RingConfig {
             slots: config.depth,
             buffer_bytes: config.buffer_bytes,
-            extra_bytes: options.metadata_bytes.max(RANGE_BYTES),
+            extra_bytes: options.metadata_bytes.max(RANGE_BYTES * config.trim_ranges),
             memory: config.memory.clone(),
             files: u32::try_from(config.files.len()).unwrap_or(u32::MAX),
             fixed_buffers: options.fixed_buffers,
@@ -167,7 +172,8 @@ impl Passthrough {
             namespaces: config.files.iter().map(|_| None).collect(),
             own_protection: config.files.iter().map(|_| None).collect(),
             in_flight: vec![CommandOp::default(); config.depth as usize].into_boxed_slice(),
-            placement: Placement::of(config),
+            placement: Placement::of(config).map(Box::new),
+            ranges: Ranges::of(config).map(Box::new),
             failure: None,
             reformatted: false,
             look_at: Tick::ZERO,
@@ -226,12 +232,19 @@ impl Passthrough {
         };
         let placement = self.placement.as_mut().filter(|_| is_write(op));
         let identifier = placement.map(|own| own.next(&namespace.placements));
-        let encoded = encode(op, namespace, &self.options, identifier).ok_or(Errno::EINVAL)?;
+        let mut encoded = encode(op, namespace, &self.options, identifier).ok_or(Errno::EINVAL)?;
         let own_protection = self.own_protection[index].as_ref();
         match op.kind {
             OpKind::Data(Direction::Trim) => {
-                if encoded.command.data != CommandData::None {
-                    put_range(self.ring.extra_buffer(op.slot), &encoded);
+                let buffer = self.ring.extra_buffer(op.slot);
+                match &self.ranges {
+                    Some(ranges) => ranges
+                        .put(op.slot, namespace, &mut encoded, buffer)
+                        .ok_or(Errno::EINVAL)?,
+                    None if encoded.command.data != CommandData::None => {
+                        put_range(buffer, (encoded.first, encoded.blocks));
+                    }
+                    None => {}
                 }
             }
             OpKind::Data(Direction::Write) => {
@@ -454,6 +467,12 @@ impl Engine for Passthrough {
     #[inline]
     fn buffer(&mut self, slot: Slot) -> &mut [u8] {
         self.ring.buffer(slot)
+    }
+
+    fn set_ranges(&mut self, slot: Slot, ranges: &[TrimRange]) {
+        if let Some(own) = &mut self.ranges {
+            own.set(slot, ranges);
+        }
     }
 
     #[inline]

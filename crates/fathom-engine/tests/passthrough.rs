@@ -13,12 +13,12 @@ use std::fs;
 use std::sync::Mutex;
 
 use device_bench::{DeviceBench, trims_and_syncs_are_queued};
-use fathom_conformance::{Subject, conformance};
-use fathom_core::{EngineValues, Errno, OptionValue};
-use fathom_engine::built_in;
+use fathom_conformance::{BLOCK, BLOCKS, Subject, conformance, content};
+use fathom_core::{EngineValues, Errno, FileIndex, OptionValue, TrimRange};
 use fathom_engine::options::{
     FIXEDBUFS, FORCE_ASYNC, HIPRI, NONVECTORED, REGISTERFILES, SQTHREAD_POLL,
 };
+use fathom_engine::{EngineConfig, built_in, start};
 use fathom_sys::nvme;
 
 /// The cases write the same blocks.
@@ -105,5 +105,34 @@ fn a_status_is_named() {
         assert_eq!(bench.run(op).result, Errno::EINVAL.result());
         let text = bench.engine.explain(Errno::EINVAL).unwrap();
         assert!(text.contains("whole number"), "{text}");
+    });
+}
+
+#[test]
+fn a_trim_of_several_ranges_discards_each() {
+    each(|bench| {
+        let path = std::env::var("FATHOM_NVME").unwrap();
+        let options = with_variable(EngineValues::default());
+        let config = EngineConfig {
+            trim_ranges: 4,
+            ..device_bench::config("io_uring_cmd", &path, bench.depth(), options)
+        };
+        bench.engine = start(config).unwrap().boxed();
+        bench.engine.open(FileIndex::new(0)).unwrap();
+        let ranges = [9, 3, 12].map(|block| TrimRange {
+            offset: block * u64::from(BLOCK),
+            length: BLOCK,
+        });
+        let mut trim = bench.trim(0, 9);
+        trim.length = 3 * BLOCK;
+        bench.engine.set_ranges(trim.slot, &ranges);
+        assert_eq!(bench.run(trim).result, 3 * BLOCK.cast_signed());
+        for block in 0..BLOCKS {
+            let stored = bench.stored(block);
+            match [3, 9, 12].contains(&block) {
+                true => assert!(stored.iter().all(|&byte| byte == 0), "{block}"),
+                false => assert_eq!(stored, content(block), "{block}"),
+            }
+        }
     });
 }

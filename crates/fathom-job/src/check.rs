@@ -3,6 +3,7 @@
 mod content;
 mod device;
 mod placement;
+mod trim_ranges;
 mod verify_only;
 mod wait_for;
 mod zones;
@@ -56,6 +57,7 @@ impl JobCheck<'_> {
         self.streams();
         self.preconditioning();
         self.trims();
+        self.trim_ranges();
         self.rates();
         self.runtime();
         self.latency_target();
@@ -421,6 +423,14 @@ fn smallest(size: &BlockSize) -> u64 {
         BlockSize::Fixed(bytes) => *bytes,
         BlockSize::Range { min, .. } => *min,
         BlockSize::Split(entries) => entries.iter().map(|(bytes, _)| *bytes).min().unwrap_or(1),
+    }
+}
+
+fn largest(size: &BlockSize) -> u64 {
+    match size {
+        BlockSize::Fixed(bytes) => *bytes,
+        BlockSize::Range { max, .. } => *max,
+        BlockSize::Split(entries) => entries.iter().map(|(bytes, _)| *bytes).max().unwrap_or(1),
     }
 }
 

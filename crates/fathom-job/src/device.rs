@@ -26,9 +26,11 @@ pub struct DeviceOptions {
     pub spr_cs: u64,
 }
 
-/// Trims of blocks that the job has written and verifies.
+/// Trims, and those of blocks that the job has written and verifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrimOptions {
+    /// `num_range`: ranges of a trim, 1–256.
+    pub ranges: u32,
     /// `trim_percentage`.
     pub percentage: u8,
     /// `trim_verify_zero`.
@@ -42,6 +44,7 @@ pub struct TrimOptions {
 impl Default for TrimOptions {
     fn default() -> Self {
         Self {
+            ranges: 1,
             percentage: 0,
             verify_zero: true,
             backlog: 0,

@@ -86,6 +86,39 @@ fn write_streams() {
 }
 
 #[test]
+fn trims_of_several_ranges() {
+    let base = "--ioengine=io_uring_cmd --cmd_type=nvme --num_range=8";
+    for rw in ["trim", "randtrim"] {
+        check(&format!("{base} --rw={rw}"), |o| o.trims.ranges == 8);
+    }
+    for rw in ["read", "randwrite", "rw", "trimwrite"] {
+        refuse(&format!("{base} --rw={rw}"), "no-trim-ranges");
+    }
+    refuse("--ioengine=psync --rw=trim --num_range=2", "no-trim-ranges");
+    for excluded in [
+        "--zonemode=zbd",
+        "--verify=crc32c",
+        "--serialize_overlap=1 --iodepth=2",
+        "--block_error_percentiles=1",
+        "--read_iolog=log",
+        "--write_iolog=log",
+        "--io_submit_mode=offload",
+        "--filename=/dev/ng0n1:/dev/ng1n1",
+        "--bs=512m",
+        "--bsrange=4k-1g",
+    ] {
+        refuse(&format!("{base} --rw=trim {excluded}"), "no-trim-ranges");
+    }
+    check(
+        &format!(
+            "{base} --rw=trim --filename=/dev/ng0n1:/dev/ng1n1 --file_service_type=sequential"
+        ),
+        |o| o.nrfiles == 2,
+    );
+    check("--ioengine=psync --num_range=1", |o| o.trims.ranges == 1);
+}
+
+#[test]
 fn trims_of_written_blocks() {
     let base = "--rw=randwrite --verify=crc32c --trim_percentage=30";
     check(base, |o| {

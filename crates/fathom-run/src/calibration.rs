@@ -154,6 +154,7 @@ fn reduced(job: &WorkerConfig) -> WorkerConfig {
         fill: false,
         sync_filesystems: Vec::new(),
         recreate_each_pass: false,
+        trim_ranges: 1,
         // Without zones, but on the path that looks at each op.
         serialize_overlap: job.serialize_overlap || job.zoned.is_some(),
         zoned: None,

@@ -63,6 +63,7 @@ pub(crate) fn engine_config(
         },
         write_streams: write_streams(setup).into_boxed_slice(),
         placement: placement(setup).map(Vec::into_boxed_slice),
+        trim_ranges: setup.worker.trim_ranges,
         random_streams: options.device.random_streams,
         offload: options.offload.then(|| kick(options.offload_kick)),
         ..EngineConfig::new(engine, clock)

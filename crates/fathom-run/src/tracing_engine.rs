@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, Errno, FileIndex, Op, OpKind, Slot,
-    Submitted, Tick, Zone, ZoneAction,
+    Submitted, Tick, TrimRange, Zone, ZoneAction,
 };
 use fathom_engine::AnyEngine;
 use fathom_job::{DebugOptions, debug_line};
@@ -190,6 +190,10 @@ impl Engine for LoggingEngine {
 
     fn buffer(&mut self, slot: Slot) -> &mut [u8] {
         self.engine.buffer(slot)
+    }
+
+    fn set_ranges(&mut self, slot: Slot, ranges: &[TrimRange]) {
+        self.engine.set_ranges(slot, ranges);
     }
 
     fn prepare(&mut self, op: &Op) {

@@ -173,6 +173,11 @@ impl Checker {
                 RunProblem::new(ProblemKind::Contradiction, error.to_string()),
             );
         }
+        if let Some(problem) = verify_shared::untracked_ranges(setup)
+            && setup.place.clone == 0
+        {
+            self.add(job, "num_range", problem);
+        }
         // Clones differ in no size.
         if job.options.has_remote_files() && setup.place.clone == 0 {
             let known = setup.files.iter().find(|file| file.found.bytes().is_some());

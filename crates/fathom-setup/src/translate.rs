@@ -321,10 +321,7 @@ fn setup(
     };
     let ((mut files, mut sizes), problem) = or_early_end(found)?;
     zones::limit_to_whole_zones(job, planned, &mut files, &mut sizes, &mut warnings)?;
-    zones::note_without_effect(options, &mut warnings);
-    notes::cut_sizes(&sizes, &mut warnings);
-    notes::files(options, &files, &mut warnings);
-    shared_state::note_windows(options, &mut warnings);
+    note_all(options, &files, &sizes, &mut warnings);
     let mut pattern =
         pattern_over(&files, options, seed).map_err(|problem| problem.at(job, "bs"))?;
     pattern.zones = pattern.zones.or(zones::order(job, &files, planned)?);
@@ -334,6 +331,7 @@ fn setup(
     let worker = WorkerConfig {
         pattern,
         depth,
+        trim_ranges: options.trims.ranges,
         batching: pace::batching(options, depth),
         bytes_per_pass: limits::bytes_per_pass(options, bytes),
         loops: limits::loops(options, sizes.loops),
@@ -382,6 +380,19 @@ fn setup(
         replay: replay.clone(),
     };
     Ok((setup, warnings.list, problem))
+}
+
+/// Warns of options whose effect may not be the one meant.
+fn note_all(
+    options: &Options,
+    files: &[FileSetup],
+    sizes: &sizes::ResolvedSizes,
+    warnings: &mut Warnings<'_>,
+) {
+    zones::note_without_effect(options, warnings);
+    notes::cut_sizes(sizes, warnings);
+    notes::files(options, files, warnings);
+    shared_state::note_windows(options, warnings);
 }
 
 /// Keeps a problem that ends only the job, with nothing in place of what it prevents.

@@ -35,6 +35,8 @@ pub struct WorkerConfig {
     pub depth: u32,
     /// Batching of submissions and completions.
     pub batching: Batching,
+    /// Ranges that a trim has at most, ≥ 1; more only if all ops are trims.
+    pub trim_ranges: u32,
     /// Bytes to issue in one pass; the pattern starts over if it ends earlier.
     /// [`WHOLE_PATTERN`](Self::WHOLE_PATTERN) for passes that only the pattern ends.
     pub bytes_per_pass: u64,

@@ -154,6 +154,7 @@ impl Worker {
             self.source.held = Some(target);
             return IssueStatus::NeedsDrain;
         }
+        let target = self.with_more_ranges(engine, target, now);
         // A direction without a rate has no schedule: its ops are due now.
         let due = self
             .source

@@ -45,6 +45,7 @@ mod think;
 mod timeline;
 mod timers;
 mod tracking;
+mod trim_ranges;
 mod trims;
 mod turn;
 mod uniform_ops;

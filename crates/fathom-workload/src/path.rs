@@ -44,6 +44,7 @@ impl Path {
 fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
     let WorkerConfig {
         pattern,
+        trim_ranges,
         rate,
         think,
         serialize_overlap,
@@ -99,6 +100,7 @@ fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
         || syncs
         || drains
         || pairs
+        || *trim_ranges > 1
         || think.is_some()
         || *serialize_overlap
         || priorities.is_some()

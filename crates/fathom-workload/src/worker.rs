@@ -25,6 +25,7 @@ use crate::think::Thinking;
 use crate::timeline::{TimelineShare, WindowLatency};
 use crate::timers::Timers;
 use crate::tracking::Tracking;
+use crate::trim_ranges::TrimRanges;
 use crate::uniform_ops::UniformOp;
 use crate::verify::{Checks, HeaderUnfit};
 use crate::zones::Zoned;
@@ -73,6 +74,8 @@ pub struct Worker {
     pub(crate) block_lives: Option<Box<BlockLives>>,
     /// Zones of the files, if the job follows them.
     pub(crate) zoned: Option<Box<Zoned>>,
+    /// Ranges of the next trim, if trims have several.
+    pub(crate) trim_ranges: Option<Box<TrimRanges>>,
     /// Membership in a group that ends when it is steady.
     pub(crate) steady: Option<Box<SteadyWatch>>,
 }
@@ -223,6 +226,7 @@ impl Worker {
             limits,
             block_lives: block_lives.map(Box::new),
             zoned: Zoned::new(&config, depth),
+            trim_ranges: TrimRanges::new(&config),
             config,
             engine,
         })

@@ -115,6 +115,7 @@ fn any_config() -> impl Strategy<Value = PatternConfig> {
                 zones: None,
                 preconditioning: None,
                 sizes_by_order: false,
+                keeps_sizes: false,
                 service: FileService::RoundRobin(1),
                 open_files: u32::MAX,
                 seed,
@@ -250,6 +251,7 @@ proptest! {
             sequence: None,
             zones: None,
             sizes_by_order: false,
+            keeps_sizes: false,
             service: FileService::RoundRobin(1),
             open_files: u32::MAX,
             // Ops of several sizes overlap without a map.

@@ -30,7 +30,7 @@ pub(super) fn encode(
         OpKind::Data(direction) => direction,
         OpKind::Sync(_) => return Some(flush(namespace)),
     };
-    let (first, blocks) = extent(op, namespace)?;
+    let (first, blocks) = extent(namespace, op.offset, op.length)?;
     let encoded = |command| Encoded {
         command,
         blocks,
@@ -117,26 +117,25 @@ pub(super) fn refusal(op: &Op, namespace: &Namespace) -> String {
     }
 }
 
-/// Writes the range of a trim as Dataset Management has it.
-pub(super) fn put_range(range: &mut [u8], encoded: &Encoded) {
+/// Writes a range of a trim, its first block and their number, as Dataset Management has it.
+pub(super) fn put_range(range: &mut [u8], (first, blocks): (u64, u32)) {
     let bytes = &mut range[..RANGE_BYTES as usize];
     bytes[..4].fill(0);
-    bytes[4..8].copy_from_slice(&encoded.blocks.to_le_bytes());
-    bytes[8..].copy_from_slice(&encoded.first.to_le_bytes());
+    bytes[4..8].copy_from_slice(&blocks.to_le_bytes());
+    bytes[8..].copy_from_slice(&first.to_le_bytes());
 }
 
-/// Returns the blocks of an op, if it is in whole ones.
+/// Returns the first block and the number of blocks of `length` bytes, if they are whole ones.
 #[inline]
-fn extent(op: &Op, namespace: &Namespace) -> Option<(u64, u32)> {
+pub(super) fn extent(namespace: &Namespace, offset: u64, length: u32) -> Option<(u64, u32)> {
     let bytes = namespace.op_block_bytes;
     if bytes.is_power_of_two() {
         let (shift, mask) = (bytes.trailing_zeros(), u64::from(bytes - 1));
-        let is_whole = (op.offset | u64::from(op.length)) & mask == 0;
-        return is_whole.then_some((op.offset >> shift, op.length >> shift));
+        let is_whole = (offset | u64::from(length)) & mask == 0;
+        return is_whole.then_some((offset >> shift, length >> shift));
     }
-    let (offset_rest, length_rest) = (op.offset % u64::from(bytes), op.length % bytes);
-    let is_whole = offset_rest == 0 && length_rest == 0;
-    is_whole.then_some((op.offset / u64::from(bytes), op.length / bytes))
+    let is_whole = offset.is_multiple_of(u64::from(bytes)) && length.is_multiple_of(bytes);
+    is_whole.then_some((offset / u64::from(bytes), length / bytes))
 }
 
 const fn flush(namespace: &Namespace) -> Encoded {
@@ -337,7 +336,7 @@ mod tests {
         assert_eq!(trim.command.dwords_10, [0, 4, 0, 0, 0, 0]);
         assert_eq!(trim.command.data, CommandData::Extra { length: 16 });
         let mut range = [0xff; 20];
-        put_range(&mut range, &trim);
+        put_range(&mut range, (trim.first, trim.blocks));
         assert_eq!(
             range,
             [

@@ -30,21 +30,10 @@ impl DeviceBench {
         (variant, depth): (&str, u32),
         options: EngineValues,
     ) -> Self {
-        let clock = Clock::monotonic();
-        let engine = start(EngineConfig {
-            depth,
-            buffer_bytes: BLOCK,
-            files: vec![EngineFile {
-                path: path.into(),
-                read: true,
-                write: true,
-                ..EngineFile::default()
-            }],
-            options,
-            ..EngineConfig::new(built_in(engine), clock)
-        });
+        let config = config(engine, path, depth, options);
+        let clock = config.clock;
         let mut bench = Self {
-            engine: engine.unwrap().boxed(),
+            engine: start(config).unwrap().boxed(),
             account: Account::default(),
             title: format!("{path} {variant} {depth}"),
             depth,
@@ -64,6 +53,22 @@ impl DeviceBench {
             kind: OpKind::Data(Direction::Trim),
             ..self.write(slot, block)
         }
+    }
+}
+
+/// Returns the configuration of an engine on the device at `path`.
+pub(crate) fn config(engine: &str, path: &str, depth: u32, options: EngineValues) -> EngineConfig {
+    EngineConfig {
+        depth,
+        buffer_bytes: BLOCK,
+        files: vec![EngineFile {
+            path: path.into(),
+            read: true,
+            write: true,
+            ..EngineFile::default()
+        }],
+        options,
+        ..EngineConfig::new(built_in(engine), Clock::monotonic())
     }
 }
 

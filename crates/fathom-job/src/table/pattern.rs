@@ -2,7 +2,7 @@
 
 use super::block_sizes::{bsrange, bssplit, filesize, set_sizes};
 use super::general::{U32, choice};
-use super::read::{byte, needless, unknown_word};
+use super::read::{byte, narrow, needless, unknown_word};
 use super::row::{EmptyValue, Row, ValueKind};
 use crate::findings::Findings;
 use crate::number;
@@ -211,12 +211,20 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "num_range",
         "1",
-        "Ranges per trim; no engine supports more than one",
-        "num_range=1",
-        ValueKind::Special {
-            form: "integer value (opt=1); min=0, max=256",
-            read: num_range,
+        "Ranges per trim, each drawn like an op (`io_uring_cmd`)",
+        "num_range=8",
+        ValueKind::Int {
+            min: 0,
+            max: 256,
+            set: |o, v| o.trims.ranges = narrow(v.max(1)),
         },
+    )
+    .different(
+        "the last op of a pass has fewer ranges where the rest has no more, and all are in one \
+         file; random ranges of several sizes may overlap. Logs have the offset of the first and \
+         the bytes of all. Refused in jobs that read or write, for which fio has one range, and \
+         with options that look at single ranges: `serialize_overlap`, `zonemode=zbd`, `verify`, \
+         `block_error_percentiles`, logs of ops",
     ),
     Row::new(
         "number_ios",
@@ -230,17 +238,6 @@ pub(super) const ROWS: &[Row] = &[
         },
     ),
 ];
-
-/// Refuses more than one range, which no engine supports, as in fio.
-fn num_range(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
-    let ranges = number::read_part(Piece::new(text), options.kb_base, 0, 256, findings)?;
-    if ranges > 1 {
-        let why = "trims of several ranges need the engine `io_uring_cmd`, which Fathom does not \
-                   support";
-        return Err(Problem::new("not-in-fathom", 0..text.len(), why).fix("write `num_range=1`"));
-    }
-    Ok(())
-}
 
 fn read_write(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
     let mut whole = Piece::new(text);

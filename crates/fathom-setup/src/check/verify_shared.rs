@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use fathom_workload::GenerationMap;
 
+use crate::error::RunProblem;
 use crate::plan_warning::{PlanWarning, PlanWarningKind};
+use crate::problem_kind::ProblemKind;
 use crate::translate::pattern::writes;
 use crate::translate::{FileSetup, JobSetup};
 
@@ -26,6 +28,24 @@ pub fn shared(setups: &[JobSetup]) -> Vec<PlanWarning> {
         }
     }
     warnings
+}
+
+/// Refuses trims of several ranges in a file that another job of the run verifies: they are not
+/// tracked, so that what they discard would be taken for corruption.
+pub(super) fn untracked_ranges(setup: &JobSetup) -> Option<RunProblem> {
+    let worker = &setup.worker;
+    let file = setup
+        .files
+        .iter()
+        .zip(&worker.generations)
+        .find_map(|(file, map)| map.as_ref().and(Some(file)))
+        .filter(|_| worker.trim_ranges > 1)?;
+    let message = format!(
+        "another job verifies {}, and cannot tell what trims of several ranges discard",
+        file.path
+    );
+    let problem = RunProblem::new(ProblemKind::Contradiction, message);
+    Some(problem.hint("write `num_range=1`, or verify in a run of its own"))
 }
 
 /// Returns whether a job verifies what it writes.

@@ -45,6 +45,8 @@ pub fn pattern(
         zones: zones(options),
         preconditioning: preconditioning(options),
         sizes_by_order: options.bs_is_seq_rand,
+        // Ranges cut at visited blocks would have a smaller mean than the one asked for.
+        keeps_sizes: options.trims.ranges > 1,
         percentage_random: options.percentage_random,
         seed,
     })

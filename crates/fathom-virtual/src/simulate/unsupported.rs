@@ -8,21 +8,34 @@ use fathom_setup::{ProblemKind, RunError, RunProblem};
 ///
 /// # Errors
 /// A job loads the verify state of an earlier run, whose data is not there: modelled devices are
-/// empty at first.
+/// empty at first. Or its trims have several ranges, which modelled devices have not.
 pub(super) fn refuse(plan: &Plan) -> Result<(), RunError> {
-    let loads = |job: &&Job| job.options.verification.loads_state;
-    let problem = |job: &Job| {
-        let message =
-            "there is no earlier run in virtual time: modelled devices are empty at first";
-        RunProblem::new(ProblemKind::VerifyState, message)
-            .hint("remove `verify_state_load`")
-            .at(job, "verify_state_load")
-    };
-    let problems: Vec<_> = plan.jobs.iter().filter(loads).map(problem).collect();
+    let problems: Vec<_> = plan.jobs.iter().filter_map(unsupported).collect();
     match problems.is_empty() {
         true => Ok(()),
         false => Err(RunError { problems }),
     }
+}
+
+fn unsupported(job: &Job) -> Option<RunProblem> {
+    let (kind, message, hint, option) = if job.options.verification.loads_state {
+        (
+            ProblemKind::VerifyState,
+            "there is no earlier run in virtual time: modelled devices are empty at first",
+            "remove `verify_state_load`",
+            "verify_state_load",
+        )
+    } else if job.options.trims.ranges > 1 {
+        (
+            ProblemKind::EngineCannot,
+            "modelled devices trim one range per op",
+            "write `num_range=1`",
+            "num_range",
+        )
+    } else {
+        return None;
+    };
+    Some(RunProblem::new(kind, message).hint(hint).at(job, option))
 }
 
 /// Returns a warning for each unsupported option in use.

@@ -39,6 +39,8 @@ pub struct PatternConfig {
     pub preconditioning: Option<Preconditioning>,
     /// Sequential ops take the sizes of reads, random ops those of writes.
     pub sizes_by_order: bool,
+    /// Random ops keep their sizes where they reach into visited blocks, which are visited again.
+    pub keeps_sizes: bool,
     /// Chance in percent, 0–100, that an op of a random job is random and not sequential.
     pub percentage_random: PerDirection<u8>,
     /// Seed of all random streams: the same seed gives the same ops on every host and version.

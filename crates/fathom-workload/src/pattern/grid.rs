@@ -18,6 +18,8 @@ pub(super) struct Grid {
     align: u64,
     blocks: u64,
     pick: Pick,
+    /// Ops keep their sizes where they reach into visited blocks.
+    keeps_sizes: bool,
 }
 
 #[derive(Debug)]
@@ -134,11 +136,15 @@ impl Grid {
     }
 
     /// Marks the blocks after `block` that `length` bytes reach into, and returns how many bytes
-    /// may be used: less than `length` where a block is taken or the blocks end.
+    /// may be used: less than `length` where a block is taken, unless ops keep their sizes, or the
+    /// blocks end.
     #[inline]
     pub(super) fn claim(&mut self, block: u64, length: u32) -> u32 {
         match &mut self.pick {
             // With a map, offsets are as far apart as the smallest op is long.
+            Pick::Mapped(map) if self.keeps_sizes => {
+                mark(map, (block, self.blocks), length, self.align)
+            }
             Pick::Mapped(map) => claim_more(map, block, length, self.align),
             _ => length,
         }
@@ -175,6 +181,15 @@ fn claim_more(map: &mut BlockMap, block: u64, length: u32, align: u64) -> u32 {
     } else {
         ((free + 1) * align) as u32
     }
+}
+
+/// Marks the blocks after `block` that `length` bytes reach into, up to `end`; returns `length`.
+fn mark(map: &mut BlockMap, (block, end): (u64, u64), length: u32, align: u64) -> u32 {
+    let reach = block + u64::from(length).div_ceil(align);
+    for next in block + 1..reach.min(end) {
+        map.set(next);
+    }
+    length
 }
 
 /// Grids of all files.
@@ -243,6 +258,7 @@ impl Grids {
                     align,
                     blocks,
                     pick,
+                    keeps_sizes: config.keeps_sizes,
                 });
             }
         }
@@ -298,6 +314,7 @@ impl Grids {
     ) -> u32 {
         let grid = &mut self.grids[file * self.groups + usize::from(self.group[direction])];
         match self.shared.get_mut(file) {
+            Some(map) if grid.keeps_sizes => mark(map, (block, grid.blocks), length, grid.align),
             Some(map) => claim_more(map, block, length, grid.align),
             None => grid.claim(block, length),
         }
