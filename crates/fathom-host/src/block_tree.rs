@@ -237,6 +237,13 @@ impl HostDevice {
         &self.folder
     }
 
+    /// Returns whether it is a zoned block device.
+    #[must_use]
+    pub fn has_zones(&self) -> bool {
+        let zoned = self.attribute("queue/zoned");
+        zoned.is_some_and(|zoned| zoned != "none")
+    }
+
     /// Reads one sysfs attribute, without trailing white space.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<String> {

@@ -49,6 +49,10 @@ impl JobRecord {
         self.reapings = self.reapings.saturating_add(job.reapings);
         let repeated = self.repeated_requests.saturating_add(job.repeated_requests);
         self.repeated_requests = repeated;
+        if let Some(resets) = job.zone_resets {
+            let own = self.zone_resets.get_or_insert(0);
+            *own = own.saturating_add(resets);
+        }
     }
 
     fn add_errors(&mut self, job: &Self) {

@@ -189,6 +189,9 @@ pub struct JobRecord {
     /// of a ramp time included. The ops that they belong to count once.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repeated_requests: u64,
+    /// Zones reset by a job that writes or trims with `zonemode=zbd`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone_resets: Option<u64>,
     /// Result of the search for a depth, with `latency_target`.
     #[serde(default)]
     pub latency_target: Option<LatencyTargetRecord>,

@@ -144,6 +144,9 @@ pub(crate) fn job(
     if let Some(steady) = &job.steady_state {
         out.set("steadystate", steady_object(steady));
     }
+    if let Some(resets) = job.zone_resets {
+        out.set("zone_resets", resets);
+    }
     out
 }
 

@@ -154,6 +154,14 @@ fn errno_text(errno: u32) -> String {
     }
 }
 
+/// Returns the number of zones that a job has reset, for the lines of writes and trims.
+fn zone_resets(job: &JobRecord, name: &str) -> String {
+    match job.zone_resets {
+        Some(resets) if ["write", "trim"].contains(&name) => format!("; {resets} zone resets"),
+        _ => String::new(),
+    }
+}
+
 /// Formats rates, latencies and samples of one direction; empty if no bytes were moved.
 fn direction_lines(
     job: &JobRecord,
@@ -168,11 +176,12 @@ fn direction_lines(
     let units = Units::of(display);
     let (bandwidth, other_bandwidth) = units.bandwidth(bytes_per_s(direction));
     let mut out = format!(
-        "  {}: IOPS={}, BW={bandwidth} ({other_bandwidth})({}/{}msec)\n",
+        "  {}: IOPS={}, BW={bandwidth} ({other_bandwidth})({}/{}msec){}\n",
         name,
         units.iops(ops_per_s(direction)),
         units.size(direction.bytes).0,
         direction.runtime_ms,
+        zone_resets(job, name),
     );
     let slat = direction.slat.as_ref().filter(|_| job.asynchronous);
     let kinds = [
@@ -344,4 +353,32 @@ fn group_status(group_id: u32, rates: &GroupRates<'_>) -> String {
         );
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zone_resets_end_the_lines_of_writes_and_trims() {
+        let direction = DirectionRecord {
+            bytes: 4096,
+            ios: 1,
+            runtime_ms: 1,
+            ..DirectionRecord::default()
+        };
+        let ends = |resets: Option<u64>, name: &str| {
+            let job = JobRecord {
+                zone_resets: resets,
+                ..JobRecord::default()
+            };
+            let lines = direction_lines(&job, name, &direction, &GroupRate::default());
+            let first = lines.lines().next().unwrap_or_default();
+            first.rsplit_once("msec)").unwrap_or_default().1.to_owned()
+        };
+        assert_eq!(ends(Some(3), "write"), "; 3 zone resets");
+        assert_eq!(ends(Some(0), "trim"), "; 0 zone resets");
+        assert_eq!(ends(Some(3), "read"), "");
+        assert_eq!(ends(None, "write"), "");
+    }
 }

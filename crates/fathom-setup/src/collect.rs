@@ -1,6 +1,9 @@
 //! Conversion of the workers' measurements into the record that all reports render.
 
-use fathom_core::{Errno, FileIndex, IoPriority, Nanos, PerDirection, Storage, Tick};
+use std::path::Path;
+
+use fathom_core::{Direction, Errno, FileIndex, IoPriority, Nanos, PerDirection, Storage, Tick};
+use fathom_host::block_tree::BlockTree;
 use fathom_job::Options;
 use fathom_record::{
     BlockLivesRecord, DirectionRecord, Display, JobRecord, LatencyTargetRecord, PriorityRecord,
@@ -14,7 +17,7 @@ use fathom_workload::{
 
 use crate::outcome::{JobFailure, JobOutcome};
 use crate::translate::JobSetup;
-use crate::translate::pattern::{bounds, rw_name};
+use crate::translate::pattern::{bounds, rw_name, uses};
 use crate::translate::priority;
 
 /// Returns the records of jobs before they run: everything but results.
@@ -118,6 +121,7 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
     record.depth_level = depth_buckets(&results.depth_at_issue);
     record.depth_submit = results.submit_sizes;
     record.depth_complete = results.complete_sizes;
+    record.zone_resets = zone_resets(setup, &results);
     record.submissions = results.submit_sizes.iter().sum();
     record.reapings = results.complete_sizes.iter().sum();
     record.sync = SyncRecord {
@@ -145,6 +149,15 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
         remove_bytes(&mut directions.write);
         remove_bytes(&mut directions.trim);
     }
+}
+
+/// Returns the number of zones that a job has reset; `None` for jobs that reset none.
+fn zone_resets(setup: &JobSetup, results: &Results) -> Option<u64> {
+    let options = &setup.job.options;
+    let resets = [Direction::Write, Direction::Trim]
+        .into_iter()
+        .any(|direction| uses(options, direction));
+    (setup.worker.zoned.is_some() && resets).then_some(results.zone_resets)
 }
 
 /// Returns the result of the verification.
@@ -322,7 +335,7 @@ fn error_text(error: &JobError, setup: &JobSetup) -> String {
     if let Some(detail) = &error.detail {
         text += &format!(": {detail}");
     }
-    text + &end_of_file(error, setup)
+    text + &end_of_file(error, setup) + &zones(error, setup)
 }
 
 /// Returns the path of a file of the job; empty if it has none of this number.
@@ -341,6 +354,21 @@ fn end_of_file(error: &JobError, setup: &JobSetup) -> String {
     match metadata.filter(std::fs::Metadata::is_file) {
         Some(now) if now.len() < error.offset.saturating_add(error.length.into()) => {
             format!(": file was truncated to {} B while the job ran", now.len())
+        }
+        _ => String::new(),
+    }
+}
+
+/// Explains an EIO of a write that misses the write pointer of a zone.
+fn zones(error: &JobError, setup: &JobSetup) -> String {
+    let missed = error.errno == Errno::EIO && error.activity == JobActivity::Write;
+    let path = path_of(setup, error.file);
+    if !missed || setup.worker.zoned.is_some() {
+        return String::new();
+    }
+    match BlockTree::default().device_at(Path::new(path)) {
+        Some(device) if device.whole_disk().has_zones() => {
+            format!(": {path} is a zoned block device: consider --zonemode=zbd")
         }
         _ => String::new(),
     }

@@ -281,6 +281,7 @@ impl<S: ModelledStorage> Simulation<S> {
         let mut seat = Seat {
             engine: &mut job.engine,
             storages: &mut self.storages,
+            files: &mut self.files,
             job: id,
             now: self.now,
         };
@@ -380,6 +381,7 @@ impl<S: ModelledStorage> Simulation<S> {
         let mut seat = Seat {
             engine: &mut job.engine,
             storages: &mut self.storages,
+            files: &mut self.files,
             job: id,
             now: at,
         };

@@ -175,6 +175,7 @@ impl ModelEngine {
 pub(crate) struct Seat<'a, S> {
     pub(crate) engine: &'a mut ModelEngine,
     pub(crate) storages: &'a mut [S],
+    pub(crate) files: &'a mut [ModelFile],
     pub(crate) job: JobId,
     pub(crate) now: Tick,
 }
@@ -236,7 +237,12 @@ impl<S: ModelledStorage> Engine for Seat<'_, S> {
         let place = self.engine.places[file.index()];
         let storage = &mut self.storages[place.storage];
         let done = storage.manage_zone(action, place.base + zone.start);
-        done.map_err(|errno| zone_error(action.name(), errno))
+        done.map_err(|errno| zone_error(action.name(), errno))?;
+        if action == ZoneAction::Reset {
+            let length = usize::try_from(zone.length).unwrap_or(usize::MAX);
+            self.files[place.file].discard(zone.start, length);
+        }
+        Ok(())
     }
 
     fn report_zone(&mut self, file: FileIndex, offset: u64) -> Result<Zone, EngineError> {

@@ -284,8 +284,81 @@ fn unsupported_and_contradictory_options_are_refused() {
         "--rw=write --verify=md5 --numjobs=2",
         "needs zones of its own",
     );
-    let words = "--rw=write --verify=md5 --zone_reset_frequency=0.1";
-    refuses("", words, "discards data that `verify` reads back");
+}
+
+#[test]
+fn options_of_zones_without_effect_are_noted() {
+    let notes = |words: &str| {
+        let record = run("", words);
+        assert_eq!(record.jobs[0].error, 0, "{words}");
+        record
+            .warnings
+            .iter()
+            .map(|warning| warning.code.clone())
+            .collect::<Vec<_>>()
+    };
+    let words = "--rw=write --verify=md5 --zone_reset_frequency=0.1 --zone_reset_threshold=0.1";
+    assert_eq!(notes(words), ["resets_with_verify"]);
+    let words = "--rw=read --job_max_open_zones=1 --read_beyond_wp=1";
+    assert_eq!(notes(words), ["open_zones_without_writes"]);
+    assert_eq!(
+        notes("--rw=write --job_max_open_zones=1"),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn random_writes_that_zones_cut_move_all_bytes() {
+    for words in ["--verify=md5", "--iodepth=16", "--loops=2 --verify=md5"] {
+        let words = format!("--rw=randwrite --bsrange=4k-64k --size=2z {words}");
+        let record = run("", &words);
+        let write = &record.jobs[0].directions.write;
+        let passes = if words.contains("loops") { 2 } else { 1 };
+        assert_eq!(
+            (write.bytes, record.jobs[0].error),
+            (passes * 8 << 20, 0),
+            "{words}"
+        );
+    }
+}
+
+#[test]
+fn what_a_reset_discards_is_not_read_back() {
+    // The passes of such a job end with writes that are not read back yet.
+    for seed in 0..8 {
+        let words = format!(
+            "--rw=randrw --rwmixwrite=25 --bsrange=4k-128k --iodepth=1 --verify=crc32c \
+             --verify_backlog=2 --size=4z --time_based --runtime=100ms --randseed={seed}"
+        );
+        let record = run("", &words);
+        let job = &record.jobs[0];
+        assert_eq!(job.error, 0, "{:?}", job.error_text);
+        assert!(job.zone_resets > Some(0) && job.directions.write.ios > 100);
+    }
+}
+
+#[test]
+fn zones_are_reset_at_a_share_of_the_range_and_counted() {
+    // Half of a zone of 64 blocks, then a reset: the last half stays.
+    let words =
+        "--rw=write --size=1z --loops=2 --zone_reset_frequency=1 --zone_reset_threshold=0.5";
+    let record = run("", words);
+    let job = &record.jobs[0];
+    assert_eq!((job.directions.write.ios, job.zone_resets), (128, Some(3)));
+    // The capacity of the zone is less than the share: each pass writes it whole.
+    let words =
+        "--rw=write --size=1z --loops=2 --zone_reset_frequency=1 --zone_reset_threshold=0.8";
+    let record = run("capacity_mib = 3", words);
+    let job = &record.jobs[0];
+    assert_eq!((job.directions.write.ios, job.zone_resets), (96, Some(1)));
+    assert_eq!(
+        run("", "--rw=trim --bs=4m --size=4z").jobs[0].zone_resets,
+        Some(4)
+    );
+    assert_eq!(
+        run("", "--rw=read --read_beyond_wp=1").jobs[0].zone_resets,
+        None
+    );
 }
 
 #[test]
@@ -311,7 +384,11 @@ fn emulated_zones_of_odd_sizes_are_refused() {
                  capacity_gib = 1024\n[device.constant]\nlatency_us = 20\n";
     let machine = MachineModel::parse("machine", plain).expect("a machine");
     for (words, want) in [
-        ("--zonesize=1", "`zonesize` is not a multiple of the 512 B"),
+        ("--zonesize=1", "zone size must be at least 512 bytes"),
+        (
+            "--zonesize=513",
+            "`zonesize` is not a multiple of the 512 B",
+        ),
         (
             "--zonesize=1m --zonecapacity=1",
             "`zonecapacity` is not a multiple of the 512 B",

@@ -331,8 +331,7 @@ impl Worker {
         None
     }
 
-    /// Restarts an exhausted pattern if bytes remain to issue (`io_size` above `size`), else ends
-    /// the pass.
+    /// Restarts an exhausted pattern if bytes remain to issue, else ends the pass.
     #[cold]
     pub(crate) fn end_of_pattern(&mut self) -> Option<Step> {
         let whole = self.source.pass.remaining < u64::from(self.source.pattern.smallest());
@@ -357,7 +356,7 @@ impl Worker {
         None
     }
 
-    /// Returns whether more bytes are to be issued than the files hold.
+    /// Returns whether more bytes are to be issued than the pattern holds.
     fn wraps(&self) -> bool {
         let held: u64 = self
             .config
@@ -367,7 +366,9 @@ impl Worker {
             .map(|file| file.length)
             .sum();
         let beyond = self.config.bytes_in_all.is_none() && self.config.bytes_per_pass > held;
-        self.config.time_based || beyond
+        // The end of a zone cuts random writes, the rest of which no other op of the pattern has.
+        let cut = self.zoned.is_some() && self.config.pattern.random && self.source.used.write;
+        self.config.time_based || beyond || cut
     }
 
     #[cold]

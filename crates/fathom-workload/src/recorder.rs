@@ -31,11 +31,12 @@ pub(crate) struct Recorder {
     pending: PerDirection<Pending>,
     sync: Latency,
     syncs: u64,
-    /// `depth_changes[n]` counts submissions that reached depth `n` for the first time less those
-    /// that ended below it: running sums are ops issued at each depth.
+    /// Ops issued at depth `n` less those issued at `n` − 1: running sums are ops at each depth.
     depth_changes: Vec<i64>,
     submit_sizes: [u64; 7],
     complete_sizes: [u64; 7],
+    /// Zones that the job has reset, by writing full ones again and by trims.
+    pub(crate) zone_resets: u64,
     error: Option<JobError>,
     tolerated: Option<ToleratedErrors>,
     started: Tick,
@@ -96,6 +97,7 @@ impl Recorder {
             depth_changes: vec![0; depth as usize + 2],
             submit_sizes: [0; 7],
             complete_sizes: [0; 7],
+            zone_resets: 0,
             error: None,
             tolerated: None,
             started: Tick::ZERO,
@@ -171,6 +173,7 @@ impl Recorder {
         self.sync.clear();
         self.submit_sizes = [0; 7];
         self.complete_sizes = [0; 7];
+        self.zone_resets = 0;
     }
 
     /// Records a submission of `count` ops, the last `count` of `in_flight`: all have the depth of
@@ -501,6 +504,7 @@ impl Recorder {
             depth_at_issue,
             submit_sizes: self.submit_sizes,
             complete_sizes: self.complete_sizes,
+            zone_resets: self.zone_resets,
             error: self.error.clone(),
             tolerated: self.tolerated.clone(),
             depth_found: None,

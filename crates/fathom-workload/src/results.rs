@@ -25,6 +25,8 @@ pub struct Results {
     pub submit_sizes: [u64; 7],
     /// Reaps by number of completions, in the same buckets.
     pub complete_sizes: [u64; 7],
+    /// Zones reset, with `zonemode=zbd`.
+    pub zone_resets: u64,
     /// Error that ended the job.
     pub error: Option<JobError>,
     /// Tolerated errors.

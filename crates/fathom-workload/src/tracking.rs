@@ -6,6 +6,7 @@
 //!  read  ──► observe (snapshot) ──► expected (snapshot, map) ─► Verifier
 //! ```
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use fathom_core::{Direction, FileIndex, NoMemory, OpKind, Slot};
@@ -108,6 +109,13 @@ impl Tracking {
             && let Some(map) = self.map(state.op.file)
         {
             map.end(&change, done);
+        }
+    }
+
+    /// Makes the content of a range unknown, in which no write is in flight.
+    pub(crate) fn forget(&self, file: FileIndex, range: Range<u64>) {
+        if let Some(map) = self.map(file) {
+            map.forget(range);
         }
     }
 

@@ -39,10 +39,8 @@ pub(super) fn check(
 /// Returns true if a disk refuses the trims of a job. Those of whole zones are resets, which need
 /// no discards.
 fn discards_nothing(disk: &HostDevice, mode: ZoneMode) -> bool {
-    let zoned = disk.attribute("queue/zoned");
-    let has_zones = zoned.is_some_and(|zoned| zoned != "none");
     let most = disk.attribute("queue/discard_max_bytes");
-    most.is_some_and(|most| most == "0") && !(has_zones && mode == ZoneMode::Zbd)
+    most.is_some_and(|most| most == "0") && !(disk.has_zones() && mode == ZoneMode::Zbd)
 }
 
 #[cfg(test)]

@@ -103,6 +103,7 @@ pub(super) fn access(
         .map(|file| planned.zones.of(job, planned, &file.path, file.found));
     let sets: Vec<_> = sets.collect::<Result<_, _>>()?;
     for (set, file) in sets.iter().zip(files) {
+        check_order(job, set)?;
         check_trims(job, set, file)?;
         check_capacity(job, set, file)?;
         check_skip(job, set, file)?;
@@ -185,22 +186,30 @@ fn refuse(job: &Job) -> Result<(), RunProblem> {
             "add `continue_on_error=write`",
         );
     }
-    let writes = pattern::uses(options, Direction::Write);
-    if writes && !options.engine.bypasses_cache {
+    Ok(())
+}
+
+/// Rejects writes through the page cache, which keeps no order. Emulated zones need none.
+fn check_order(job: &Job, set: &ZoneSet) -> Result<(), RunProblem> {
+    let options = &job.options;
+    if set.is_emulated() || !pattern::uses(options, Direction::Write) {
+        return Ok(());
+    }
+    if !options.engine.bypasses_cache {
         let message = format!(
             "writes to zones must bypass the page cache, which engine `{}` writes through",
             options.engine.name
         );
-        return refuse(
-            "ioengine",
-            &message,
-            "use `ioengine=psync` or `ioengine=io_uring`",
-        );
+        return Err(problem(message)
+            .hint("use `ioengine=psync` or `ioengine=io_uring`")
+            .at(job, "ioengine"));
     }
-    if writes && !options.direct && options.has_local_files() {
+    if !options.direct && options.has_local_files() {
         let message = "Using direct I/O is mandatory for writing to ZBD drives: the page cache \
                        keeps no order";
-        return refuse("direct", message, "add `direct=1`");
+        return Err(problem(message.to_owned())
+            .hint("add `direct=1`")
+            .at(job, "direct"));
     }
     Ok(())
 }

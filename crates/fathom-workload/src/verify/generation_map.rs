@@ -21,6 +21,7 @@
 //! * *A log of writes alone*: other jobs' writes are not in it, and partial overlaps need a search.
 //! * *A list of writes in flight*: every read would search it, under a lock shared by all jobs.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -229,6 +230,21 @@ impl GenerationMap {
         contended.clear();
     }
 
+    /// Makes the content of a range unknown, in which no write is in flight.
+    pub(crate) fn forget(&self, range: Range<u64>) {
+        if range.is_empty() {
+            return;
+        }
+        let (from, to) = (
+            self.touched(range.start, 0).start,
+            self.touched(range.end, 0).end,
+        );
+        for entry in self.entries().get(from..to).unwrap_or_default() {
+            // Release: pairs with the acquire of `observe`.
+            entry.store(UNKNOWN, Ordering::Release);
+        }
+    }
+
     /// Copies the entries of a range into `out`, which must hold those that the range touches.
     pub(crate) fn observe(&self, offset: u64, length: u32, out: &mut [u32]) {
         let touched = self.touched(offset, length);
@@ -361,7 +377,7 @@ impl GenerationMap {
 
     /// Returns the indices of the entries that a range touches.
     #[inline]
-    fn touched(&self, offset: u64, length: u32) -> std::ops::Range<usize> {
+    fn touched(&self, offset: u64, length: u32) -> Range<usize> {
         self.layout.touched(self.entries().len(), offset, length)
     }
 

@@ -33,8 +33,9 @@ pub struct ZoneAccess {
 /// Resets of zones while much of a job's range is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResetRule {
-    /// Share of the range's capacity beyond which zones are reset, in millionths.
+    /// Share of the range's bytes from which on zones are reset while so much is written, in
+    /// millionths.
     pub threshold_ppm: u32,
-    /// Number of writes between two resets, ≥ 1.
+    /// Number of writes between two resets, ≥ 1: those meanwhile.
     pub every: u32,
 }

@@ -35,7 +35,7 @@ pub(crate) struct ZoneRules {
 /// State of a job on a device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ZoneUser {
-    /// Writes since the last reset by the threshold.
+    /// Writes beyond the threshold since the last reset by it.
     pub(super) writes: u32,
     /// Time since which the limit of open zones holds it up.
     pub(super) waits_since: Option<Tick>,

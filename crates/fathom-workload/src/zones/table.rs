@@ -65,8 +65,10 @@ pub(super) enum Held {
 #[derive(Clone, Debug)]
 pub(super) struct RangeCount {
     range: Range<usize>,
+    /// Bytes written in zones that have a write pointer.
     pub(super) written: u64,
-    pub(super) capacity: u64,
+    /// Length of all its zones.
+    pub(super) bytes: u64,
 }
 
 impl ZoneTable {
@@ -251,8 +253,8 @@ impl ZoneTable {
                 .filter(|state| state.zone.kind != ZoneKind::Conventional);
             self.counts.push(RangeCount {
                 range: rules.range.clone(),
-                written: sequential.clone().map(ZoneState::written).sum(),
-                capacity: sequential.map(|state| state.zone.capacity).sum(),
+                written: sequential.map(ZoneState::written).sum(),
+                bytes: zones.iter().map(|state| state.zone.length).sum(),
             });
             Some(self.counts.len() - 1)
         });

@@ -211,16 +211,14 @@ fn carry_out(case: &Case, device: &mut Device, job: &Job, step: &ZoneStep, open:
             assert!(rules.keeps_data && (written > 0 || has_holes));
         }
         StepKind::Reset(ResetReason::Threshold) => {
-            let zones = || {
-                let range = rules.range.clone();
-                range.filter(|&index| device.zones[index].kind != ZoneKind::Conventional)
-            };
-            let all: u64 = zones().map(|index| device.zones[index].capacity).sum();
+            let zones = || rules.range.clone();
+            let all: u64 = zones().map(|index| device.zones[index].length).sum();
+            let has_pointer = |&index: &usize| device.zones[index].kind != ZoneKind::Conventional;
             let used = |index: usize| device.end(index) - device.zones[index].start;
-            let used: u64 = zones().map(used).sum();
+            let used: u64 = zones().filter(has_pointer).map(used).sum();
             let rule = rules.reset.expect("a rule");
             // The device also has the writes in flight, which count when they complete.
-            let is_beyond = used * 1_000_000 > all * u64::from(rule.threshold_ppm);
+            let is_beyond = used * 1_000_000 >= all * u64::from(rule.threshold_ppm);
             assert!(is_beyond && written > 0 || has_holes);
         }
         StepKind::Finish(FinishReason::Remainder) => {

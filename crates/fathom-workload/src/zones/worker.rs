@@ -1,5 +1,7 @@
 //! A worker on zones: asks for each target, carries out what must come first, and releases zones.
 
+use std::ops::Range;
+
 use fathom_core::{
     Direction, Engine, EngineError, Errno, FileIndex, Nanos, Slot, Tick, Zone, ZoneCondition,
 };
@@ -76,11 +78,12 @@ impl Zoned {
         self.holds[slot.index()] = self.next.take();
     }
 
-    /// Releases the zone of an op that has moved all its bytes (`done`), or has failed.
-    pub(crate) fn end(&mut self, slot: Slot, done: bool) {
-        if let Some((file, hold)) = self.holds[slot.index()].take() {
-            self.access.sets[file.index()].lock().end(hold, done);
-        }
+    /// Releases the zone of an op that has moved all its bytes (`done`), or has failed. Returns the
+    /// direction of the op if it had a zone.
+    pub(crate) fn end(&mut self, slot: Slot, done: bool) -> Option<Direction> {
+        let (file, hold) = self.holds[slot.index()].take()?;
+        self.access.sets[file.index()].lock().end(hold, done);
+        Some(hold.direction)
     }
 
     /// Gives up the job's claim to open zones.
@@ -198,10 +201,7 @@ impl Worker {
                 ZoneAnswer::Skip => return Ok(None),
                 ZoneAnswer::Wait => return Err(self.wait_for_zone(target, now)),
                 ZoneAnswer::Do(step) => {
-                    if let Err(error) = zoned.perform(engine, target.file, &step) {
-                        self.fail(step_error(target.file, &step, &error));
-                        return Err(IssueStatus::Failed);
-                    }
+                    self.carry_out(engine, target.file, &step)?;
                 }
                 ZoneAnswer::Exhausted { for_good } => match target.direction {
                     // As in fio, a mixed job writes while there is nothing to read.
@@ -242,10 +242,7 @@ impl Worker {
                 }
                 RecordedAnswer::Wait => return Err(IssueStatus::NeedsDrain),
                 RecordedAnswer::Do(step) => {
-                    if let Err(error) = zoned.perform(engine, target.file, &step) {
-                        self.fail(step_error(target.file, &step, &error));
-                        return Err(IssueStatus::Failed);
-                    }
+                    self.carry_out(engine, target.file, &step)?;
                 }
                 RecordedAnswer::Refused(refusal) => {
                     self.fail(JobError {
@@ -272,8 +269,32 @@ impl Worker {
     /// Releases the zone of an op.
     pub(crate) fn release_zone(&mut self, slot: Slot, done: bool) {
         if let Some(zoned) = &mut self.zoned {
-            zoned.end(slot, done);
+            let direction = zoned.end(slot, done);
+            self.recorder.zone_resets += u64::from(done && direction == Some(Direction::Trim));
         }
+    }
+
+    /// Carries out a step of the zones of a file.
+    fn carry_out<E: Engine>(
+        &mut self,
+        engine: &mut E,
+        file: FileIndex,
+        step: &ZoneStep,
+    ) -> Result<(), IssueStatus> {
+        // First, because the next job may read the zone as soon as it is done.
+        if let Some(tracking) = &self.tracking {
+            tracking.forget(file, lost_by(step));
+        }
+        let done = match &self.zoned {
+            Some(zoned) => zoned.perform(engine, file, step),
+            None => Ok(()),
+        };
+        if let Err(error) = done {
+            self.fail(step_error(file, step, &error));
+            return Err(IssueStatus::Failed);
+        }
+        self.recorder.zone_resets += u64::from(matches!(step.kind, StepKind::Reset(_)));
+        Ok(())
     }
 
     /// Has the write pointers of the job's zones move over all that was written, at its end.
@@ -342,6 +363,17 @@ impl Worker {
         }
         self.source.pass.remaining = 0;
         IssueStatus::EndOfPass
+    }
+}
+
+/// Returns the bytes without written data after a step: those of a zone that is reset, or those
+/// behind the write pointer of one that is finished, which may be read.
+const fn lost_by(step: &ZoneStep) -> Range<u64> {
+    let zone = &step.zone;
+    match step.kind {
+        StepKind::Reset(_) => zone.start..zone.write_end(),
+        StepKind::Finish(_) => zone.write_pointer..zone.write_end(),
+        StepKind::OpenWithArea | StepKind::Commit | StepKind::Report => zone.start..zone.start,
     }
 }
 

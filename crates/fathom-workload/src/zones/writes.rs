@@ -4,6 +4,7 @@ use fathom_core::{Nanos, Tick, ZoneCondition, ZoneKind};
 
 use crate::pattern::OpTarget;
 
+use super::access::ResetRule;
 use super::answer::{FinishReason, ResetReason, StepKind, ZoneAnswer, ZoneRules, ZoneUser};
 use super::table::{Held, ZoneState, ZoneTable, cut, issue};
 
@@ -91,7 +92,9 @@ impl ZoneTable {
             return self.hold_for(index, StepKind::Reset(ResetReason::OldData));
         }
         let is_quiet = || state.reads == 0 && !self.is_held(index);
-        if self.is_beyond_threshold(rules, user) && state.written() > 0 && is_quiet() {
+        let beyond = self.reset_rule_in_force(rules, user);
+        let is_due = beyond.is_some_and(|rule| user.writes.saturating_add(1) >= rule.every);
+        if is_due && state.written() > 0 && is_quiet() {
             user.writes = 0;
             return self.hold_for(index, StepKind::Reset(ResetReason::Threshold));
         }
@@ -112,7 +115,7 @@ impl ZoneTable {
         if self.overfills(index, length.into()) {
             return ZoneAnswer::Wait;
         }
-        user.writes = user.writes.saturating_add(1);
+        user.writes = user.writes.saturating_add(u32::from(beyond.is_some()));
         user.waits_since = None;
         self.open(index, rules.job);
         if self.has_area(index) {
@@ -207,13 +210,12 @@ impl ZoneTable {
         self.open.iter().filter(own).count() >= max as usize
     }
 
-    fn is_beyond_threshold(&self, rules: &ZoneRules, user: &ZoneUser) -> bool {
-        let (Some(rule), Some(count)) = (rules.reset, user.count) else {
-            return false;
-        };
-        let count = &self.counts[count];
-        let limit = u128::from(count.capacity) * u128::from(rule.threshold_ppm);
-        user.writes >= rule.every && u128::from(count.written) * 1_000_000 > limit
+    /// Returns the job's rule of resets while its threshold is reached.
+    fn reset_rule_in_force(&self, rules: &ZoneRules, user: &ZoneUser) -> Option<ResetRule> {
+        let count = &self.counts[user.count?];
+        let rule = rules.reset?;
+        let limit = u128::from(count.bytes) * u128::from(rule.threshold_ppm);
+        (u128::from(count.written) * 1_000_000 >= limit).then_some(rule)
     }
 }
 
