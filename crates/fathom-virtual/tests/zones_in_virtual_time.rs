@@ -316,7 +316,7 @@ fn random_writes_that_zones_cut_move_all_bytes() {
         let passes = if words.contains("loops") { 2 } else { 1 };
         assert_eq!(
             (write.bytes, record.jobs[0].error),
-            (passes * 8 << 20, 0),
+            (passes * (8 << 20), 0),
             "{words}"
         );
     }
