@@ -115,6 +115,7 @@ fn a_trim_of_several_ranges_discards_each() {
         let options = with_variable(EngineValues::default());
         let config = EngineConfig {
             trim_ranges: 4,
+            clock: bench.clock,
             ..device_bench::config("io_uring_cmd", &path, bench.depth(), options)
         };
         bench.engine = start(config).unwrap().boxed();

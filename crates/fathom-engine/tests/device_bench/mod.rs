@@ -17,7 +17,8 @@ pub(crate) struct DeviceBench {
     depth: u32,
     /// Block device of the same data.
     block: File,
-    clock: Clock,
+    /// Clock of the times in the account.
+    pub(crate) clock: Clock,
 }
 
 impl DeviceBench {
