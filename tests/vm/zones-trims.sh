@@ -55,7 +55,7 @@ for device in /dev/nullb0 /dev/nvme0n1 /dev/sda; do
     did 64 0 0
     job $device --ioengine=libaio --rw=randtrim --bs=4m --offset=3z --size=1z
     did 0 0 0
-    refused 'no multiple' $device --rw=write --zoneskip=1m
+    refused 'is not a multiple' $device --rw=write --zoneskip=1m
 done
 
 step 'conventional zones and a small capacity'
