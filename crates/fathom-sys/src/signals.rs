@@ -87,8 +87,24 @@ pub fn block_in_this_thread() -> io::Result<()> {
         // SAFETY: the set was initialised above, and the number is a signal's.
         unsafe { libc::sigaddset(&raw mut set, signal) };
     }
+    block(&set)
+}
+
+/// Blocks every signal that can be blocked in the calling thread; other threads receive them.
+///
+/// # Errors
+/// The error of `pthread_sigmask(3)`.
+pub fn block_all_in_this_thread() -> io::Result<()> {
+    // SAFETY: `sigset_t` is a plain C struct of integers, for which zeros are a value.
+    let mut set: libc::sigset_t = unsafe { mem::zeroed() };
+    // SAFETY: the set is alive and ours alone.
+    unsafe { libc::sigfillset(&raw mut set) };
+    block(&set)
+}
+
+fn block(set: &libc::sigset_t) -> io::Result<()> {
     // SAFETY: the set lives through the call; the old mask is not asked for.
-    match unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, ptr::null_mut()) } {
+    match unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, ptr::from_ref(set), ptr::null_mut()) } {
         0 => Ok(()),
         errno => Err(io::Error::from_raw_os_error(errno)),
     }
@@ -103,7 +119,7 @@ fn set_handler(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::
     // SAFETY: the mask is alive and ours alone.
     unsafe { libc::sigemptyset(&raw mut action.sa_mask) };
     // SAFETY: the handler has the signature that flags without SA_SIGINFO ask for, and does only
-    // what is allowed in one: atomics, `clock_gettime`, `write`, `kill`, `signal`,
+    // what is allowed in one: atomics, `clock_gettime`, `nanosleep`, `write`, `kill`, `signal`,
     // `raise`, and `tcsetattr`.
     let rc = unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
     if rc != 0 {

@@ -13,7 +13,7 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Terminal under a view, until it is dropped or given back.
@@ -77,6 +77,21 @@ impl TakenTerminal {
         STATE.load(Ordering::Acquire) == SHOWN
     }
 
+    /// Runs `draw`, which writes a frame, if the terminal shows the view; `None` otherwise.
+    ///
+    /// Whoever gives the terminal back meanwhile waits for the end of the frame, so that no part of
+    /// it lands on the screen of the shell. The calling thread must have blocked the signals that
+    /// give it back ([`block_all_in_this_thread`](crate::signals::block_all_in_this_thread)): their
+    /// handlers would wait for the thread that they interrupted.
+    pub fn while_shown<T>(&self, draw: impl FnOnce() -> T) -> Option<T> {
+        // SeqCst, here and where the terminal is left: either this thread sees that it was given
+        // back, or the other one sees the frame.
+        DRAWING.store(true, Ordering::SeqCst);
+        let drawn = (STATE.load(Ordering::SeqCst) == SHOWN).then(draw);
+        DRAWING.store(false, Ordering::SeqCst);
+        drawn
+    }
+
     /// Returns how often it was taken over again after a stop, and must be redrawn.
     #[must_use]
     pub fn resumed(&self) -> u32 {
@@ -97,8 +112,8 @@ impl Drop for TakenTerminal {
 
 /// Gives the terminal back, if a view has it. Async-signal-safe; the second call does nothing.
 pub fn give_back() {
-    // AcqRel: of two threads one gives it back, after what `enter` did.
-    if STATE.swap(RELEASED, Ordering::AcqRel) == SHOWN {
+    // Of two threads one gives it back, after what `enter` did; SeqCst: see `while_shown`.
+    if STATE.swap(RELEASED, Ordering::SeqCst) == SHOWN {
         leave();
     }
 }
@@ -124,10 +139,27 @@ fn enter() -> bool {
     is_set
 }
 
-/// Switches back to what was there before the view. Async-signal-safe.
+/// Switches back to what was there before the view, after the frame that is being written.
+/// Async-signal-safe.
 fn leave() {
+    wait_for_frame();
     write(LEAVE);
     set(|modes| &modes.before);
+}
+
+/// Waits for the end of a frame, but not for a terminal that takes nothing (Ctrl-S).
+fn wait_for_frame() {
+    let pause = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 1_000_000,
+    };
+    for _ in 0..FRAME_WAIT_MS {
+        if !DRAWING.load(Ordering::SeqCst) {
+            return;
+        }
+        // SAFETY: async-signal-safe; the struct lives through the call.
+        unsafe { libc::nanosleep(&raw const pause, ptr::null_mut()) };
+    }
 }
 
 /// Changes the settings of the terminal, and returns whether it could.
@@ -175,7 +207,8 @@ extern "C" fn on_stop(_signal: libc::c_int) {
 /// The view goes on to have the terminal: other threads run until the stop reaches them, and again
 /// before [`resume`], and one that draws must not take this for the end.
 fn suspend() -> bool {
-    let moved = STATE.compare_exchange(SHOWN, STOPPED, Ordering::AcqRel, Ordering::Relaxed);
+    // SeqCst: see `while_shown`.
+    let moved = STATE.compare_exchange(SHOWN, STOPPED, Ordering::SeqCst, Ordering::Relaxed);
     if moved.is_ok() {
         leave();
     }
@@ -213,7 +246,8 @@ fn install(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Resu
     // SAFETY: the mask is alive and ours alone.
     unsafe { libc::sigemptyset(&raw mut action.sa_mask) };
     // SAFETY: the handler has the signature that flags without SA_SIGINFO ask for, and does only
-    // what is allowed in one: atomics, `tcsetattr`, `write`, `kill`, `signal` and `raise`.
+    // what is allowed in one: atomics, `nanosleep`, `tcsetattr`, `write`, `kill`, `signal` and
+    // `raise`.
     let rc = unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
     if rc != 0 {
         return Err(io::Error::last_os_error());
@@ -233,6 +267,11 @@ const STOPPED: u8 = 2;
 static FD: AtomicI32 = AtomicI32::new(-1);
 static MODES: AtomicPtr<Modes> = AtomicPtr::new(ptr::null_mut());
 static RESUMED: AtomicU32 = AtomicU32::new(0);
+/// A frame is being written.
+static DRAWING: AtomicBool = AtomicBool::new(false);
+/// Time that a frame is waited for: many times what one takes on a busy machine, and short for a
+/// user whose terminal is stopped.
+const FRAME_WAIT_MS: u32 = 1_000;
 /// Signals that end the process at once. SIGINT and SIGTERM are those of
 /// [`signals`](crate::signals).
 const ENDING: [libc::c_int; 3] = [libc::SIGHUP, libc::SIGQUIT, libc::SIGABRT];
@@ -258,8 +297,8 @@ mod tests {
         modes.c_lflag & (libc::ECHO | libc::ICANON) == libc::ECHO | libc::ICANON
     }
 
-    #[test]
-    fn a_terminal_is_given_back_once() {
+    /// Opens a terminal: the end of its emulator, and that of the program.
+    fn open() -> (OwnedFd, OwnedFd) {
         let (mut master, mut slave) = (-1, -1);
         let null = ptr::null_mut();
         // SAFETY: both numbers live through the call; no name, settings or size are asked for.
@@ -274,8 +313,13 @@ mod tests {
         };
         assert_eq!(rc, 0);
         // SAFETY: new descriptors, which nothing else owns.
-        let (master, slave) =
-            unsafe { (OwnedFd::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
+        unsafe { (OwnedFd::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) }
+    }
+
+    #[test]
+    fn a_terminal_is_given_back_once() {
+        let _alone = ONE_VIEW.lock().unwrap();
+        let (master, slave) = open();
         assert!(has_echo(&slave));
         let taken = TakenTerminal::take(slave.as_fd()).unwrap();
         assert!(taken.is_held() && !has_echo(&slave));
@@ -309,4 +353,42 @@ mod tests {
         let file = File::open("/dev/null").unwrap();
         assert!(TakenTerminal::take(file.as_fd()).is_err());
     }
+
+    #[test]
+    fn a_frame_is_whole_before_the_terminal_is_given_back() {
+        let _alone = ONE_VIEW.lock().unwrap();
+        let (master, slave) = open();
+        let taken = TakenTerminal::take(slave.as_fd()).unwrap();
+        let (half, is_half) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let drawn = taken.while_shown(|| {
+                    write(b"\x1b[12;");
+                    half.send(()).unwrap();
+                    while taken.is_held() {
+                        std::thread::yield_now();
+                    }
+                    // Time in which it could be given back too early.
+                    std::thread::park_timeout(std::time::Duration::from_millis(20));
+                    write(b"1H");
+                });
+                assert!(drawn.is_some());
+            });
+            is_half.recv().unwrap();
+            give_back();
+        });
+        assert!(taken.while_shown(|| write(b"late")).is_none());
+        drop(taken);
+        drop(slave);
+        let want = [ENTER, b"\x1b[12;1H", LEAVE].concat();
+        let mut written = vec![0; want.len()];
+        let mut master = File::from(master);
+        master.read_exact(&mut written).unwrap();
+        assert_eq!(written, want);
+        let mut more = Vec::new();
+        assert!(master.read_to_end(&mut more).is_err() && more.is_empty());
+    }
+
+    /// The terminal under a view is the process's.
+    static ONE_VIEW: Mutex<()> = Mutex::new(());
 }

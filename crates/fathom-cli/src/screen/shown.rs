@@ -1,7 +1,7 @@
 //! The view on the terminal: a thread of its own, so that a terminal that is slow or stopped
 //! (Ctrl-S) delays nothing but the view.
 
-use std::io::{self, IsTerminal, Stderr};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,8 +61,9 @@ impl Screen {
             let (hub, ends) = (Arc::clone(&self.hub), Arc::clone(&self.ends));
             // If there is no thread, the terminal is given back as `taken` is dropped.
             Builder::new().name("live".into()).spawn(move || {
-                // The watcher's threads take signals; here one would only end a wait early.
-                let _unblocked = signals::block_in_this_thread();
+                // The watcher's threads take signals: here their handlers would wait for the end of
+                // the frame that they interrupt.
+                signals::block_all_in_this_thread()?;
                 run(&taken, &hub, &ends)
             })
         });
@@ -93,7 +94,7 @@ impl Screen {
 /// Draws until the run ends or the terminal is given back.
 fn run(taken: &TakenTerminal, hub: &Hub, ends: &AtomicBool) -> io::Result<()> {
     let glyphs = Glyphs::of_locale();
-    let mut terminal = new_terminal()?;
+    let mut terminal = Frames::of(taken)?;
     let mut view = ViewState::default();
     let (mut seen, mut figures) = hub.latest();
     let (mut resumed, mut stale) = (taken.resumed(), true);
@@ -105,7 +106,7 @@ fn run(taken: &TakenTerminal, hub: &Hub, ends: &AtomicBool) -> io::Result<()> {
         }
         if std::mem::replace(&mut resumed, taken.resumed()) != resumed {
             // The screen is empty again, and so is what a new one believes to be there.
-            terminal = new_terminal()?;
+            terminal = Frames::of(taken)?;
             stale = true;
         }
         if taken.is_shown() && std::mem::take(&mut stale) {
@@ -124,8 +125,29 @@ fn run(taken: &TakenTerminal, hub: &Hub, ends: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-fn new_terminal() -> io::Result<Terminal<CrosstermBackend<Stderr>>> {
-    Terminal::new(CrosstermBackend::new(io::stderr()))
+/// Frames on their way to the terminal, each written as one, or not at all once it is given back.
+struct Frames<'a> {
+    taken: &'a TakenTerminal,
+    frame: Vec<u8>,
+}
+
+impl<'a> Frames<'a> {
+    fn of(taken: &'a TakenTerminal) -> io::Result<Terminal<CrosstermBackend<Self>>> {
+        let frame = Vec::new();
+        Terminal::new(CrosstermBackend::new(Self { taken, frame }))
+    }
+}
+
+impl Write for Frames<'_> {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        self.frame.write(part)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let frame = std::mem::take(&mut self.frame);
+        let written = self.taken.while_shown(|| io::stderr().write_all(&frame));
+        written.unwrap_or(Ok(()))
+    }
 }
 
 /// Wait for a key, after which the figures are looked at: shorter than a change of theirs.
