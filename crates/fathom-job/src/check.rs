@@ -15,12 +15,13 @@ use crate::findings::Findings;
 use crate::layer::{OptionLayer, WrittenOption};
 use crate::logs::LogValue;
 use crate::number;
-use crate::plan::{BlockSize, Job, Options, ReadWrite, Size};
+use crate::plan::{BlockSize, Job, Options, Size};
 use crate::problem::{FioLevel, Piece, Problem};
 use crate::rank_place::RankPlace;
 use crate::reporter::Reporter;
 use crate::source::Spot;
 use crate::table::NO_CPU;
+use crate::workload::ReadWrite;
 
 /// Checks of one finished job, before the disks of the machine are examined.
 ///

@@ -5,11 +5,11 @@ use fathom_core::{EngineValues, Nanos, OptionEffect, PerDirection, Storage};
 use crate::placement::PlacementOptions;
 use crate::plan::{
     BlockSize, ClockSource, ContinueOnError, CpuPolicy, Fallocate, Options, RandomDistribution,
-    RandomGenerator, RateProcess, ReadWrite, Size, Verify,
+    RandomGenerator, RateProcess, Size, Verify,
 };
 use crate::vocabulary::DEFAULT;
 use crate::workload::{
-    ContentOptions, FileOptions, FileService, MemoryOptions, OffloadKick, ZoneOptions,
+    ContentOptions, FileOptions, FileService, MemoryOptions, OffloadKick, ReadWrite, ZoneOptions,
 };
 
 impl Default for Options {

@@ -83,8 +83,8 @@ pub use numbering::Numbering;
 pub use placement::{PlacementOptions, RankList, RankShift};
 pub use plan::{
     BlockSize, ClockSource, ContinueOnError, CpuPolicy, Fallocate, IdleProfile, Job, Options, Plan,
-    PriorityShare, RandomDistribution, RandomGenerator, RateProcess, ReadWrite, SequencerSuffix,
-    Settings, ShowMode, Size, Typed, Verify,
+    PriorityShare, RandomDistribution, RandomGenerator, RateProcess, SequencerSuffix, Settings,
+    ShowMode, Size, Typed, Verify,
 };
 pub use problem::FioLevel;
 pub use process::{MemoryPolicy, Nodes, ProcessOptions};
@@ -99,5 +99,6 @@ pub use suggest::closest;
 pub use verification::VerificationOptions;
 pub use workload::{
     AccessZone, ContentOptions, DedupeMode, FadviseHint, FileOptions, FileService, LockFile,
-    MemoryKind, MemoryOptions, OffloadKick, RangeSync, ZoneLength, ZoneMode, ZoneOptions,
+    MemoryKind, MemoryOptions, OffloadKick, RangeSync, ReadWrite, ZoneLength, ZoneMode,
+    ZoneOptions,
 };

@@ -6,9 +6,7 @@ use core::net::SocketAddr;
 use std::sync::Arc;
 
 use fathom_checksum::{Checksum, HeaderLayout};
-use fathom_core::{
-    Direction, EngineInfo, EngineValues, IoPriority, Nanos, OutputFormat, PerDirection,
-};
+use fathom_core::{EngineInfo, EngineValues, IoPriority, Nanos, OutputFormat, PerDirection};
 
 use crate::numbering::Numbering;
 use crate::rank::{Rank, StartTime};
@@ -241,35 +239,6 @@ impl Size {
     }
 }
 
-/// `rw`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadWrite {
-    /// `read`, `randread`.
-    Read,
-    /// `write`, `randwrite`.
-    Write,
-    /// `trim`, `randtrim`.
-    Trim,
-    /// `rw`, `randrw`.
-    Mixed,
-    /// `trimwrite`, `randtrimwrite`.
-    TrimWrite,
-}
-
-impl ReadWrite {
-    /// Returns the directions of its ops.
-    #[must_use]
-    pub const fn directions(self) -> &'static [Direction] {
-        match self {
-            Self::Read => &[Direction::Read],
-            Self::Write => &[Direction::Write],
-            Self::Trim => &[Direction::Trim],
-            Self::Mixed => &[Direction::Read, Direction::Write],
-            Self::TrimWrite => &[Direction::Trim, Direction::Write],
-        }
-    }
-}
-
 /// Block sizes of one direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockSize {
@@ -431,7 +400,7 @@ pub struct Options {
     pub kb_base: u64,
     pub unit_base: u64,
     // I/O pattern.
-    pub rw: ReadWrite,
+    pub rw: crate::workload::ReadWrite,
     pub random: bool,
     pub rw_suffix: Option<SequencerSuffix>,
     /// `rw_sequencer=identical`.

@@ -2,7 +2,7 @@
 
 use fathom_checksum::HeaderLayout;
 
-use crate::plan::ReadWrite;
+use crate::workload::ReadWrite;
 
 /// Places of verification headers and extent of their checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,37 @@
-//! Groups of workload options: files, zones, buffers, offload.
+//! Groups of workload options: directions, files, zones, buffers, offload.
+
+use fathom_core::Direction;
 
 use crate::plan::Size;
+
+/// `rw`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadWrite {
+    /// `read`, `randread`.
+    Read,
+    /// `write`, `randwrite`.
+    Write,
+    /// `trim`, `randtrim`.
+    Trim,
+    /// `rw`, `randrw`.
+    Mixed,
+    /// `trimwrite`, `randtrimwrite`.
+    TrimWrite,
+}
+
+impl ReadWrite {
+    /// Returns the directions of its ops.
+    #[must_use]
+    pub const fn directions(self) -> &'static [Direction] {
+        match self {
+            Self::Read => &[Direction::Read],
+            Self::Write => &[Direction::Write],
+            Self::Trim => &[Direction::Trim],
+            Self::Mixed => &[Direction::Read, Direction::Write],
+            Self::TrimWrite => &[Direction::Trim, Direction::Write],
+        }
+    }
+}
 
 /// `file_service_type`: selection of the file of the next op.
 #[derive(Clone, Copy, Debug, PartialEq)]

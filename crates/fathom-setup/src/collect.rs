@@ -335,7 +335,7 @@ fn error_text(error: &JobError, setup: &JobSetup) -> String {
     if let Some(detail) = &error.detail {
         text += &format!(": {detail}");
     }
-    text + &end_of_file(error, setup) + &zones(error, setup)
+    text + &end_of_file(error, setup) + &zoned_device(error, setup)
 }
 
 /// Returns the path of a file of the job; empty if it has none of this number.
@@ -360,7 +360,7 @@ fn end_of_file(error: &JobError, setup: &JobSetup) -> String {
 }
 
 /// Explains an EIO of a write that misses the write pointer of a zone.
-fn zones(error: &JobError, setup: &JobSetup) -> String {
+fn zoned_device(error: &JobError, setup: &JobSetup) -> String {
     let missed = error.errno == Errno::EIO && error.activity == JobActivity::Write;
     let path = path_of(setup, error.file);
     if !missed || setup.worker.zoned.is_some() {

@@ -3,9 +3,9 @@
 use fathom_core::Direction;
 
 use super::{JobCheck, problem};
-use crate::plan::{BlockSize, Options, RandomDistribution, RandomGenerator, ReadWrite, Verify};
+use crate::plan::{BlockSize, Options, RandomDistribution, RandomGenerator, Verify};
 use crate::problem::Problem;
-use crate::workload::ZoneMode;
+use crate::workload::{ReadWrite, ZoneMode};
 
 impl JobCheck<'_> {
     /// `atomic` needs an engine and writes that Linux stores whole.

@@ -3,9 +3,9 @@
 use fathom_core::Direction;
 
 use super::{JobCheck, OP_MAX, largest, problem};
-use crate::plan::{Options, ReadWrite, Verify};
+use crate::plan::{Options, Verify};
 use crate::problem::Problem;
-use crate::workload::{FileService, ZoneMode};
+use crate::workload::{FileService, ReadWrite, ZoneMode};
 
 impl JobCheck<'_> {
     /// `num_range` needs an engine, and ops that are all trims.

@@ -7,9 +7,9 @@
 use fathom_core::Direction;
 
 use super::{JobCheck, problem, smallest};
-use crate::plan::{Options, ReadWrite};
+use crate::plan::Options;
 use crate::problem::Problem;
-use crate::workload::ZoneMode;
+use crate::workload::{ReadWrite, ZoneMode};
 
 impl JobCheck<'_> {
     /// Turns a job with `verify_only` into one that reads what it would write.

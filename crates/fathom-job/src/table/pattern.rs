@@ -6,9 +6,10 @@ use super::read::{byte, narrow, needless, unknown_word};
 use super::row::{EmptyValue, Row, ValueKind};
 use crate::findings::Findings;
 use crate::number;
-use crate::plan::{BlockSize, Options, ReadWrite, SequencerSuffix};
+use crate::plan::{BlockSize, Options, SequencerSuffix};
 use crate::problem::{Piece, Problem};
 use crate::reading;
+use crate::workload::ReadWrite;
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(
