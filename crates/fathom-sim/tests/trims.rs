@@ -5,11 +5,11 @@
 mod common;
 
 use common::{Rig, bytes_of, device, file_of, job, run_on};
-use fathom_core::{Direction, Errno, PerDirection};
+use fathom_core::{Direction, Errno, Nanos, PerDirection};
 use fathom_sim::{DataFault, FaultKind, InjectedFault, ModelFile};
 use fathom_workload::{
-    Checksum, FileRange, MapMode, Mix, Results, SizeChoice, TrimRule, VerifyBacklog, VerifyConfig,
-    VerifyMethod, WorkerConfig,
+    Checksum, FileRange, MapMode, Mix, Pace, Rate, RateProcess, Results, SizeChoice, TrimRule,
+    VerifyBacklog, VerifyConfig, VerifyMethod, WorkerConfig,
 };
 
 const BLOCK: u64 = 4096;
@@ -99,11 +99,12 @@ fn trims_count_as_ops() {
         );
     }
     // A pair is one op.
-    let mut config = trimming(0, 1, None);
-    config.pattern.mix = Mix::TrimWrite;
-    config.limits.ops = Some(7);
-    let (results, _) = run(config, device());
-    assert_eq!(ops(&results), [7; 3]);
+    for depth in [1, 8] {
+        let mut config = pairs(depth);
+        config.limits.ops = Some(7);
+        let (results, _) = run(config, device());
+        assert_eq!(ops(&results), [7; 3], "depth {depth}");
+    }
 }
 
 #[test]
@@ -200,12 +201,60 @@ fn blocks_that_are_written_and_trimmed_at_random_give_no_false_alarm() {
 #[test]
 fn pairs_of_a_trim_and_a_write_leave_the_write() {
     for depth in [1, 8] {
-        let mut config = trimming(0, depth, None);
-        config.pattern.mix = Mix::TrimWrite;
-        config.verify.as_mut().unwrap().trims = None;
-        let (results, file) = run(config, device());
+        let (results, file) = run(pairs(depth), device());
         assert_eq!(results.error, None, "depth {depth}");
         assert_eq!(ops(&results), [BLOCKS, BLOCKS, BLOCKS], "depth {depth}");
         assert_eq!(zeroed_blocks(&file), 0, "depth {depth}");
     }
+}
+
+/// A block may be drawn again before its write is.
+#[test]
+fn pairs_of_one_block_keep_their_order() {
+    for seed in 1..40 {
+        let mut config = pairs(8);
+        config.pattern.map = MapMode::Off;
+        config.pattern.seed = seed;
+        config.pattern.files[0].length = 4 * BLOCK;
+        let (results, file) = run(config, device());
+        assert_eq!(results.error, None, "seed {seed}");
+        let [_, writes, trims] = ops(&results);
+        assert_eq!((writes, trims), (BLOCKS, BLOCKS), "seed {seed}");
+        assert_eq!(zeroed_blocks(&file), 0, "seed {seed}");
+    }
+}
+
+#[test]
+fn pairs_reach_the_depth() {
+    let mut config = pairs(8);
+    config.verify = None;
+    let (results, _) = run(config, device());
+    // 128 ops of 100 us, eight at a time.
+    assert_eq!(results.ended - results.started, Nanos::from_micros(1600));
+}
+
+/// Trims ahead of the first write would make it late for its schedule.
+#[test]
+fn pairs_with_rates_follow_one_another() {
+    let mut config = pairs(8);
+    config.verify = None;
+    let rate = Rate {
+        pace: Pace::Ops(1000),
+        process: RateProcess::Linear,
+    };
+    config.rate = PerDirection::all(Some(rate));
+    let (results, _) = run(config, device());
+    for direction in [Direction::Trim, Direction::Write] {
+        let resp = results.directions[direction].resp.as_ref().unwrap();
+        let most = resp.summary.max();
+        assert!(most <= 200_000, "{direction:?}: {most} ns");
+    }
+}
+
+/// Returns a job that trims and writes 64 blocks, and verifies them.
+fn pairs(depth: u32) -> WorkerConfig {
+    let mut config = trimming(0, depth, None);
+    config.pattern.mix = Mix::TrimWrite;
+    config.verify.as_mut().unwrap().trims = None;
+    config
 }

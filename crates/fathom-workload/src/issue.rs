@@ -223,10 +223,7 @@ impl Worker {
         let target = match self.source.held.take() {
             Some(target) => target,
             None if self.source.pass.remaining == 0 => return Err(IssueStatus::EndOfPass),
-            None => self
-                .source
-                .draw(self.config.pattern.mix, now)
-                .ok_or(IssueStatus::EndOfPattern)?,
+            None => self.draw_target(now).ok_or(IssueStatus::EndOfPattern)?,
         };
         self.source.pass.empty_since_restart = false;
         let due = self.source.schedules.next_due(target.direction);
@@ -235,6 +232,18 @@ impl Worker {
             return Err(IssueStatus::NotDue(due));
         }
         Ok(target)
+    }
+
+    /// Draws the next op; `None` at the end of the pattern.
+    fn draw_target(&mut self, now: Tick) -> Option<OpTarget> {
+        match self.config.pattern.mix {
+            Mix::TrimWrite => {
+                let limits = self.limits.as_ref();
+                let ops = limits.map_or(u64::MAX, |limits| limits.ops_left());
+                self.source.draw_of_pair(ops)
+            }
+            _ => self.source.draw(now),
+        }
     }
 
     /// Fills the buffer of a write.

@@ -74,6 +74,11 @@ impl JobLimits {
         self.ops_left == 0
     }
 
+    /// Returns the number of ops that the job may still issue.
+    pub(crate) const fn ops_left(&self) -> u64 {
+        self.ops_left
+    }
+
     /// Counts an op that is issued. Trims of written blocks may come after the last one.
     pub(crate) const fn count_op(&mut self) {
         self.ops_left = self.ops_left.saturating_sub(1);

@@ -21,6 +21,7 @@ mod limit_config;
 mod log;
 mod lookahead;
 mod mismatch;
+mod pair_lead;
 mod path;
 mod pattern;
 mod pending;

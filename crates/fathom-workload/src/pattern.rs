@@ -99,6 +99,14 @@ impl Pattern {
         }
     }
 
+    /// Reserves memory for the writes of `trims` trims that are drawn before the first of them:
+    /// see [`next`](Self::next).
+    pub(crate) fn reserve_pairs(&mut self, trims: usize) {
+        if let PatternLoop::General(source) = &mut self.kind {
+            source.reserve_pairs(trims);
+        }
+    }
+
     /// Draws the direction of the next op; call it once per op. For `Mix::TrimWrite` it is `Write`
     /// exactly if the last target was a trim.
     #[inline]
@@ -114,7 +122,8 @@ impl Pattern {
     }
 
     /// Draws the next op in `direction`, which must be part of the mix; `None` when the pass is
-    /// exhausted: every block was visited, or every file is at its end.
+    /// exhausted: every block was visited, or every file is at its end. With `Mix::TrimWrite` each
+    /// write is that of the oldest trim which has none yet.
     #[inline]
     pub fn next(&mut self, direction: Direction) -> Option<OpTarget> {
         let target = match &mut self.kind {

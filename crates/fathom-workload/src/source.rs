@@ -4,6 +4,7 @@ use fathom_core::{Direction, PerDirection, Tick};
 
 use crate::config::{Distribution, MapMode, Mix, RandomGenerator, WorkerConfig};
 use crate::lookahead::Lookahead;
+use crate::pair_lead::PairLead;
 use crate::pattern::{OpTarget, Pattern};
 use crate::recording::Recording;
 use crate::replay::Replay;
@@ -21,6 +22,8 @@ pub(crate) struct Source {
     /// Recording of issued ops.
     pub(crate) recording: Option<Box<Recording>>,
     pub(crate) schedules: Schedules,
+    /// Order of the ops of `Mix::TrimWrite`.
+    pub(crate) pairs: PairLead,
     /// Drawn op that is not due or not allowed yet.
     pub(crate) held: Option<OpTarget>,
     /// Drawn ahead, for the fast paths.
@@ -34,8 +37,8 @@ pub(crate) struct Source {
 
 impl Source {
     /// Draws an op in the direction that is due first, or as the mix has it; `None` at the end of
-    /// the pattern.
-    pub(crate) fn draw(&mut self, mix: Mix, now: Tick) -> Option<OpTarget> {
+    /// the pattern. Not for `Mix::TrimWrite`: see [`draw_of_pair`](Self::draw_of_pair).
+    pub(crate) fn draw(&mut self, now: Tick) -> Option<OpTarget> {
         if self.pass.ended {
             return None;
         }
@@ -46,7 +49,6 @@ impl Source {
             Direction::Trim => Direction::Trim,
         };
         if self.used[other]
-            && mix != Mix::TrimWrite
             && self.schedules.next_due(direction) > now
             && self.schedules.next_due(other) < self.schedules.next_due(direction)
         {
@@ -57,9 +59,24 @@ impl Source {
         target
     }
 
+    /// Draws a trim or the write of one; `ops` is the number of pairs that the job may still issue.
+    /// Returns `None` at the end of the pattern.
+    pub(crate) fn draw_of_pair(&mut self, ops: u64) -> Option<OpTarget> {
+        let direction = self.pairs.next(self.pass.remaining, ops);
+        let trim = match direction == Direction::Trim && !self.pass.ended {
+            true => self.pattern.next(Direction::Trim),
+            false => None,
+        };
+        self.pass.ended |= direction == Direction::Trim && trim.is_none();
+        let target = trim.or_else(|| self.pattern.next(Direction::Write))?;
+        self.pairs.drew(&target);
+        Some(target)
+    }
+
     /// Starts a pass over with all its bytes to issue.
     pub(crate) fn restart(&mut self, config: &WorkerConfig, invalidate: bool) {
         self.pattern.restart();
+        self.pairs.restart();
         self.lookahead.clear();
         let whole = bytes_to_issue(config, config.bytes_per_pass);
         let (bytes, left) = match config.bytes_in_all {

@@ -56,7 +56,7 @@ impl Worker {
         let mut whole = first;
         while ranges.drawn.len() < ranges.max
             && u64::from(whole.length) < self.source.pass.remaining
-            && let Some(next) = self.source.draw(self.config.pattern.mix, now)
+            && let Some(next) = self.source.draw(now)
         {
             if next.file != first.file {
                 // A command is for one device.

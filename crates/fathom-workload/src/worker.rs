@@ -10,6 +10,7 @@ use crate::dry_run::DryRun;
 use crate::job_limits::JobLimits;
 use crate::log::JobLog;
 use crate::lookahead::Lookahead;
+use crate::pair_lead::PairLead;
 use crate::path::Path;
 use crate::pattern::{Pattern, PatternError};
 use crate::priorities::Priorities;
@@ -176,7 +177,9 @@ impl Worker {
     ) -> Result<Self, ConfigError> {
         refuse(&config)?;
         let depth = if engine.synchronous { 1 } else { config.depth };
-        let pattern = Pattern::new(config.pattern.clone()).map_err(ConfigError::Pattern)?;
+        let mut pattern = Pattern::new(config.pattern.clone()).map_err(ConfigError::Pattern)?;
+        let pairs = PairLead::new(&config, engine, depth);
+        pattern.reserve_pairs(pairs.most());
         let used = config.used_directions();
         let seed = config.pattern.seed;
         let readback = readback(&config, engine, depth)?;
@@ -214,6 +217,7 @@ impl Worker {
                 recording: None,
                 pattern,
                 schedules,
+                pairs,
                 held: None,
                 sequence: 0,
                 used,

@@ -26,7 +26,10 @@ pub(super) const ROWS: &[Row] = &[
     .different(
         "trims of a regular file punch holes, where fio 3.33 fails; with `:N`, random I/O \
          continues after the short block at the end of a file whose size is no multiple of the \
-         block size, where fio ends the job",
+         block size, where fio ends the job; the write of a `trimwrite` pair waits for its trim, \
+         where fio issues both at once. Up to `iodepth` trims go ahead of the first write (one \
+         with a rate, `thinktime`, `zonemode=zbd`, or an engine that trims synchronously), and a \
+         job that ends by time leaves as many blocks trimmed",
     ),
     Row::new(
         "rw_sequencer",

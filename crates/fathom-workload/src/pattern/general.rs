@@ -1,5 +1,7 @@
 //! General pattern: many files, mixed sizes, sequencers, skewed distributions.
 
+use std::collections::VecDeque;
+
 use fathom_core::{Direction, FileIndex, PerDirection, Taus88};
 
 use crate::config::{Mix, PatternConfig, Sequencer};
@@ -27,8 +29,8 @@ pub(super) struct General {
     size_random: Taus88,
     way: Way,
     strided: Option<Box<Strided>>,
-    /// Last trim, until its write is drawn. Only for `Mix::TrimWrite`.
-    trimmed: Option<OpTarget>,
+    /// Trims whose writes are still to be drawn, the oldest first. Only for `Mix::TrimWrite`.
+    trimmed: VecDeque<OpTarget>,
     pairs: bool,
 }
 
@@ -95,9 +97,15 @@ impl General {
             strided: config
                 .zones
                 .map(|zones| Box::new(Strided::new(zones, config.files.len()))),
-            trimmed: None,
+            trimmed: VecDeque::new(),
             pairs: config.mix == Mix::TrimWrite,
         })
+    }
+
+    pub(super) fn reserve_pairs(&mut self, trims: usize) {
+        if self.pairs {
+            self.trimmed.reserve(trims);
+        }
     }
 
     pub(super) fn restart(&mut self) {
@@ -106,7 +114,7 @@ impl General {
         if let Some(strided) = &mut self.strided {
             strided.restart();
         }
-        self.trimmed = None;
+        self.trimmed.clear();
         if let Way::Random(random) = &mut self.way {
             random.stay = 0;
             random.grids.restart();
@@ -282,13 +290,12 @@ impl Source for General {
             return self.place(direction);
         }
         if direction == Direction::Write {
-            return self
-                .trimmed
-                .take()
-                .map(|trim| OpTarget { direction, ..trim });
+            let trim = self.trimmed.pop_front()?;
+            return Some(OpTarget { direction, ..trim });
         }
-        self.trimmed = self.place(direction);
-        self.trimmed
+        let trim = self.place(direction)?;
+        self.trimmed.push_back(trim);
+        Some(trim)
     }
 }
 
