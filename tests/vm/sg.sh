@@ -38,8 +38,11 @@ works /dev/sg0 --rw=randwrite --verify=crc32c --fsync=8
 works /dev/sg0 --rw=randwrite --verify=crc32c --iodepth=40 --numjobs=2 --offset_increment=2m
 works /dev/sg0 --rw=randtrim
 works /dev/sg0 --rw=randrw --bssplit=512/20:4k/40:64k/40 --readfua=1 --writefua=1
-works /dev/sda --rw=randwrite --verify=crc32c --iodepth=1
-works "$named" --rw=randwrite --verify=crc32c --iodepth=1
+for node in /dev/sda "$named"; do
+    works "$node" --rw=randwrite --verify=crc32c --iodepth=1
+    works "$node" --rw=randread
+    grep -q 'IO depths *: 1=100.0%' report || fail "more than one op in flight on $node"
+done
 refused 'not a multiple' /dev/sg0 --rw=read --bs=700
 
 step 'other commands as writes'
@@ -79,8 +82,6 @@ works /dev/sg0 --rw=read
 step 'what is refused'
 refused 'like /dev/sg0' /dev/null --rw=read
 refused 'like /dev/sg0' /dev/no-such-device --rw=read
-refused 'one command at a time: name /dev/sg0' /dev/sda --rw=read
-refused 'one command at a time: name /dev/sg0' "$named" --rw=read
 refused 'hipri' /dev/sg0 --rw=read --hipri
 refused 'at most 65535' /dev/sg0 --rw=read --stream_id=70000
 if fathom run --name=vm --ioengine=psync --filename=/dev/sg0 --rw=read --size=1m 2>/tmp/log; then

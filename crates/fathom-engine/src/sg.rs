@@ -11,14 +11,14 @@ use fathom_core::{
     RemoteFile, Slot, Storage, Submitted, Synchronous, Tick,
 };
 use fathom_sys::clock::Clock;
-use fathom_sys::scsi::ScsiQueue;
+use fathom_sys::scsi::{NodeKind, ScsiQueue};
 
 use crate::error::{broken, no_memory};
 use crate::scsi::outcome;
 use crate::serial::whole;
 use crate::{AnyEngine, EngineConfig, Registration};
 
-use device::{Device, check_depth, check_node, look_up};
+use device::{Device, check_node, look_up};
 use encode::encode;
 use options::Options;
 
@@ -27,7 +27,8 @@ static INFO: EngineInfo = EngineInfo {
     synchronous: Synchronous::AtDepthOne,
     storage: Storage::Device,
     options: options::ALL,
-    different: "no `hipri`, which stock kernels ignore; block devices and bsg need iodepth=1",
+    different: "no `hipri`, which stock kernels ignore; block devices and bsg take one op at a \
+                time, whatever `iodepth` is",
     ..EngineInfo::new(
         "sg",
         "SCSI commands, past the block layer (/dev/sg0, /dev/sda, /dev/bsg/0:0:0:0)",
@@ -46,7 +47,7 @@ pub(crate) const REGISTRATION: Registration = Registration {
 ///
 /// An op is one command: reads and writes, trims (UNMAP), and syncs (SYNCHRONIZE CACHE), all of
 /// which may be in flight together. The SCSI generic driver takes and returns each by a system call
-/// of its own; block devices and bsg devices execute one at a time, at a depth of 1.
+/// of its own; block devices and bsg devices execute one at a time, and so does the engine on them.
 struct Sg {
     queue: ScsiQueue,
     clock: Clock,
@@ -78,10 +79,13 @@ struct CommandOp {
 impl Sg {
     fn start(config: &EngineConfig) -> Result<Self, EngineError> {
         let options = Options::of(config)?;
+        let mut depth = config.depth;
         for file in &config.files {
-            check_depth(&file.path, &check_node(&file.path)?, config.depth)?;
+            if check_node(&file.path)?.kind != NodeKind::Generic {
+                depth = 1;
+            }
         }
-        let (depth, files) = (config.depth, config.files.len());
+        let files = config.files.len();
         let queue = ScsiQueue::new(depth, config.buffer_bytes, files, &config.memory)
             .map_err(|error| no_memory(config, &error))?;
         Ok(Self {
@@ -214,7 +218,6 @@ impl Engine for Sg {
     fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
         let (path, writes) = (&self.paths[file.index()], self.writes[file.index()]);
         let node = check_node(path)?;
-        check_depth(path, &node, self.depth)?;
         let opening = device::open(path, node.kind, writes, self.depth)?;
         let device = Device::identify(path, &opening, &self.options, writes)?;
         let before = self.devices[file.index()].replace(device);

@@ -14,8 +14,8 @@ use std::sync::Mutex;
 
 use device_bench::{DeviceBench, trims_and_syncs_are_queued};
 use fathom_conformance::{Subject, conformance};
-use fathom_core::{EngineError, EngineValues, Errno, FileIndex};
-use fathom_engine::{EngineConfig, EngineFile, built_in, start};
+use fathom_core::{EngineError, EngineValues, Errno};
+use fathom_engine::{AnyEngine, EngineConfig, EngineFile, built_in, start};
 use fathom_sys::clock::Clock;
 use fathom_sys::scsi::{NodeKind, ScsiNode};
 
@@ -71,41 +71,38 @@ fn a_failure_is_named() {
     });
 }
 
-/// Returns the error of an engine that does not work with a file.
-fn refusal(path: &str, depth: u32) -> EngineError {
+/// Returns an engine that reads a file.
+fn started(path: &str, depth: u32) -> Result<AnyEngine, EngineError> {
     let file = EngineFile {
         path: path.into(),
         read: true,
         ..EngineFile::default()
     };
-    let started = start(EngineConfig {
+    start(EngineConfig {
         depth,
         files: vec![file],
         ..EngineConfig::new(built_in("sg"), Clock::monotonic())
-    });
-    match started {
-        Ok(mut engine) => engine.as_dyn().open(FileIndex::new(0)).unwrap_err(),
-        Err(error) => error,
-    }
+    })
 }
 
 #[test]
 fn other_files_are_refused() {
     for path in ["/dev/null", "/etc/passwd", "/dev/fathom-no-such-device"] {
-        let error = refusal(path, 1);
+        let error = started(path, 1).err().unwrap();
         assert!(error.hint.contains("/dev/sg0"), "{error:?}");
     }
 }
 
 #[test]
-fn nodes_without_a_queue_are_refused_for_one() {
+fn nodes_without_a_queue_take_one_op_at_a_time() {
     let Ok(path) = std::env::var("FATHOM_SG") else {
         println!("skipped: FATHOM_SG names no device");
         return;
     };
     let node = ScsiNode::of(&fs::metadata(&path).unwrap()).unwrap();
-    if node.kind != NodeKind::Generic {
-        let error = refusal(&path, 2);
-        assert!(error.hint.contains("one command at a time"), "{error:?}");
+    for (depth, is_single) in [(1, true), (16, node.kind != NodeKind::Generic)] {
+        let mut engine = started(&path, depth).unwrap();
+        let is_synchronous = engine.as_dyn().capabilities().synchronous;
+        assert_eq!(is_synchronous, is_single, "{path} at depth {depth}");
     }
 }

@@ -140,26 +140,6 @@ pub(super) fn check_node(path: &str) -> Result<ScsiNode, EngineError> {
     }
 }
 
-/// Refuses a node that takes one command at a time for more of them.
-pub(super) fn check_depth(path: &str, node: &ScsiNode, depth: u32) -> Result<(), EngineError> {
-    if depth == 1 || node.kind == NodeKind::Generic {
-        return Ok(());
-    }
-    let hint = match node.generic_name() {
-        Some(name) => format!("{path} takes one command at a time: name /dev/{name}"),
-        None => format!(
-            "{path} takes one command at a time: load the kernel's module `sg` and name /dev/sg0, \
-             or set iodepth=1"
-        ),
-    };
-    Err(EngineError {
-        step: EngineStep::Option("iodepth"),
-        target: depth.to_string(),
-        errno: None,
-        hint,
-    })
-}
-
 /// Asks for the number of blocks, and their size.
 fn capacity(path: &str, opening: &Opening) -> Result<Capacity, EngineError> {
     let mut short = [0; 8];

@@ -60,13 +60,6 @@ impl ScsiNode {
         text.trim().parse().ok()
     }
 
-    /// Returns the name of the device's node of the SCSI generic driver, `sg0`; `None` if the
-    /// driver is not there.
-    #[must_use]
-    pub fn generic_name(&self) -> Option<String> {
-        first_name(&self.folder.join("scsi_generic"))
-    }
-
     /// Returns the name of its block device, `sda`; `None` if it has none.
     #[must_use]
     pub fn block_name(&self) -> Option<String> {
@@ -100,7 +93,7 @@ mod tests {
             let root = std::env::temp_dir();
             let root = root.join(format!("fathom-scsi-{}-{name}", std::process::id()));
             let (own, scsi) = (root.join("devices/own"), root.join("devices/0:0:0:0"));
-            for made in [&own, &root.join("dev/char"), &scsi.join("scsi_generic/sg3")] {
+            for made in [&own, &root.join("dev/char"), &scsi] {
                 fs::create_dir_all(made).unwrap();
             }
             let null = DeviceNumber::of_node(&fs::metadata("/dev/null").unwrap());
@@ -140,7 +133,6 @@ mod tests {
             );
             if let Some(node) = node {
                 assert_eq!(node.device_type(), Some(0));
-                assert_eq!(node.generic_name().as_deref(), Some("sg3"));
                 assert_eq!(node.block_name(), None);
             }
         }
