@@ -42,6 +42,7 @@ for node in /dev/sda "$named"; do
     works "$node" --rw=randwrite --verify=crc32c --iodepth=1
     works "$node" --rw=randread
     grep -q 'IO depths *: 1=100.0%' report || fail "more than one op in flight on $node"
+    grep -q 'of iodepth=16: the engine performs one op at a time' report || fail 'no word of it'
 done
 refused 'not a multiple' /dev/sg0 --rw=read --bs=700
 

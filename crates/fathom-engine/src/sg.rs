@@ -27,8 +27,7 @@ static INFO: EngineInfo = EngineInfo {
     synchronous: Synchronous::AtDepthOne,
     storage: Storage::Device,
     options: options::ALL,
-    different: "no `hipri`, which stock kernels ignore; block devices and bsg take one op at a \
-                time, whatever `iodepth` is",
+    different: "no `hipri`, which stock kernels ignore",
     ..EngineInfo::new(
         "sg",
         "SCSI commands, past the block layer (/dev/sg0, /dev/sda, /dev/bsg/0:0:0:0)",

@@ -28,11 +28,16 @@ pub(crate) struct PairLead {
 impl PairLead {
     /// Returns the lead of a job on an engine with these capabilities, which takes `depth` ops.
     ///
-    /// One pair follows the other where trims run alone; with rates or pauses, as writes would be
-    /// late for a schedule that begins with the first op; and on zones, where a second trim would
-    /// discard what the first pair is about to write.
-    pub(crate) fn new(config: &WorkerConfig, engine: Capabilities, depth: u32) -> Self {
-        let is_paced = config.think.is_some() || config.rate.iter().any(|(_, rate)| rate.is_some());
+    /// One pair follows the other where trims run alone; with rates (`has_rates`) or pauses, as
+    /// writes would be late for a schedule that begins with the first op; and on zones, because a
+    /// write fills the zone that its trim has reset: the next one needs a reset in between.
+    pub(crate) fn new(
+        config: &WorkerConfig,
+        engine: Capabilities,
+        depth: u32,
+        has_rates: bool,
+    ) -> Self {
+        let is_paced = has_rates || config.think.is_some();
         let in_turn = !engine.queued_trim || is_paced || config.zoned.is_some();
         Self {
             most: if in_turn { 1 } else { depth },

@@ -178,9 +178,10 @@ impl Worker {
         refuse(&config)?;
         let depth = if engine.synchronous { 1 } else { config.depth };
         let mut pattern = Pattern::new(config.pattern.clone()).map_err(ConfigError::Pattern)?;
-        let pairs = PairLead::new(&config, engine, depth);
-        pattern.reserve_pairs(pairs.most());
         let used = config.used_directions();
+        let schedules = source::schedules(&config, used, origin);
+        let pairs = PairLead::new(&config, engine, depth, schedules.any());
+        pattern.reserve_pairs(pairs.most());
         let seed = config.pattern.seed;
         let readback = readback(&config, engine, depth)?;
         let tracking = tracking(&config, engine, readback.as_ref(), depth)?;
@@ -192,7 +193,6 @@ impl Worker {
         let block_lives = block_lives.transpose().map_err(ConfigError::BlockLives)?;
         let path = Path::of(&config, engine, depth);
         let uniform = UniformOp::of(&pattern).filter(|_| path.is_fast());
-        let schedules = source::schedules(&config, used, origin);
         let common = pattern.common().unwrap_or_default();
         let priorities = config.priorities.as_ref();
         let steady = config.limits.steady.clone();
