@@ -35,7 +35,7 @@ pub(crate) use peak_arguments::{peak_argument, peak_names, peak_value_wanted};
 pub use run_settings::RunSettings;
 pub(crate) use run_settings::duration_of;
 pub use run_text::RunText;
-pub(crate) use run_text::{JobFile, LineOrigin, job_with};
+pub(crate) use run_text::{JobFile, LineOrigin, job_with, peak_with};
 pub use service::{Ready, Service};
 
 /// Experiment, checked as a whole; [`LabPlan::parse`] reads it.

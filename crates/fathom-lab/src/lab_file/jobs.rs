@@ -9,7 +9,8 @@ use super::measured::MeasuredCheck;
 use super::reader::Reader;
 use super::trials::{Trial, Trials, each_value};
 use crate::lab_plan::{
-    JobFile, JobText, LabPlan, LineOrigin, Setting, Subject, Target, job_plan, job_with, writes,
+    JobFile, JobText, LabPlan, LineOrigin, Setting, Subject, Target, job_plan, job_with, peak_with,
+    writes,
 };
 
 /// Notes everything that the job language refuses, and metrics that no run can have, at their
@@ -141,7 +142,7 @@ fn check_peak(reader: &Reader<'_>, plan: &LabPlan, of_lab: &[Setting]) {
     let mut told = BTreeSet::new();
     for trial in each_value(plan) {
         let settings: Vec<&Setting> = trial.settings().collect();
-        let peak = plan.run_with(None, &settings, 0).peak.unwrap_or_default();
+        let peak = peak_with(of_lab, &settings);
         let target = peak.value("target").filter(|_| peak.writes());
         let Some(device) = target.filter(|target| needs_leave(reader, plan, target)) else {
             continue;

@@ -6,7 +6,7 @@ use fathom_job::{Environment, Job, file_names};
 
 use super::jobs::file_of;
 use super::trials::{Trials, each_value};
-use crate::lab_plan::{LabPlan, Setting, Subject, job_plan, writes};
+use crate::lab_plan::{LabPlan, Setting, Subject, job_plan, peak_with, writes};
 
 /// Returns the names of files and devices that runs write, each with the first run that does. The
 /// runs are those that are tried when the file is read; links are not followed.
@@ -15,10 +15,10 @@ pub(crate) fn written_names(
     environment: &dyn Environment,
 ) -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
-    if let Subject::Peak(_) = plan.subject {
+    if let Subject::Peak(of_lab) = &plan.subject {
         for trial in each_value(plan) {
             let settings: Vec<&Setting> = trial.settings().collect();
-            let peak = plan.run_with(None, &settings, 0).peak.unwrap_or_default();
+            let peak = peak_with(of_lab, &settings);
             let target = peak.value("target").filter(|_| peak.writes());
             if let Some(target) = target {
                 names.entry(target.to_owned()).or_insert(trial.place());

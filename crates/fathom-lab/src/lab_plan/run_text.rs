@@ -87,11 +87,7 @@ impl LabPlan {
                 text.job = Some(job_with(job, &settings, Some(seed)).text);
             }
             Subject::Peak(arguments) => {
-                let mut peak = PeakArguments::default();
-                for setting in arguments.iter().chain(of(Target::Peak)) {
-                    peak.set(&setting.key, &setting.value);
-                }
-                text.peak = Some(peak);
+                text.peak = Some(peak_with(arguments, settings));
             }
         }
         for setting in of(Target::Run) {
@@ -182,6 +178,19 @@ pub(crate) fn job_with(job: &JobText, settings: &[&Setting], seed: Option<u64>) 
         file.push_settings(settings, seed);
     }
     file
+}
+
+/// Returns the arguments of `fathom peak`, those of the lab with these settings over them.
+pub(crate) fn peak_with(of_lab: &[Setting], settings: &[&Setting]) -> PeakArguments {
+    let mut peak = PeakArguments::default();
+    let of_run = settings.iter().copied();
+    for setting in of_lab
+        .iter()
+        .chain(of_run.filter(|one| one.target == Target::Peak))
+    {
+        peak.set(&setting.key, &setting.value);
+    }
+    peak
 }
 
 pub(super) fn replace(arguments: &mut Vec<(String, String)>, key: &str, value: &str) {

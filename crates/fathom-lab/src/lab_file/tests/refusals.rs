@@ -495,3 +495,35 @@ baseline = "a"
     ];
     assert_eq!(found, want);
 }
+
+#[test]
+fn a_wrong_change_of_the_machine_stands_beside_a_missing_job() {
+    let text = r#"[lab]
+name = "a"
+machine = "m.toml"
+[variants]
+a = {}
+b = { machine = { "device.constant.latenzy_us" = 1 } }
+[judge]
+baseline = "a"
+"#;
+    let change = "f/lab.toml:6:50: unknown key `latenzy_us` in `device.constant`";
+    let check = |text: &str, want: &[&str]| {
+        let found = problems_of(text, &[]);
+        assert_eq!(found.len(), want.len(), "{found:?}");
+        for (problem, start) in found.iter().zip(want) {
+            assert!(problem.starts_with(start), "{found:?}");
+        }
+    };
+    let missing = "f/lab.toml:1:1: a lab file has no table `job`";
+    check(text, &[missing, change]);
+    let peak = "[peak]\ntarget = \"/dev/x\"\nwrite = true\n";
+    check(
+        &format!("{text}{peak}"),
+        &[
+            change,
+            "f/lab.toml:9:1: the machine is modelled: `peak` has no part in it",
+            "f/lab.toml:11:1: `/dev/x` would be written",
+        ],
+    );
+}
