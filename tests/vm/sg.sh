@@ -2,7 +2,7 @@
 # every kind, injected errors, and what is refused.
 #
 # test: SCSI generic: conformance, commands, sense data, refusals
-# vm: --limit 300 --scsi-debug dev_size_mb=32,lbpu=1,lbpws=1,lbpws10=1,write_same_length=256 --module ext4 --module crc32c_generic --test sg
+# vm: --limit 300 --scsi-debug dev_size_mb=32,lbpu=1,lbpws=1,lbpws10=1,write_same_length=256,unmap_max_desc=8 --module ext4 --module crc32c_generic --test sg
 . /guest.sh
 
 # Runs a job on a node: `job NODE OPTIONS...`.
@@ -45,6 +45,30 @@ for node in /dev/sda "$named"; do
     grep -q 'of iodepth=16: the engine performs one op at a time' report || fail 'no word of it'
 done
 refused 'not a multiple' /dev/sg0 --rw=read --bs=700
+
+# Prints the number of commands that the disk has been sent.
+commands() {
+    echo $(($(cat /sys/block/sda/device/iorequest_cnt)))
+}
+
+step 'batches: trims share a command, of 8 ranges at most; others are submitted one by one'
+works /dev/sg0 --rw=write
+before=$(commands)
+works /dev/sg0 --rw=randtrim --iodepth_batch=16
+sent=$(($(commands) - before))
+# 512 trims, and what is asked of the disk first.
+[ $sent -ge 64 ] && [ $sent -lt 100 ] || fail "512 trims in $sent commands"
+is_stored /dev/zero
+works /dev/sg0 --rw=randtrim --iodepth_batch=8
+grep -q 'submit *: 0=0.0%, 4=0.0%, 8=100.0%' report || fail 'trims were not submitted by 8'
+for node in /dev/sda "$named"; do
+    works "$node" --rw=write
+    works "$node" --rw=randtrim --iodepth_batch=16
+    is_stored /dev/zero
+done
+works /dev/sg0 --rw=randread --iodepth_batch=16
+grep -q 'submit *: 0=0.0%, 4=100.0%' report || fail 'reads were not submitted one by one'
+works /dev/sg0 --rw=randtrimwrite --verify=crc32c --iodepth_batch=16
 
 step 'other commands as writes'
 works /dev/sg0 --rw=write --sg_write_mode=write_same --buffer_pattern=0x5a
@@ -120,11 +144,11 @@ fi
 
 # Passes when the disk has been sent more commands than that.
 commands_exceed() {
-    [ $(($(cat /sys/block/sda/device/iorequest_cnt))) -gt "$1" ]
+    [ "$(commands)" -gt "$1" ]
 }
 
 step 'a disk that goes away under the job'
-before=$(($(cat /sys/block/sda/device/iorequest_cnt)))
+before=$(commands)
 job /dev/sg0 --rw=randread --time_based --runtime=120 &
 running=$!
 within 30 commands_exceed $((before + 100))

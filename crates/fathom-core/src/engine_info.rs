@@ -35,6 +35,8 @@ pub struct EngineInfo {
     /// Holds prepared ops back and completes all of them inside the call that submits them, so that
     /// the device sees no queue whatever the depth.
     pub gathers: bool,
+    /// Ops that go to the device together.
+    pub batches: Batches,
     /// Place of the data it reads and writes.
     pub storage: Storage,
     /// Effect of its ops on its files.
@@ -80,6 +82,16 @@ pub struct EngineInfo {
     /// (`io_submit_mode=offload`); see [`crate::Engine::release`]. An engine that moves no data
     /// needs no such buffers.
     pub shares_buffers: bool,
+}
+
+/// Ops that an engine passes on together, of those submitted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Batches {
+    /// All of them.
+    All,
+    /// Trims, as one command. Each other op takes a system call of its own, so that it is submitted
+    /// by itself: in a batch, its issue time would be that of the last op.
+    Trims,
 }
 
 /// Place of the data that an engine reads and writes.
@@ -206,6 +218,7 @@ impl EngineInfo {
             aliases: &[],
             synchronous: Synchronous::Always,
             gathers: false,
+            batches: Batches::All,
             storage: Storage::LocalFiles,
             work: Work::Data,
             directions: &Direction::ALL,

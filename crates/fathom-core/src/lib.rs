@@ -34,7 +34,7 @@ pub use direction::{Direction, PerDirection, SyncKind};
 pub use engine::{Capabilities, Engine, Step, Submitted, without_zones};
 pub use engine_error::{EngineError, EngineStep};
 pub use engine_info::{
-    EngineInfo, EngineOption, EngineValues, JobEnd, NameWork, OptionEffect, OptionKind,
+    Batches, EngineInfo, EngineOption, EngineValues, JobEnd, NameWork, OptionEffect, OptionKind,
     OptionValue, OptionWord, RemoteFile, SlotLimit, Storage, Synchronous, Work,
 };
 pub use errno::Errno;

@@ -15,7 +15,7 @@ use fathom_sys::scsi::{ScsiCommand, ScsiData};
 
 use crate::libraries::{Client, Limits, Waits, engine_error};
 use crate::options::{CONNECT_TIMEOUT, REPLY_TIMEOUT};
-use crate::scsi::cdb::{self, UNMAP_LIST_BYTES};
+use crate::scsi::cdb;
 use crate::scsi::{blocks, outcome};
 use crate::serial::whole;
 use crate::{AnyEngine, EngineConfig, EngineFile, Registration};
@@ -135,12 +135,11 @@ impl IscsiEngine {
             }
             Direction::Trim if !unit.can_unmap => return Err(Errno::EOPNOTSUPP),
             Direction::Trim => {
-                let length = u32::from(UNMAP_LIST_BYTES);
-                let list = cdb::unmap_list(extent);
-                self.iscsi.list(op.slot)[..list.len()].copy_from_slice(&list);
+                let length = cdb::unmap_list_bytes(1).into();
+                cdb::write_unmap_list(&[extent], self.iscsi.list(op.slot));
                 // Its transfer is not compared, nor is it by Linux: tgt reports the list as not
                 // taken, and unmaps.
-                (cdb::unmap(), ScsiData::Parameters { length }, 0)
+                (cdb::unmap(1), ScsiData::Parameters { length }, 0)
             }
         };
         Ok((ScsiCommand { cdb, data }, transferred))

@@ -3,28 +3,31 @@
 mod device;
 mod encode;
 mod options;
+mod unmap;
 
 use std::io;
 
 use fathom_core::{
-    Capabilities, Completion, Engine, EngineError, EngineInfo, EngineStep, Errno, FileIndex, Op,
-    RemoteFile, Slot, Storage, Submitted, Synchronous, Tick,
+    Batches, Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineStep,
+    Errno, FileIndex, Op, OpKind, RemoteFile, Slot, Storage, Submitted, Synchronous, Tick,
 };
 use fathom_sys::clock::Clock;
 use fathom_sys::scsi::{NodeKind, ScsiQueue};
 
 use crate::error::{broken, no_memory};
-use crate::scsi::outcome;
+use crate::scsi::{blocks, cdb, outcome};
 use crate::serial::whole;
 use crate::{AnyEngine, EngineConfig, Registration};
 
 use device::{Device, check_node, look_up};
-use encode::encode;
+use encode::Encoded;
 use options::Options;
+use unmap::Unmap;
 
 /// Facts about `sg`.
 static INFO: EngineInfo = EngineInfo {
     synchronous: Synchronous::AtDepthOne,
+    batches: Batches::Trims,
     storage: Storage::Device,
     options: options::ALL,
     different: "no `hipri`, which stock kernels ignore",
@@ -45,8 +48,9 @@ pub(crate) const REGISTRATION: Registration = Registration {
 /// `sg`: one queue of commands, its buffers, and the job's disks.
 ///
 /// An op is one command: reads and writes, trims (UNMAP), and syncs (SYNCHRONIZE CACHE), all of
-/// which may be in flight together. The SCSI generic driver takes and returns each by a system call
-/// of its own; block devices and bsg devices execute one at a time, and so does the engine on them.
+/// which may be in flight together; trims that are submitted together share an UNMAP. The SCSI
+/// generic driver takes and returns each command by a system call of its own; block devices and bsg
+/// devices execute one at a time, and so does the engine on them.
 struct Sg {
     queue: ScsiQueue,
     clock: Clock,
@@ -58,6 +62,8 @@ struct Sg {
     devices: Box<[Option<Device>]>,
     /// By slot.
     in_flight: Box<[CommandOp]>,
+    /// Trims that are prepared and not yet queued.
+    unmap: Unmap,
     /// Reason of the first failure with each errno, which is the one that a job reports.
     failures: Vec<(Errno, String)>,
     /// Error by which the queue became unusable.
@@ -75,6 +81,16 @@ struct CommandOp {
     has_limit: bool,
 }
 
+impl CommandOp {
+    const fn of(length: i32, encoded: &Encoded) -> Self {
+        Self {
+            length,
+            transferred: encoded.transferred,
+            has_limit: encoded.has_limit,
+        }
+    }
+}
+
 impl Sg {
     fn start(config: &EngineConfig) -> Result<Self, EngineError> {
         let options = Options::of(config)?;
@@ -84,9 +100,15 @@ impl Sg {
                 depth = 1;
             }
         }
-        let files = config.files.len();
-        let queue = ScsiQueue::new(depth, config.buffer_bytes, files, &config.memory)
-            .map_err(|error| no_memory(config, &error))?;
+        let unmap = Unmap::new(depth);
+        let queue = ScsiQueue::new(
+            depth,
+            config.buffer_bytes,
+            cdb::unmap_list_bytes(unmap.room()).into(),
+            config.files.len(),
+            &config.memory,
+        )
+        .map_err(|error| no_memory(config, &error))?;
         Ok(Self {
             queue,
             clock: config.clock,
@@ -96,6 +118,7 @@ impl Sg {
             writes: config.files.iter().map(|file| file.write).collect(),
             devices: config.files.iter().map(|_| None).collect(),
             in_flight: vec![CommandOp::default(); depth as usize].into_boxed_slice(),
+            unmap,
             failures: Vec::new(),
             broken: None,
         })
@@ -105,22 +128,54 @@ impl Sg {
         INFO.synchronous.at_depth(self.depth)
     }
 
-    /// Encodes an op and its parameters, and queues the command.
+    /// Encodes an op, and queues the command.
     fn queue(&mut self, op: &Op) -> Result<(), Errno> {
-        let device = self.devices[op.file.index()].as_ref();
+        let device = self.devices[op.file.index()];
         let is_open = self.queue.device(op.file.get()).is_some();
         let device = device.filter(|_| is_open).ok_or(Errno::EBADF)?;
-        let encoded = encode(op, device, &self.options).ok_or(Errno::EINVAL)?;
-        if let Some(list) = encoded.list {
-            *self.queue.parameters(op.slot) = list;
-        }
-        self.in_flight[op.slot.index()] = CommandOp {
-            length: whole(op),
-            transferred: encoded.transferred,
-            has_limit: encoded.has_limit,
+        let encoded = match op.kind {
+            OpKind::Data(Direction::Trim) => return self.gather(op, &device),
+            OpKind::Data(Direction::Read) => encode::read(op, &device, &self.options),
+            OpKind::Data(Direction::Write) => encode::write(op, &device, &self.options),
+            OpKind::Sync(_) => Some(encode::sync()),
         };
+        let encoded = encoded.ok_or(Errno::EINVAL)?;
+        self.queue_unmap();
+        self.in_flight[op.slot.index()] = CommandOp::of(whole(op), &encoded);
         self.queue.push(op.slot, op.file.get(), &encoded.command);
         Ok(())
+    }
+
+    /// Adds a trim to those before it, which are queued if the device does not take it with them.
+    fn gather(&mut self, op: &Op, device: &Device) -> Result<(), Errno> {
+        let range = blocks::extent(op, device.capacity.block_bytes).ok_or(Errno::EINVAL)?;
+        if !self.unmap.takes(op.file, range, device.unmaps) {
+            self.queue_unmap();
+        }
+        self.unmap.add(op.slot, op.file, range);
+        self.in_flight[op.slot.index()].length = whole(op);
+        Ok(())
+    }
+
+    /// Queues the gathered trims as one command.
+    fn queue_unmap(&mut self) {
+        let [leader, others @ ..] = &self.unmap.slots[..] else {
+            return;
+        };
+        let (leader, ranges) = (*leader, &self.unmap.ranges);
+        let encoded = encode::unmap(self.unmap.count());
+        cdb::write_unmap_list(ranges, self.queue.parameters(leader));
+        self.queue
+            .push(leader, self.unmap.file().get(), &encoded.command);
+        // They complete in the order of their ranges.
+        for &slot in others.iter().rev() {
+            self.queue.join(slot, leader);
+        }
+        for &slot in &self.unmap.slots {
+            let op = &mut self.in_flight[slot.index()];
+            *op = CommandOp::of(op.length, &encoded);
+        }
+        self.unmap.clear();
     }
 
     /// Completes an op that cannot be a command.
@@ -262,6 +317,7 @@ impl Engine for Sg {
     }
 
     fn submit(&mut self, want: u32) -> Submitted {
+        self.queue_unmap();
         if self.is_synchronous() {
             return self.perform();
         }

@@ -13,7 +13,7 @@ use std::fs;
 use std::sync::Mutex;
 
 use device_bench::{DeviceBench, trims_and_syncs_are_queued};
-use fathom_conformance::{Subject, conformance};
+use fathom_conformance::{BLOCK, BLOCKS, Subject, conformance, content};
 use fathom_core::{EngineError, EngineValues, Errno};
 use fathom_engine::{AnyEngine, EngineConfig, EngineFile, built_in, start};
 use fathom_sys::clock::Clock;
@@ -48,6 +48,32 @@ conformance!(each);
 #[test]
 fn trims_and_syncs_are_queued_among_other_ops() {
     each(trims_and_syncs_are_queued);
+}
+
+#[test]
+fn trims_that_share_a_command_trim_their_blocks_alone() {
+    each(|bench| {
+        if bench.depth() < 8 {
+            return;
+        }
+        let blocks = [3, 5, 12, 9, 1];
+        for (slot, block) in (0..).zip(blocks) {
+            bench.prepare(bench.trim(slot, block));
+        }
+        bench.prepare(bench.read(5, 6));
+        bench.prepare(bench.trim(6, 14));
+        bench.submit(0);
+        bench.finish_all();
+        bench.check(5, 6);
+        for block in 0..BLOCKS {
+            let is_trimmed = blocks.contains(&block) || block == 14;
+            let want = match is_trimmed {
+                true => vec![0; BLOCK as usize],
+                false => content(block),
+            };
+            assert_eq!(bench.stored(block), want, "block {block}");
+        }
+    });
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Default values of all options.
 
-use fathom_core::{EngineValues, Nanos, OptionEffect, PerDirection, Storage};
+use fathom_core::{Batches, EngineValues, Nanos, OptionEffect, PerDirection, Storage};
 
 use crate::placement::PlacementOptions;
 use crate::plan::{
@@ -185,6 +185,22 @@ impl Options {
     #[must_use]
     pub const fn gathers(&self) -> bool {
         !self.offload && self.engine.gathers
+    }
+
+    /// Returns whether each of the job's ops is submitted by itself, whatever `iodepth_batch` is.
+    #[must_use]
+    pub const fn submits_singly(&self) -> bool {
+        self.batches_trims_alone() && !matches!(self.rw, ReadWrite::Trim)
+    }
+
+    /// Returns whether the job's engine makes one command of the ops that are submitted together.
+    #[must_use]
+    pub const fn unites_batches(&self) -> bool {
+        self.batches_trims_alone() && matches!(self.rw, ReadWrite::Trim)
+    }
+
+    const fn batches_trims_alone(&self) -> bool {
+        !self.offload && matches!(self.engine.batches, Batches::Trims)
     }
 
     /// Returns whether the job's data are in files or devices of this machine.

@@ -68,19 +68,37 @@ pub(crate) fn write_stream(extent: Extent, fua: bool, stream: u16) -> Option<Cdb
     Some(Cdb::new(block))
 }
 
-/// Returns UNMAP with a parameter list of one range; see [`unmap_list`].
-pub(crate) const fn unmap() -> Cdb {
-    Cdb::new([0x42, 0, 0, 0, 0, 0, 0, 0, UNMAP_LIST_BYTES, 0])
+/// Returns UNMAP with a parameter list of so many ranges; see [`write_unmap_list`].
+pub(crate) fn unmap(ranges: u16) -> Cdb {
+    let mut block = [0; 10];
+    block[0] = 0x42;
+    block[7..9].copy_from_slice(&unmap_list_bytes(ranges).to_be_bytes());
+    Cdb::new(block)
 }
 
-/// Returns the parameter list of UNMAP for one range.
-pub(crate) fn unmap_list(extent: Extent) -> [u8; UNMAP_LIST_BYTES as usize] {
-    let mut list = [0; UNMAP_LIST_BYTES as usize];
-    // The bytes that follow each of these lengths.
-    (list[1], list[3]) = (UNMAP_LIST_BYTES - 2, 16);
-    list[8..16].copy_from_slice(&extent.first.to_be_bytes());
-    list[16..20].copy_from_slice(&extent.blocks.to_be_bytes());
-    list
+/// Returns the length of the parameter list of UNMAP for so many ranges, at most
+/// [`UNMAP_RANGES_MAX`].
+pub(crate) const fn unmap_list_bytes(ranges: u16) -> u16 {
+    UNMAP_HEADER_BYTES + ranges * UNMAP_RANGE_BYTES
+}
+
+/// Writes the parameter list of UNMAP into the first bytes of `list`.
+///
+/// # Panics
+/// If `list` is shorter than [`unmap_list_bytes`].
+pub(crate) fn write_unmap_list(extents: &[Extent], list: &mut [u8]) {
+    let (header, ranges) = list.split_at_mut(UNMAP_HEADER_BYTES.into());
+    let (ranges, _rest) = ranges.as_chunks_mut::<{ UNMAP_RANGE_BYTES as usize }>();
+    for (extent, range) in extents.iter().zip(&mut ranges[..extents.len()]) {
+        range[..8].copy_from_slice(&extent.first.to_be_bytes());
+        range[8..12].copy_from_slice(&extent.blocks.to_be_bytes());
+        range[12..].fill(0);
+    }
+    let bytes = extents.len() * usize::from(UNMAP_RANGE_BYTES);
+    // Cannot be cut: a list has 16 bits of bytes.
+    let [high, low] = u16::try_from(bytes).unwrap_or(u16::MAX).to_be_bytes();
+    let [whole_high, whole_low] = u16::try_from(bytes + 6).unwrap_or(u16::MAX).to_be_bytes();
+    header.copy_from_slice(&[whole_high, whole_low, high, low, 0, 0, 0, 0]);
 }
 
 /// Returns SYNCHRONIZE CACHE(10) of all blocks.
@@ -150,7 +168,11 @@ const fn fua_bit(fua: bool) -> u8 {
     (fua as u8) << 3
 }
 
-pub(crate) const UNMAP_LIST_BYTES: u8 = 24;
+const UNMAP_HEADER_BYTES: u16 = 8;
+const UNMAP_RANGE_BYTES: u16 = 16;
+
+/// Most ranges of one UNMAP: its list fits in a page.
+pub(crate) const UNMAP_RANGES_MAX: u16 = 255;
 
 #[cfg(test)]
 mod tests {
@@ -234,12 +256,22 @@ mod tests {
     }
 
     #[test]
-    fn an_unmap_has_one_range() {
-        check(unmap(), &[0x42, 0, 0, 0, 0, 0, 0, 0, 24, 0]);
+    fn an_unmap_has_a_list_of_ranges() {
+        check(unmap(1), &[0x42, 0, 0, 0, 0, 0, 0, 0, 24, 0]);
+        check(unmap(255), &[0x42, 0, 0, 0, 0, 0, 0, 0xf, 0xf8, 0]);
+        let mut list = [0xff; 42];
+        write_unmap_list(&[FAR, LOW], &mut list);
         let want = [
-            0, 22, 0, 16, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 9, 0, 0, 0, 0,
+            [0, 38, 0, 32, 0, 0, 0, 0].as_slice(),
+            &[1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 9, 0, 0, 0, 0],
+            &[0, 0, 0, 0, 1, 2, 3, 4, 0, 0, 5, 6, 0, 0, 0, 0],
+            &[0xff, 0xff],
         ];
-        assert_eq!(unmap_list(FAR), want);
+        assert_eq!(list, want.concat()[..]);
+        let mut list = [0; 8 + 255 * 16];
+        write_unmap_list(&[LOW; 255], &mut list);
+        assert_eq!(list[..4], [0xf, 0xf6, 0xf, 0xf0]);
+        assert_eq!(usize::from(unmap_list_bytes(255)), list.len());
     }
 
     #[test]

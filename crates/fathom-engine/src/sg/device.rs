@@ -8,6 +8,7 @@ use fathom_sys::files::FileKind;
 use fathom_sys::scsi::{Cdb, NodeKind, Opening, ScsiNode};
 
 use super::options::{Options, WriteMode};
+use super::unmap::UnmapLimits;
 use crate::scsi::blocks::{Capacity, decode_long, decode_short};
 use crate::scsi::{cdb, outcome};
 
@@ -15,6 +16,7 @@ use crate::scsi::{cdb, outcome};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Device {
     pub(super) capacity: Capacity,
+    pub(super) unmaps: UnmapLimits,
     /// Stream of the job's writes.
     pub(super) stream: u16,
     /// The stream was opened for the job, which closes it.
@@ -22,7 +24,8 @@ pub(super) struct Device {
 }
 
 impl Device {
-    /// Asks an opened disk for its capacity, and opens a stream if the job's writes need one.
+    /// Asks an opened disk for its capacity and, if the job `writes`, for what one UNMAP may have;
+    /// opens a stream if the job's writes need one.
     pub(super) fn identify(
         path: &str,
         opening: &Opening,
@@ -31,6 +34,10 @@ impl Device {
     ) -> Result<Self, EngineError> {
         let mut own = Self {
             capacity: capacity(path, opening)?,
+            unmaps: match writes {
+                true => unmap_limits(path, opening),
+                false => UnmapLimits::ONE_RANGE,
+            },
             stream: options.stream,
             opened_stream: false,
         };
@@ -67,6 +74,7 @@ impl Device {
                 blocks: 1000,
                 block_bytes,
             },
+            unmaps: UnmapLimits::ONE_RANGE,
             stream: 7,
             opened_stream: false,
         }
@@ -157,6 +165,16 @@ fn capacity(path: &str, opening: &Opening) -> Result<Capacity, EngineError> {
     Capacity::new(path, last, block_bytes)
 }
 
+/// Asks for the limits of an UNMAP; one range where the disk does not tell them.
+fn unmap_limits(path: &str, opening: &Opening) -> UnmapLimits {
+    let mut page = [0; 64];
+    let command = ("INQUIRY", cdb::inquiry_page(BLOCK_LIMITS, 64));
+    match ask(path, opening, command, &mut page) {
+        Ok(()) => UnmapLimits::of_page(&page),
+        Err(_no_page) => UnmapLimits::ONE_RANGE,
+    }
+}
+
 /// Sends a command that asks the device, by its name for messages, and waits for the answer.
 fn ask(
     path: &str,
@@ -192,6 +210,9 @@ fn ask(
         };
     }
 }
+
+/// Page of vital product data with the limits of commands.
+const BLOCK_LIMITS: u8 = 0xb0;
 
 const NAME_DEVICE: &str = "name a SCSI disk, like /dev/sg0 or /dev/sda";
 

@@ -1,12 +1,12 @@
 //! Ops as SCSI commands.
 
-use fathom_core::{Direction, Op, OpKind};
+use fathom_core::Op;
 use fathom_sys::scsi::{ScsiCommand, ScsiData};
 
 use super::device::Device;
 use super::options::{Options, WriteMode};
 use crate::scsi::blocks;
-use crate::scsi::cdb::{self, Compare, Extent, UNMAP_LIST_BYTES};
+use crate::scsi::cdb::{self, Compare};
 
 /// Command of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,59 +16,52 @@ pub(super) struct Encoded {
     pub(super) transferred: u32,
     /// The device may limit its blocks apart from those of transfers (UNMAP and WRITE SAME).
     pub(super) has_limit: bool,
-    /// Parameter list of an UNMAP.
-    pub(super) list: Option<[u8; UNMAP_LIST_BYTES as usize]>,
 }
 
-/// Encodes an op; `None` if it is not in whole blocks, or in more than a command can name.
-pub(super) fn encode(op: &Op, device: &Device, options: &Options) -> Option<Encoded> {
-    let direction = match op.kind {
-        OpKind::Data(direction) => direction,
-        OpKind::Sync(_) => {
-            return Some(Encoded {
-                command: ScsiCommand {
-                    cdb: cdb::synchronize_cache(),
-                    data: ScsiData::None,
-                },
-                transferred: 0,
-                has_limit: false,
-                list: None,
-            });
-        }
-    };
-    let extent = blocks::extent(op, device.capacity.block_bytes)?;
-    match direction {
-        Direction::Read => {
-            let data = ScsiData::In {
-                offset: op.buffer_offset,
-                length: op.length,
-            };
-            let cdb = cdb::read(extent, options.read_fua);
-            Some(Encoded {
-                command: ScsiCommand { cdb, data },
-                transferred: op.length,
-                has_limit: false,
-                list: None,
-            })
-        }
-        Direction::Write => write(op, extent, device, options),
-        Direction::Trim => {
-            let length = UNMAP_LIST_BYTES.into();
-            Some(Encoded {
-                command: ScsiCommand {
-                    cdb: cdb::unmap(),
-                    data: ScsiData::Parameters { length },
-                },
-                transferred: length,
-                has_limit: true,
-                list: Some(cdb::unmap_list(extent)),
-            })
-        }
+/// Encodes a sync.
+pub(super) const fn sync() -> Encoded {
+    Encoded {
+        command: ScsiCommand {
+            cdb: cdb::synchronize_cache(),
+            data: ScsiData::None,
+        },
+        transferred: 0,
+        has_limit: false,
     }
 }
 
-/// Encodes a write by the command of the job's mode.
-fn write(op: &Op, extent: Extent, device: &Device, options: &Options) -> Option<Encoded> {
+/// Encodes a read; `None` if it is not in whole blocks.
+pub(super) fn read(op: &Op, device: &Device, options: &Options) -> Option<Encoded> {
+    let extent = blocks::extent(op, device.capacity.block_bytes)?;
+    let data = ScsiData::In {
+        offset: op.buffer_offset,
+        length: op.length,
+    };
+    let cdb = cdb::read(extent, options.read_fua);
+    Some(Encoded {
+        command: ScsiCommand { cdb, data },
+        transferred: op.length,
+        has_limit: false,
+    })
+}
+
+/// Encodes trims of so many ranges, which the slot's parameter list has.
+pub(super) fn unmap(ranges: u16) -> Encoded {
+    let length = cdb::unmap_list_bytes(ranges).into();
+    Encoded {
+        command: ScsiCommand {
+            cdb: cdb::unmap(ranges),
+            data: ScsiData::Parameters { length },
+        },
+        transferred: length,
+        has_limit: true,
+    }
+}
+
+/// Encodes a write by the command of the job's mode; `None` if it is not in whole blocks, or in
+/// more than the command can name.
+pub(super) fn write(op: &Op, device: &Device, options: &Options) -> Option<Encoded> {
+    let extent = blocks::extent(op, device.capacity.block_bytes)?;
     let (whole, one, none) = (op.length, device.capacity.block_bytes, 0);
     let fua = options.write_fua;
     let (cdb, length) = match options.write_mode {
@@ -95,20 +88,19 @@ fn write(op: &Op, extent: Extent, device: &Device, options: &Options) -> Option<
             options.write_mode,
             WriteMode::WriteSame | WriteMode::WriteSameWithoutData
         ),
-        list: None,
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use fathom_core::{EngineValues, FileIndex, Slot, SyncKind};
+    use fathom_core::{Direction, EngineValues, FileIndex, OpKind, Slot};
 
     use super::*;
 
-    fn op(kind: OpKind, offset: u64, length: u32) -> Op {
+    fn op(offset: u64, length: u32) -> Op {
         Op {
             slot: Slot::new(0),
-            kind,
+            kind: OpKind::Data(Direction::Write),
             priority: 0,
             file: FileIndex::new(0),
             length,
@@ -118,9 +110,6 @@ mod tests {
         }
     }
 
-    const WRITE: OpKind = OpKind::Data(Direction::Write);
-    const READ: OpKind = OpKind::Data(Direction::Read);
-
     fn options(write_mode: WriteMode) -> Options {
         Options {
             write_mode,
@@ -128,13 +117,17 @@ mod tests {
         }
     }
 
-    fn encoded(op: &Op, options: &Options) -> Option<Encoded> {
-        encode(op, &Device::of_blocks(512), options)
+    fn read_of(op: &Op, options: &Options) -> Option<Encoded> {
+        read(op, &Device::of_blocks(512), options)
+    }
+
+    fn write_of(op: &Op, options: &Options) -> Option<Encoded> {
+        write(op, &Device::of_blocks(512), options)
     }
 
     #[track_caller]
     fn check(mode: WriteMode, opcode: u8, transferred: u32) {
-        let got = encoded(&op(WRITE, 1024, 4096), &options(mode)).unwrap();
+        let got = write_of(&op(1024, 4096), &options(mode)).unwrap();
         let is_same = [WriteMode::WriteSame, WriteMode::WriteSameWithoutData].contains(&mode);
         assert_eq!(got.has_limit, is_same);
         assert_eq!(got.command.cdb.as_bytes()[0], opcode);
@@ -161,14 +154,16 @@ mod tests {
     #[test]
     fn reads_trims_and_syncs() {
         let plain = options(WriteMode::Write);
-        let read = encoded(&op(READ, 512, 1024), &plain).unwrap();
+        let read = read_of(&op(512, 1024), &plain).unwrap();
         let want = [0x28, 0, 0, 0, 0, 1, 0, 0, 2, 0];
         assert_eq!(read.command.cdb.as_bytes(), want);
-        let trim = encoded(&op(OpKind::Data(Direction::Trim), 512, 1024), &plain).unwrap();
-        assert_eq!((trim.transferred, trim.has_limit), (24, true));
-        assert_eq!(trim.list.unwrap()[15..20], [1, 0, 0, 0, 2]);
-        let sync = encoded(&op(OpKind::Sync(SyncKind::Data), 0, 0), &plain).unwrap();
-        assert_eq!((sync.command.data, sync.transferred), (ScsiData::None, 0));
+        let trim = unmap(3);
+        assert_eq!((trim.transferred, trim.has_limit), (56, true));
+        assert_eq!(trim.command.data, ScsiData::Parameters { length: 56 });
+        assert_eq!(
+            (sync().command.data, sync().transferred),
+            (ScsiData::None, 0)
+        );
     }
 
     #[test]
@@ -177,24 +172,20 @@ mod tests {
             read_fua: true,
             ..options(WriteMode::Write)
         };
-        let flags = |kind| {
-            encoded(&op(kind, 0, 512), &fua)
-                .unwrap()
-                .command
-                .cdb
-                .as_bytes()[1]
-        };
-        assert_eq!((flags(READ), flags(WRITE)), (8, 0));
+        let flags = |encoded: Option<Encoded>| encoded.unwrap().command.cdb.as_bytes()[1];
+        let op = op(0, 512);
+        assert_eq!(flags(read_of(&op, &fua)), 8);
+        assert_eq!(flags(write_of(&op, &fua)), 0);
     }
 
     #[test]
     fn ops_are_in_whole_blocks() {
         let plain = options(WriteMode::Write);
         for (offset, length) in [(100, 512), (512, 100), (0, 0)] {
-            assert_eq!(encoded(&op(READ, offset, length), &plain), None);
+            assert_eq!(read_of(&op(offset, length), &plain), None);
         }
-        let long = op(WRITE, 0, 512 << 16);
-        assert_eq!(encoded(&long, &options(WriteMode::WriteStream)), None);
-        assert!(encoded(&long, &plain).is_some());
+        let long = op(0, 512 << 16);
+        assert_eq!(write_of(&long, &options(WriteMode::WriteStream)), None);
+        assert!(write_of(&long, &plain).is_some());
     }
 }

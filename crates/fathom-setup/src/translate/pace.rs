@@ -17,12 +17,17 @@ pub(crate) fn batching(options: &Options, depth: u32) -> Batching {
         }
     };
     let complete_min = options.iodepth_batch_complete_min.min(depth);
+    let submit = match options.submits_singly() {
+        true => 1,
+        false => or_depth(options.iodepth_batch),
+    };
     Batching {
-        submit: or_depth(options.iodepth_batch),
+        submit,
         complete_min,
         complete_max: match options.iodepth_batch_complete_max {
             // Reaped one at a time, ops would also be reissued, and transferred, one at a time.
             _ if options.gathers() => depth,
+            max if options.unites_batches() => max.clamp(submit.max(complete_min), depth),
             0 => complete_min.max(1),
             max => max.clamp(complete_min.max(1), depth),
         },

@@ -176,6 +176,20 @@ fn batching_follows_the_depth() {
         ("--iodepth_low=8", (1, 1, 1, 8)),
         // Completing a whole batch lets the engine gather the next.
         ("--ioengine=vsync --iodepth_batch=8", (8, 1, 32, 32)),
+        ("--ioengine=sg --iodepth_batch=8", (1, 1, 1, 32)),
+        (
+            "--ioengine=sg --rw=randtrimwrite --iodepth_batch=8",
+            (1, 1, 1, 32),
+        ),
+        ("--ioengine=sg --rw=trim --iodepth_batch=8", (8, 1, 8, 32)),
+        (
+            "--ioengine=sg --rw=trim --iodepth_batch=8 --iodepth_batch_complete_max=1",
+            (8, 1, 8, 32),
+        ),
+        (
+            "--ioengine=sg --rw=trim --iodepth_batch=8 --iodepth_batch_complete_min=12",
+            (8, 12, 12, 32),
+        ),
     ];
     for (options, expected) in cases {
         let batching = one(&format!("--ioengine=null --iodepth=32 {options}"))

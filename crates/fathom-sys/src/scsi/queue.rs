@@ -24,15 +24,17 @@ use crate::memory::{Buffers, MemoryPlacement};
 ///
 /// `push` queues a command, `submit` sends all queued ones, `reap` collects completions, whose
 /// [`outcome`](Self::outcome) is kept until the slot's next command. A command owns its slot's
-/// buffer from `push` until `reap` has returned its completion. A command costs a `write(2)` and a
-/// `read(2)` on nodes of the SCSI generic driver, which takes no batches, and one `ioctl(2)` on
-/// others. Dropping a busy queue waits up to 30 s, then leaks the memory that the kernel may still
-/// write to.
+/// buffer from `push` until `reap` has returned its completion. Several ops may share a command
+/// ([`join`](Self::join)). A command costs a `write(2)` and a `read(2)` on nodes of the SCSI
+/// generic driver, which takes no batches, and one `ioctl(2)` on others. Dropping a busy queue
+/// waits up to 30 s, then leaks the memory that the kernel may still access.
 pub struct ScsiQueue {
     /// Freed by `drop` once nothing is in flight, else leaked.
     buffers: ManuallyDrop<Buffers>,
     /// One per slot; the kernel reads commands and writes sense here. As `buffers`.
     memory: ManuallyDrop<Box<[SlotMemory]>>,
+    /// Parameter lists. As `buffers`.
+    lists: ManuallyDrop<Buffers>,
     /// By slot.
     commands: Box<[Command]>,
     /// By file.
@@ -69,7 +71,6 @@ struct Lane {
 struct SlotMemory {
     cdb: Cdb,
     sense: [u8; SENSE_BYTES_MAX],
-    parameters: [u8; PARAMETER_BYTES],
 }
 
 /// Command of a slot.
@@ -80,6 +81,8 @@ struct Command {
     /// Number of its stay in the kernel.
     user_data: u64,
     outcome: ScsiOutcome,
+    /// Next of the slots that share the command.
+    next: Option<Slot>,
 }
 
 impl Opening {
@@ -130,8 +133,8 @@ impl Opening {
 }
 
 impl ScsiQueue {
-    /// Creates a queue of `slots` commands, each with a buffer of `buffer_bytes`, on up to `files`
-    /// devices.
+    /// Creates a queue of `slots` commands, each with a buffer of `buffer_bytes` and a parameter
+    /// list of up to `parameter_bytes`, on up to `files` devices.
     ///
     /// # Errors
     /// The error of mapping the buffers.
@@ -141,6 +144,7 @@ impl ScsiQueue {
     pub fn new(
         slots: u32,
         buffer_bytes: u32,
+        parameter_bytes: u32,
         files: usize,
         memory: &MemoryPlacement,
     ) -> io::Result<Self> {
@@ -148,6 +152,7 @@ impl ScsiQueue {
         Ok(Self {
             buffers: ManuallyDrop::new(Buffers::within(memory, slots, buffer_bytes)?),
             memory: ManuallyDrop::new(vec![SlotMemory::EMPTY; count].into_boxed_slice()),
+            lists: ManuallyDrop::new(Buffers::new(slots, parameter_bytes)?),
             commands: vec![Command::default(); count].into_boxed_slice(),
             devices: (0..files).map(|_| None).collect(),
             prepared: Vec::with_capacity(count),
@@ -204,19 +209,37 @@ impl ScsiQueue {
             data: command.data,
             user_data,
             outcome: ScsiOutcome::default(),
+            next: None,
         };
         // Checks the place, before anything is sent.
         let _addresses = self.addresses(slot);
         self.prepared.push(slot);
     }
 
+    /// Adds an op to the command that was queued last, in the slot `leader`: both complete with it,
+    /// and have its outcome.
+    ///
+    /// # Panics
+    /// If the slot is in flight, or another command was queued last.
+    pub fn join(&mut self, slot: Slot, leader: Slot) {
+        assert_eq!(self.prepared.last(), Some(&leader), "another command");
+        let user_data = self.in_flight.begin(slot);
+        let first = &mut self.commands[leader.index()];
+        let next = first.next.replace(slot);
+        self.commands[slot.index()] = Command {
+            user_data,
+            next,
+            ..Command::default()
+        };
+    }
+
     /// Returns the parameter list of a slot that is not in flight.
     ///
     /// # Panics
     /// If the slot is in flight.
-    pub fn parameters(&mut self, slot: Slot) -> &mut [u8; PARAMETER_BYTES] {
+    pub fn parameters(&mut self, slot: Slot) -> &mut [u8] {
         assert!(!self.in_flight.contains(slot), "slot {slot:?} is in flight");
-        &mut self.memory[slot.index()].parameters
+        self.lists.get(slot)
     }
 
     /// Adds the completion of an op that cannot be a command.
@@ -316,8 +339,7 @@ impl ScsiQueue {
                 .address(slot, offset, length)
                 .expose_provenance(),
             ScsiData::Parameters { length } => {
-                assert!(length as usize <= PARAMETER_BYTES, "no room for {length} B");
-                memory.parameters.as_mut_ptr().expose_provenance()
+                self.lists.address(slot, 0, length).expose_provenance()
             }
         };
         Addresses {
@@ -469,16 +491,30 @@ impl ScsiQueue {
     /// Takes a completed command.
     fn completed(&mut self, user_data: u64, reply: Reply) {
         let slot = self.in_flight.end(user_data);
-        let sense = &self.memory[slot.index()].sense;
-        self.commands[slot.index()].outcome = reply.outcome(sense);
-        self.ready.push(slot, 0);
+        let outcome = reply.outcome(&self.memory[slot.index()].sense);
+        self.ended(slot, outcome, 0);
     }
 
     /// Takes a command that the kernel did not.
     fn refused(&mut self, slot: Slot, error: &io::Error) {
         let slot = self.in_flight.end(self.commands[slot.index()].user_data);
         let errno = error.raw_os_error().unwrap_or(libc::EIO);
-        self.ready.push(slot, -errno);
+        self.ended(slot, ScsiOutcome::default(), -errno);
+    }
+
+    /// Completes the op in a slot that has left the table, and those that share its command.
+    fn ended(&mut self, slot: Slot, outcome: ScsiOutcome, result: i32) {
+        self.ready.push(slot, result);
+        let command = &mut self.commands[slot.index()];
+        command.outcome = outcome;
+        let mut next = command.next;
+        while let Some(slot) = next {
+            let command = &mut self.commands[slot.index()];
+            command.outcome = outcome;
+            next = command.next;
+            self.ready
+                .push(self.in_flight.end(command.user_data), result);
+        }
     }
 
     /// Waits for all commands in the kernel; false if they did not complete in time.
@@ -501,15 +537,17 @@ impl Drop for ScsiQueue {
     fn drop(&mut self) {
         let drained = self.drain();
         // SAFETY: the fields are not used again: this is the end of the queue.
-        let (buffers, memory) = unsafe {
+        let (buffers, memory, lists) = unsafe {
             (
                 ManuallyDrop::take(&mut self.buffers),
                 ManuallyDrop::take(&mut self.memory),
+                ManuallyDrop::take(&mut self.lists),
             )
         };
         if !drained {
-            // The kernel may still write to them, so they are leaked.
+            // The kernel may still access them, so they are leaked.
             buffers.leak();
+            lists.leak();
             std::mem::forget(memory);
         }
     }
@@ -519,7 +557,6 @@ impl SlotMemory {
     const EMPTY: Self = Self {
         cdb: Cdb::new([0; 6]),
         sense: [0; SENSE_BYTES_MAX],
-        parameters: [0; PARAMETER_BYTES],
     };
 }
 
@@ -535,9 +572,6 @@ const fn halves(user_data: u64) -> (u32, u32) {
 const fn joined(slot: u32, generation: u32) -> u64 {
     (generation as u64) << 32 | slot as u64
 }
-
-/// Room for parameters of a command: UNMAP with one range has 24 bytes.
-const PARAMETER_BYTES: usize = 24;
 
 /// Commands that the SCSI generic driver takes on one opened file (`SG_MAX_QUEUE`).
 const LANE_COMMANDS: u32 = 16;

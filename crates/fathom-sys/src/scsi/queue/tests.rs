@@ -105,7 +105,7 @@ impl FakeDriver {
 }
 
 fn queue(slots: u32) -> (ScsiQueue, JoinHandle<()>) {
-    let mut queue = ScsiQueue::new(slots, 4096, 1, &MemoryPlacement::default()).unwrap();
+    let mut queue = ScsiQueue::new(slots, 4096, 24, 1, &MemoryPlacement::default()).unwrap();
     let (device, driver) = FakeDriver::start();
     queue.open(0, device);
     (queue, driver)
@@ -204,19 +204,57 @@ fn parameters_go_to_the_device() {
 }
 
 #[test]
+fn ops_that_share_a_command_complete_with_it() {
+    let (mut queue, driver) = queue(4);
+    let slot = |number| Slot::new(number);
+    for opcode in [0x28, 0xff] {
+        queue.push(slot(2), 0, &command(opcode, 0));
+        for follower in [0, 3] {
+            queue.join(slot(follower), slot(2));
+        }
+        queue.push(slot(1), 0, &command(0x28, 0));
+        queue.submit();
+        assert_eq!(queue.in_kernel(), 2);
+        let (mut out, mut seen) = ([Completion::default(); 4], Vec::new());
+        while seen.len() < 4 {
+            queue.wait(1, None).unwrap();
+            let taken = queue.reap(&mut out).unwrap();
+            seen.extend(out[..taken].iter().map(|one| (one.slot.get(), one.result)));
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, [(0, 0), (1, 0), (2, 0), (3, 0)]);
+        let statuses = [0, 2, 3].map(|number| queue.outcome(slot(number)).status);
+        assert_eq!(statuses, if opcode == 0xff { [2; 3] } else { [0; 3] });
+        assert_eq!(queue.outcome(slot(1)).status, 0);
+    }
+    drop(queue);
+    driver.join().unwrap();
+}
+
+#[test]
+#[should_panic(expected = "another command")]
+fn a_command_that_is_sent_is_not_joined() {
+    let (mut queue, _driver) = queue(2);
+    queue.push(Slot::new(0), 0, &command(0x28, 0));
+    queue.submit();
+    queue.join(Slot::new(1), Slot::new(0));
+}
+
+#[test]
 fn what_the_kernel_refuses_completes_with_its_error() {
     for kind in [NodeKind::Generic, NodeKind::Block, NodeKind::Bsg] {
-        let mut queue = ScsiQueue::new(1, 4096, 1, &MemoryPlacement::default()).unwrap();
+        let mut queue = ScsiQueue::new(2, 4096, 24, 1, &MemoryPlacement::default()).unwrap();
         let file = File::open("/dev/null").unwrap();
         let lanes = Box::new([Lane { file, count: 0 }]);
         queue.open(0, Opening { kind, lanes });
         queue.push(Slot::new(0), 0, &command(0x28, 0));
+        queue.join(Slot::new(1), Slot::new(0));
         let want = match kind {
             // Opened for reading.
             NodeKind::Generic => -libc::EBADF,
             NodeKind::Block | NodeKind::Bsg => -libc::ENOTTY,
         };
-        assert_eq!(run(&mut queue, 1), [want], "{kind:?}");
+        assert_eq!(run(&mut queue, 2), [want; 2], "{kind:?}");
         assert_eq!(queue.in_kernel(), 0);
     }
 }
@@ -225,7 +263,7 @@ fn what_the_kernel_refuses_completes_with_its_error() {
 fn a_wait_ends_in_time() {
     let (file, mut other) = sockets();
     let lanes = Box::new([Lane { file, count: 0 }]);
-    let mut queue = ScsiQueue::new(1, 4096, 1, &MemoryPlacement::default()).unwrap();
+    let mut queue = ScsiQueue::new(1, 4096, 24, 1, &MemoryPlacement::default()).unwrap();
     let kind = NodeKind::Generic;
     queue.open(0, Opening { kind, lanes });
     queue.push(Slot::new(0), 0, &command(0x28, 0));
@@ -244,7 +282,7 @@ fn a_wait_ends_in_time() {
 #[test]
 #[should_panic(expected = "is in flight")]
 fn a_buffer_in_flight_is_not_lent() {
-    let mut queue = ScsiQueue::new(1, 4096, 1, &MemoryPlacement::default()).unwrap();
+    let mut queue = ScsiQueue::new(1, 4096, 24, 1, &MemoryPlacement::default()).unwrap();
     let file = File::open("/dev/null").unwrap();
     let lanes = Box::new([Lane { file, count: 0 }]);
     let kind = NodeKind::Block;
