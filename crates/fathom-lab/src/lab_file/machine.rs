@@ -6,7 +6,7 @@ use fathom_toml::Fields;
 use fathom_virtual::{MachineChange, MachineModel};
 
 use super::reader::Reader;
-use super::trials::each_value;
+use super::trials::{Trial, each_machine, each_value};
 use crate::lab_plan::{LabPlan, MachineSource, Setting, Target};
 
 /// Reads the machine file that `[lab]` names.
@@ -19,35 +19,73 @@ pub(super) fn read(reader: &Reader<'_>, lab: &Fields<'_>) -> Option<MachineSourc
 
 /// Notes everything that the machine file refuses, at its place in the lab file.
 pub(super) fn check(reader: &Reader<'_>, plan: &LabPlan) {
+    let Some(machine) = &plan.machine else {
+        return refuse_changes(reader, plan);
+    };
+    let trials = each_value(plan);
+    if tell_problems(reader, machine, trials.iter(), |_| String::new()) > 0 {
+        return;
+    }
+    // Values that are right, each by itself, may be wrong together.
+    let trials = each_machine(plan);
+    let of_run = |trial: &Trial<'_>| format!("{}: ", trial.place());
+    tell_problems(reader, machine, trials.iter().take(MACHINES_MAX), of_run);
+    if trials.len() > MACHINES_MAX
+        && let Some(setting) = trials.iter().flat_map(changes_of).next()
+    {
+        let why = format!(
+            "the runs have {} different machines, and at most {MACHINES_MAX} are tried",
+            trials.len()
+        );
+        reader.refuse(&setting.span, why, "divide the lab, or change fewer values");
+    }
+}
+
+/// Notes changes of a machine that the lab does not have.
+fn refuse_changes(reader: &Reader<'_>, plan: &LabPlan) {
     let mut told = BTreeSet::new();
     for trial in each_value(plan) {
-        let of_machine = trial.settings().filter(|one| one.target == Target::Machine);
-        let settings: Vec<&Setting> = of_machine.collect();
-        let Some(machine) = &plan.machine else {
-            if let Some(setting) = settings.first()
-                && told.insert((setting.span.start, String::new()))
-            {
-                let why = "a machine is changed, and `[lab]` names no machine file";
-                reader.refuse(
-                    &setting.span,
-                    why,
-                    "add `machine = \"MACHINE.toml\"` to `[lab]`",
-                );
-            }
-            continue;
-        };
-        let changes: Vec<_> = settings
-            .iter()
-            .map(|setting| change(reader, setting))
-            .collect();
+        if let Some(setting) = changes_of(&trial).next()
+            && told.insert(setting.span.start)
+        {
+            let why = "a machine is changed, and `[lab]` names no machine file";
+            let hint = "add `machine = \"MACHINE.toml\"` to `[lab]`";
+            reader.refuse(&setting.span, why, hint);
+        }
+    }
+}
+
+/// Notes what is wrong with the machines of these runs, each problem once and with words in front
+/// for its run; returns the number of problems, and gives up after some.
+fn tell_problems<'a>(
+    reader: &Reader<'_>,
+    machine: &MachineSource,
+    trials: impl Iterator<Item = &'a Trial<'a>>,
+    of_run: impl Fn(&Trial<'a>) -> String,
+) -> usize {
+    let mut told = BTreeSet::new();
+    for trial in trials {
+        let changes = changes_of(trial).map(|setting| change(reader, setting));
+        let changes: Vec<_> = changes.collect();
         let result = MachineModel::changed_text(&machine.path, &machine.text, &changes);
-        for problem in result.err().into_iter().flatten() {
-            let place = problem.origin.column as usize + ((problem.origin.line as usize) << 16);
+        for mut problem in result.err().into_iter().flatten() {
+            let place = (problem.origin.line, problem.origin.column);
             if told.insert((place, problem.message.clone())) {
+                problem.message.insert_str(0, &of_run(trial));
                 reader.source.push(problem);
             }
         }
+        if told.len() >= PROBLEMS_MAX {
+            break;
+        }
     }
+    told.len()
+}
+
+/// Returns the changes of a run's machine.
+fn changes_of<'a>(trial: &Trial<'a>) -> impl Iterator<Item = &'a Setting> {
+    let settings = trial.settings();
+    settings.filter(|setting| setting.target == Target::Machine)
 }
 
 /// Notes parts that a modelled machine would not run.
@@ -93,3 +131,9 @@ fn change(reader: &Reader<'_>, setting: &Setting) -> MachineChange {
         origin: reader.source.origin(&setting.span),
     }
 }
+
+/// Different machines that are tried: reading one takes 0.1 ms.
+const MACHINES_MAX: usize = 10_000;
+
+/// Problems after which no further machine is tried.
+const PROBLEMS_MAX: usize = 20;

@@ -172,6 +172,10 @@ model = "constant"
 capacity_gib = 1
 [device.constant]
 latency_us = 100
+[noise.neighbour]
+every_s = 25
+for_s = 1
+times = 1.2
 "#,
         ),
         (

@@ -91,6 +91,31 @@ pub(super) fn each_value(plan: &LabPlan) -> Vec<Trial<'_>> {
         .collect()
 }
 
+/// Returns runs such that each combination of changes of the machine is in one of them.
+pub(super) fn each_machine(plan: &LabPlan) -> Vec<Trial<'_>> {
+    let mut known = BTreeSet::new();
+    let cells = plan.cells.iter();
+    let cells = cells.filter(|cell| known.insert(of_machine(cell.settings())));
+    let cells: Vec<&LabCell> = cells.collect();
+    known.clear();
+    let variants = plan.variants.iter();
+    let variants = variants.filter(|one| known.insert(of_machine(one.settings.iter())));
+    let variants: Vec<&LabVariant> = variants.collect();
+    let of_cell = |cell| {
+        let variants = variants.iter();
+        variants.map(move |&variant| Trial { cell, variant })
+    };
+    cells.into_iter().flat_map(of_cell).collect()
+}
+
+/// Returns keys and values of the changes of a machine.
+fn of_machine<'a>(settings: impl Iterator<Item = &'a Setting>) -> Vec<(&'a str, &'a str)> {
+    let changes = settings.filter(|setting| setting.target == Target::Machine);
+    changes
+        .map(|one| (one.key.as_str(), one.literal.as_str()))
+        .collect()
+}
+
 /// Returns cells such that each value of each axis is in one of them.
 pub(super) fn cells_to_try(plan: &LabPlan) -> Vec<&LabCell> {
     let mut numbers = BTreeSet::from([0]);

@@ -527,3 +527,26 @@ baseline = "a"
         ],
     );
 }
+
+#[test]
+fn changes_of_a_machine_that_are_wrong_together_are_refused() {
+    let text = r#"[lab]
+name = "a"
+machine = "m.toml"
+[job]
+rw = "read"
+size = "1m"
+[[axes.named]]
+name = "x"
+values.one = { machine = { "noise.neighbour.every_s" = 30 } }
+values.two = { machine = { "noise.neighbour.every_s" = 6 } }
+[variants]
+a = {}
+b = { machine = { "noise.neighbour.for_s" = 20 } }
+[judge]
+baseline = "a"
+"#;
+    let why = "f/lab.toml:13:45: `x=two` of `b`: a visit is longer than its period | lower `for_s`: \
+               the neighbour comes once in `every_s`";
+    assert_eq!(problems_of(text, &[]), [why]);
+}
