@@ -546,7 +546,7 @@ b = { machine = { "noise.neighbour.for_s" = 20 } }
 [judge]
 baseline = "a"
 "#;
-    let why = "f/lab.toml:13:45: `x=two` of `b`: a visit is longer than its period | lower `for_s`: \
-               the neighbour comes once in `every_s`";
+    let why = "f/lab.toml:13:45: `x=two` of `b`: a visit is longer than its period | \
+               lower `for_s`: the neighbour comes once in `every_s`";
     assert_eq!(problems_of(text, &[]), [why]);
 }
