@@ -52,7 +52,7 @@ pub(super) struct Unmap {
 }
 
 impl Unmap {
-    /// Creates an empty one, of which each op may have one of `depth` slots.
+    /// Creates an empty one, for the trims of a queue of `depth` slots.
     pub(super) fn new(depth: u32) -> Self {
         let room = u16::try_from(depth).unwrap_or(u16::MAX);
         let room = room.min(UNMAP_RANGES_MAX);
@@ -65,7 +65,7 @@ impl Unmap {
         }
     }
 
-    /// Returns the most ranges that it has.
+    /// Returns the number of ranges that there is room for.
     pub(super) const fn room(&self) -> u16 {
         self.room
     }

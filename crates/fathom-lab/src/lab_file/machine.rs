@@ -6,7 +6,7 @@ use fathom_toml::Fields;
 use fathom_virtual::{MachineChange, MachineModel};
 
 use super::reader::Reader;
-use super::trials::{Trial, each_machine, each_value};
+use super::trials::{Trial, different_machines, each_value};
 use crate::lab_plan::{LabPlan, MachineSource, Setting, Target};
 
 /// Reads the machine file that `[lab]` names.
@@ -22,21 +22,24 @@ pub(super) fn check(reader: &Reader<'_>, plan: &LabPlan) {
     let Some(machine) = &plan.machine else {
         return refuse_changes(reader, plan);
     };
-    let trials = each_value(plan);
-    if tell_problems(reader, machine, trials.iter(), |_| String::new()) > 0 {
+    let plainly = |_: &Trial<'_>| String::new();
+    if tell_problems(reader, machine, each_value(plan), plainly) > 0 {
         return;
     }
     // Values that are right, each by itself, may be wrong together.
-    let trials = each_machine(plan);
-    let of_run = |trial: &Trial<'_>| format!("{}: ", trial.place());
-    tell_problems(reader, machine, trials.iter().take(MACHINES_MAX), of_run);
-    if trials.len() > MACHINES_MAX
-        && let Some(setting) = trials.iter().flat_map(changes_of).next()
-    {
-        let why = format!(
-            "the runs have {} different machines, and at most {MACHINES_MAX} are tried",
-            trials.len()
-        );
+    let (cells, variants) = different_machines(plan);
+    let count = cells.len().saturating_mul(variants.len());
+    let of_cell = |cell| {
+        let variants = variants.iter();
+        variants.map(move |&variant| Trial { cell, variant })
+    };
+    let mut trials = cells.iter().flat_map(|&cell| of_cell(cell));
+    if count <= MACHINES_MAX {
+        tell_problems(reader, machine, trials, |trial| {
+            format!("{}: ", trial.place())
+        });
+    } else if let Some(setting) = trials.find_map(|trial| changes_of(&trial).next()) {
+        let why = format!("the lab has {count} different machines: {MACHINES_MAX} is the limit");
         reader.refuse(&setting.span, why, "divide the lab, or change fewer values");
     }
 }
@@ -60,18 +63,18 @@ fn refuse_changes(reader: &Reader<'_>, plan: &LabPlan) {
 fn tell_problems<'a>(
     reader: &Reader<'_>,
     machine: &MachineSource,
-    trials: impl Iterator<Item = &'a Trial<'a>>,
+    trials: impl IntoIterator<Item = Trial<'a>>,
     of_run: impl Fn(&Trial<'a>) -> String,
 ) -> usize {
     let mut told = BTreeSet::new();
     for trial in trials {
-        let changes = changes_of(trial).map(|setting| change(reader, setting));
+        let changes = changes_of(&trial).map(|setting| change(reader, setting));
         let changes: Vec<_> = changes.collect();
         let result = MachineModel::changed_text(&machine.path, &machine.text, &changes);
         for mut problem in result.err().into_iter().flatten() {
             let place = (problem.origin.line, problem.origin.column);
             if told.insert((place, problem.message.clone())) {
-                problem.message.insert_str(0, &of_run(trial));
+                problem.message.insert_str(0, &of_run(&trial));
                 reader.source.push(problem);
             }
         }

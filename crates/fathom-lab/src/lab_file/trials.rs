@@ -91,21 +91,16 @@ pub(super) fn each_value(plan: &LabPlan) -> Vec<Trial<'_>> {
         .collect()
 }
 
-/// Returns runs such that each combination of changes of the machine is in one of them.
-pub(super) fn each_machine(plan: &LabPlan) -> Vec<Trial<'_>> {
+/// Returns cells and variants no two of which change the machine alike: each machine of the lab is
+/// that of one of these cells with one of these variants.
+pub(super) fn different_machines(plan: &LabPlan) -> (Vec<&LabCell>, Vec<&LabVariant>) {
     let mut known = BTreeSet::new();
-    let cells = plan.cells.iter();
-    let cells = cells.filter(|cell| known.insert(of_machine(cell.settings())));
-    let cells: Vec<&LabCell> = cells.collect();
+    let mut cells: Vec<&LabCell> = plan.cells.iter().collect();
+    cells.retain(|cell| known.insert(of_machine(cell.settings())));
     known.clear();
-    let variants = plan.variants.iter();
-    let variants = variants.filter(|one| known.insert(of_machine(one.settings.iter())));
-    let variants: Vec<&LabVariant> = variants.collect();
-    let of_cell = |cell| {
-        let variants = variants.iter();
-        variants.map(move |&variant| Trial { cell, variant })
-    };
-    cells.into_iter().flat_map(of_cell).collect()
+    let mut variants: Vec<&LabVariant> = plan.variants.iter().collect();
+    variants.retain(|variant| known.insert(of_machine(variant.settings.iter())));
+    (cells, variants)
 }
 
 /// Returns keys and values of the changes of a machine.

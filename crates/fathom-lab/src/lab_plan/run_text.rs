@@ -184,10 +184,8 @@ pub(crate) fn job_with(job: &JobText, settings: &[&Setting], seed: Option<u64>) 
 pub(crate) fn peak_with(of_lab: &[Setting], settings: &[&Setting]) -> PeakArguments {
     let mut peak = PeakArguments::default();
     let of_run = settings.iter().copied();
-    for setting in of_lab
-        .iter()
-        .chain(of_run.filter(|one| one.target == Target::Peak))
-    {
+    let of_run = of_run.filter(|setting| setting.target == Target::Peak);
+    for setting in of_lab.iter().chain(of_run) {
         peak.set(&setting.key, &setting.value);
     }
     peak

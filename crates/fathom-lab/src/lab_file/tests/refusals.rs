@@ -550,3 +550,30 @@ baseline = "a"
                lower `for_s`: the neighbour comes once in `every_s`";
     assert_eq!(problems_of(text, &[]), [why]);
 }
+
+#[test]
+fn a_lab_has_a_limit_of_machines() {
+    let changes = |name: &str, key: &str| {
+        let change = |value| format!("{name}{value} = {{ machine = {{ \"{key}\" = {value} }} }}\n");
+        (2..=102).map(change).collect::<String>()
+    };
+    let values = changes("values.v", "device.constant.latency_us");
+    let variants = changes("w", "noise.neighbour.times");
+    let text = format!(
+        r#"[lab]
+name = "a"
+machine = "m.toml"
+[job]
+rw = "read"
+size = "1m"
+[[axes.named]]
+name = "x"
+{values}[variants]
+{variants}[judge]
+baseline = "w2"
+"#
+    );
+    let why = "f/lab.toml:9:58: the lab has 10201 different machines: 10000 is the limit | divide \
+               the lab, or change fewer values";
+    assert_eq!(problems_of(&text, &[]), [why]);
+}
