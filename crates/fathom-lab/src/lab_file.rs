@@ -24,6 +24,7 @@ mod loads;
 mod machine;
 mod measured;
 mod metrics;
+mod modelled;
 mod names;
 mod open_loop;
 mod precondition;
@@ -123,6 +124,7 @@ fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &mut LabPlan) {
     machine::refuse_real_parts(reader, top, plan);
     machine::check(reader, plan);
     jobs::check(reader, top, plan);
+    modelled::check(reader, plan);
     precondition::check(reader, top, plan);
     judge::check(reader, top, plan);
     variants::refuse_equal(reader, plan);

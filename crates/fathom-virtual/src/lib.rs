@@ -12,4 +12,6 @@ mod simulate;
 // Public items, listed once.
 pub use latency_profile::distribution_file;
 pub use modelled::{MachineChange, MachineModel};
-pub use simulate::{LogFiles, simulate, simulate_logged, simulate_on, simulate_quietly};
+pub use simulate::{
+    LogFiles, refuse_unmodelled, simulate, simulate_logged, simulate_on, simulate_quietly,
+};

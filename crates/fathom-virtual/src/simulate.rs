@@ -22,7 +22,7 @@ use fathom_setup::outcome::JobOutcome;
 use fathom_setup::replay::{ReplayPlan, ReplayStream};
 use fathom_setup::timelines;
 use fathom_setup::translate::JobSetup;
-use fathom_setup::{Host, RunEvent, Session, preflight};
+use fathom_setup::{Host, Preflight, RunEvent, Session, preflight};
 use fathom_setup::{ProblemKind, RunError, RunProblem};
 use fathom_sim::{Constant, Direct, EngineSpec, ModelledStorage, Simulation};
 use fathom_workload::{Results, Worker};
@@ -84,9 +84,7 @@ pub fn simulate_on(
     settings: &Settings,
     session: &mut Session<'_>,
 ) -> Result<(Record, LogFiles), RunError> {
-    unsupported::refuse(plan)?;
-    let mut preflight = preflight(plan, settings, Host::Modelled(machine)).checked()?;
-    let placed = machine.place(plan, &preflight.setups)?;
+    let (mut preflight, placed) = set_up(plan, machine, settings)?;
     let mut warnings = preflight.take_warnings();
     warnings.extend(unsupported::warnings(plan, settings));
     debug_output::tell_plan(plan, &preflight.setups, &settings.debug, session);
@@ -119,6 +117,26 @@ pub fn simulate_on(
         }
     }
     Ok((record, logs))
+}
+
+/// Refuses what [`simulate_on`] would refuse before it starts.
+///
+/// # Errors
+/// As [`simulate_on`].
+pub fn refuse_unmodelled(plan: &Plan, machine: &MachineModel) -> Result<(), RunError> {
+    set_up(plan, machine, &Settings::default()).map(|_set_up| ())
+}
+
+/// Sets up the jobs and places their files on the machine.
+fn set_up(
+    plan: &Plan,
+    machine: &MachineModel,
+    settings: &Settings,
+) -> Result<(Preflight, Placed), RunError> {
+    unsupported::refuse(plan)?;
+    let preflight = preflight(plan, settings, Host::Modelled(machine)).checked()?;
+    let placed = machine.place(plan, &preflight.setups)?;
+    Ok((preflight, placed))
 }
 
 /// Runs a plan as [`simulate_on`] does, without events and logs, for callers that run many.

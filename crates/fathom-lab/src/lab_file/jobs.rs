@@ -186,4 +186,4 @@ pub(super) fn origin_of(
 }
 
 /// Problems after which no further run is tried.
-const PROBLEMS_MAX: usize = 20;
+pub(super) const PROBLEMS_MAX: usize = 20;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fathom_toml::Fields;
+use fathom_toml::{Fields, TomlProblem};
 use fathom_virtual::{MachineChange, MachineModel};
 
 use super::reader::Reader;
@@ -68,9 +68,7 @@ fn tell_problems<'a>(
 ) -> usize {
     let mut told = BTreeSet::new();
     for trial in trials {
-        let changes = changes_of(&trial).map(|setting| change(reader, setting));
-        let changes: Vec<_> = changes.collect();
-        let result = MachineModel::changed_text(&machine.path, &machine.text, &changes);
+        let result = machine_of(reader, machine, &trial);
         for mut problem in result.err().into_iter().flatten() {
             let place = (problem.origin.line, problem.origin.column);
             if told.insert((place, problem.message.clone())) {
@@ -83,6 +81,17 @@ fn tell_problems<'a>(
         }
     }
     told.len()
+}
+
+/// Returns the text of a run's machine file, or what the machine refuses.
+pub(super) fn machine_of(
+    reader: &Reader<'_>,
+    machine: &MachineSource,
+    trial: &Trial<'_>,
+) -> Result<String, Vec<TomlProblem>> {
+    let changes = changes_of(trial).map(|setting| change(reader, setting));
+    let changes: Vec<_> = changes.collect();
+    MachineModel::changed_text(&machine.path, &machine.text, &changes)
 }
 
 /// Returns the changes of a run's machine.

@@ -4,7 +4,7 @@ use fathom_job::Environment;
 use fathom_toml::{Source, TomlProblem};
 
 use super::reader::Reader;
-use super::{LAB_FILE, machine};
+use super::{LAB_FILE, machine, modelled};
 use crate::lab_plan::{LabPlan, MachineSource, RunSettings, Subject};
 
 impl LabPlan {
@@ -12,7 +12,7 @@ impl LabPlan {
     /// left out: nothing of it touches this machine.
     ///
     /// # Errors
-    /// Changes of a variant that this machine cannot have, a subject that needs a real one, or a
+    /// Changes of a variant that this machine cannot have, jobs that it cannot run, a subject that needs a real one, or a
     /// service, which the load and perhaps the variants depend on.
     pub fn rehearsed_on(
         mut self,
@@ -45,6 +45,7 @@ impl LabPlan {
             variant.requires.clear();
         }
         machine::check(&reader, &self);
+        modelled::check(&reader, &self);
         match source.into_problems() {
             problems if problems.is_empty() => Ok(self),
             problems => Err(problems),

@@ -284,7 +284,8 @@ before = "echo before"
 
 #[test]
 fn a_rehearsal_is_on_the_other_machine_alone() {
-    let text = format!("{SMALL}[run]\nbefore = \"rm x\"\n[variants]\na = {{ bs = \"8k\" }}\n");
+    let small = SMALL.replace("\"null\"", "\"psync\"\nfilename = \"x\"");
+    let text = format!("{small}[run]\nbefore = \"rm x\"\n[variants]\na = {{ bs = \"8k\" }}\n");
     let files = Files::new(&[]);
     let plan = LabPlan::parse("l.toml", &text, &[], &files).unwrap();
     let machine = crate::MachineSource {

@@ -13,9 +13,9 @@ pub(super) struct Trial<'a> {
 
 /// Runs to try.
 pub(super) struct Trials<'a> {
-    /// The runs, no two of them with the same jobs.
+    /// The runs, no two of them with the same jobs on the same machine.
     pub(super) runs: Vec<Trial<'a>>,
-    /// No run of the lab has other jobs.
+    /// No run of the lab has other jobs or another machine.
     pub(super) are_all: bool,
 }
 
@@ -64,14 +64,15 @@ impl<'a> Trials<'a> {
             let of_job = of_job.filter(|setting| setting.target == Target::Job);
             let options: Vec<_> = of_job.map(|one| (&*one.key, &*one.value)).collect();
             let own_job = trial.variant.job.as_ref().map(|_| &*trial.variant.name);
-            if known.contains(&(own_job, options.clone())) {
+            let machine = of_machine(trial.settings());
+            if known.contains(&(own_job, options.clone(), machine.clone())) {
                 continue;
             }
             if !is_needed && (trials.runs.len() >= RUNS_MAX || bytes >= BYTES_MAX) {
                 trials.are_all = false;
                 break;
             }
-            known.insert((own_job, options));
+            known.insert((own_job, options, machine));
             bytes += trial.job(plan).map_or(0, |job| job.text.len());
             trials.runs.push(trial);
         }
