@@ -33,6 +33,7 @@ pub mod options;
 mod page_fault;
 mod passthrough;
 mod posixaio;
+mod protection;
 mod registry;
 mod scsi;
 mod serial;

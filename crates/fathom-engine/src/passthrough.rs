@@ -4,7 +4,6 @@ mod encode;
 mod namespace;
 mod options;
 mod placement;
-mod protect;
 mod ranges;
 mod zoned;
 
@@ -26,6 +25,7 @@ use fathom_sys::uring::{CommandData, CommandRing, RingConfig};
 use crate::error::broken;
 use crate::exclusive::ExclusiveOp;
 use crate::files::Files;
+use crate::protection::OwnProtection;
 use crate::uring::{RingUse, check_ring, start_error};
 use crate::{EngineConfig, EngineFile, Registration};
 
@@ -33,7 +33,6 @@ use encode::{RANGE_BYTES, encode, put_range, refusal};
 use namespace::{Namespace, check_node, look_up};
 use options::Options;
 use placement::Placement;
-use protect::OwnProtection;
 use ranges::Ranges;
 
 /// Facts about `io_uring_cmd`.
@@ -141,7 +140,10 @@ impl Passthrough {
         let ring = CommandRing::new(&RingConfig {
             slots: config.depth,
             buffer_bytes: config.buffer_bytes,
-            extra_bytes: options.metadata_bytes.max(RANGE_BYTES * config.trim_ranges),
+            extra_bytes: options
+                .protection
+                .metadata_bytes
+                .max(RANGE_BYTES * config.trim_ranges),
             memory: config.memory.clone(),
             files: u32::try_from(config.files.len()).unwrap_or(u32::MAX),
             fixed_buffers: options.fixed_buffers,
@@ -250,7 +252,11 @@ impl Passthrough {
             OpKind::Data(Direction::Write) => {
                 if let Some(own) = own_protection.filter(|_| encoded.command.moves_data()) {
                     let (data, metadata) = self.ring.both_buffers(op.slot);
-                    own.protect(&encoded, part(data, op.buffer_offset, op.length), metadata);
+                    own.protect(
+                        encoded.first,
+                        part(data, op.buffer_offset, op.length),
+                        metadata,
+                    );
                 }
             }
             OpKind::Data(Direction::Read) | OpKind::Sync(_) => {}
@@ -425,7 +431,8 @@ impl Engine for Passthrough {
             }
             None => return self.files.close(file),
         };
-        self.own_protection[file.index()] = OwnProtection::of(&namespace, &self.options);
+        self.own_protection[file.index()] =
+            OwnProtection::of(&namespace.format, &self.options.protection);
         self.namespaces[file.index()] = Some(namespace);
         let registered = self.ring.set_file(file.get(), self.files.descriptor(file));
         registered.map_err(|error| {

@@ -25,7 +25,7 @@ use crate::net::{self, Net};
 use crate::null::{self, Null};
 use crate::offload::{Offload, SharedStats};
 use crate::sync::{self, SyncCall, SyncEngine};
-use crate::uring::{self, Uring};
+use crate::uring;
 use crate::{
     AnyEngine, EngineConfig, e4defrag, falloc, ftruncate, iscsi, netsplice, nfs, page_fault,
     passthrough, posixaio, sg, splice,
@@ -213,9 +213,7 @@ const BUILT_IN: &[Registration] = &[
     },
     Registration {
         file_check: uring::file_check,
-        ..Registration::new(&uring::INFO, |config| {
-            Uring::start(config).map(AnyEngine::Uring)
-        })
+        ..Registration::new(&uring::INFO, uring::start)
     },
     passthrough::REGISTRATION,
     sg::REGISTRATION,

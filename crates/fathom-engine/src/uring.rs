@@ -1,5 +1,6 @@
 //! `io_uring`: submission and completion rings shared with the kernel.
 
+mod metadata;
 mod refusal;
 
 use std::fs::File;
@@ -15,13 +16,15 @@ use fathom_core::{
 use fathom_sys::clock::Clock;
 use fathom_sys::file_io::{self, RwFlags};
 use fathom_sys::files::{self, Access, DeviceNumber, FileKind};
-use fathom_sys::uring::{Ring, RingConfig};
+use fathom_sys::uring::{IntegrityChecks, Ring, RingConfig};
 
 use crate::error::broken;
 use crate::exclusive::ExclusiveOp;
 use crate::files::Files;
 use crate::options::{HIPRI, NOWAIT, U32, UNCACHED};
-use crate::{EngineConfig, EngineFile, FileCheck, FileRefusal};
+use crate::protection::{APPTAG, APPTAG_MASK, MD_PER_IO_SIZE, PI_ACT, PI_CHK};
+use crate::{AnyEngine, EngineConfig, EngineFile, FileCheck, FileRefusal};
+use metadata::UringWithMetadata;
 
 pub use refusal::why_no_ring;
 pub(crate) use refusal::{RingUse, check_ring, start_error};
@@ -44,6 +47,11 @@ pub(crate) static INFO: EngineInfo = EngineInfo {
         FORCE_ASYNC,
         UNCACHED,
         NOWAIT,
+        MD_PER_IO_SIZE,
+        PI_ACT,
+        PI_CHK,
+        APPTAG,
+        APPTAG_MASK,
     ],
     ..EngineInfo::new("io_uring", "io_uring submission and completion rings")
 };
@@ -176,15 +184,36 @@ pub struct Uring {
     broken: Option<EngineError>,
 }
 
+/// Starts the engine, with metadata if the job has some.
+pub(crate) fn start(config: &EngineConfig) -> Result<AnyEngine, EngineError> {
+    match config.options.number(&MD_PER_IO_SIZE) {
+        None | Some(0) => Uring::start(config).map(AnyEngine::Uring),
+        Some(_) => {
+            let engine = UringWithMetadata::start(config)?;
+            Ok(AnyEngine::Boxed(Box::new(engine)))
+        }
+    }
+}
+
 impl Uring {
     pub(crate) fn start(config: &EngineConfig) -> Result<Self, EngineError> {
+        Self::with_metadata(config, 0, None)
+    }
+
+    /// Starts an engine whose slots have second buffers of this size, for metadata of reads and
+    /// writes.
+    fn with_metadata(
+        config: &EngineConfig,
+        metadata_bytes: u32,
+        integrity: Option<IntegrityChecks>,
+    ) -> Result<Self, EngineError> {
         let options = Options::from(&config.options);
         check(config, options)?;
         let ring = Ring::new(&RingConfig {
             slots: config.depth,
             buffer_bytes: config.buffer_bytes,
             memory: config.memory.clone(),
-            extra_bytes: 0,
+            extra_bytes: metadata_bytes,
             files: u32::try_from(config.files.len()).unwrap_or(u32::MAX),
             fixed_buffers: options.fixed_buffers,
             fixed_files: options.fixed_files,
@@ -201,6 +230,7 @@ impl Uring {
             atomic_writes: config.atomic_write_bytes > 0,
             write_streams: config.write_streams.clone(),
             random_streams: config.random_streams,
+            integrity,
         });
         Ok(Self {
             ring: ring.map_err(|error| start_error(config, &options.ring_use(), &error))?,

@@ -19,6 +19,7 @@ pub mod extents;
 pub mod file_io;
 pub mod files;
 pub mod in_flight;
+pub mod integrity;
 pub mod kept_mappings;
 pub mod kernel_version;
 pub mod lease;

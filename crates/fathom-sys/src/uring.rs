@@ -1,7 +1,8 @@
 //! io_uring: a ring with the buffers and the in-flight table of one worker.
 //!
 //! `rings.rs` has the queues shared with the kernel, `setup.rs` their creation, `ops.rs` the
-//! encoding of ops, `command.rs` that of commands for drivers, `enter.rs` the system call.
+//! encoding of ops, `integrity.rs` that of their metadata, `command.rs` that of commands for
+//! drivers, `enter.rs` the system call.
 //! Submitting, waiting and the ownership of buffers are here.
 
 mod abi;
@@ -9,6 +10,7 @@ mod call;
 mod command;
 mod enter;
 mod entry;
+mod integrity;
 mod ops;
 mod rings;
 mod setup;
@@ -26,7 +28,7 @@ use crate::file_io::{Descriptor, raw};
 use crate::in_flight::{InFlight, Ready};
 use crate::memory::Buffers;
 
-use abi::ENTER_GETEVENTS;
+use abi::{ENTER_GETEVENTS, IntegrityAttribute};
 use enter::{RETRIES, no_room};
 use entry::Fields;
 use ops::{Mode, buffer_number};
@@ -34,6 +36,7 @@ use rings::Rings;
 use streams::Streams;
 
 pub use command::{CommandData, NvmeCommand};
+pub use integrity::IntegrityChecks;
 pub use setup::{RING_ENTRIES_MAX, RingConfig, RingError};
 
 /// An io_uring with the buffers and the in-flight table of one worker.
@@ -86,6 +89,8 @@ struct Memory {
     extra: Option<Buffers>,
     /// One per slot if vectors are used; else empty.
     vectors: Box<[libc::iovec]>,
+    /// One per slot if ops have metadata; else empty.
+    attributes: Box<[IntegrityAttribute]>,
 }
 
 impl Ring {
@@ -161,7 +166,10 @@ impl Ring {
     #[inline(never)]
     fn push_uncommon(&mut self, op: &Op, file: Descriptor<'_>) {
         let fields = self.uncommon_fields(op, file);
-        self.push_entry(op.slot, fields);
+        match self.memory.attributes.is_empty() {
+            true => self.push_entry(op.slot, fields),
+            false => self.push_attributed(op, fields),
+        }
     }
 
     /// Builds the entry of an op from `fields` and its user data.
@@ -437,6 +445,7 @@ impl<const BIG: bool> Drop for Ring<BIG> {
             memory.buffers.leak();
             memory.extra.into_iter().for_each(Buffers::leak);
             Box::leak(memory.vectors);
+            Box::leak(memory.attributes);
         }
     }
 }

@@ -187,11 +187,13 @@ fn protection_field(namespace: &Namespace, options: &Options, opcode: Opcode) ->
     if namespace.format.protection.is_none() || opcode == Opcode::WRITE_UNCORRECTABLE {
         return 0;
     }
-    let tags = &options.tags;
+    let tags = &options.protection.tags;
     let flag = |is_set: bool, bit: u32| u32::from(is_set) << bit;
     // Verify has none to insert or remove.
-    flag(options.controller_protects && opcode != Opcode::VERIFY, 29)
-        | flag(tags.check_guard, 28)
+    flag(
+        options.protection.controller_protects && opcode != Opcode::VERIFY,
+        29,
+    ) | flag(tags.check_guard, 28)
         | flag(tags.check_application, 27)
         | flag(tags.check_reference, 26)
 }
@@ -216,7 +218,8 @@ fn application_tag(namespace: &Namespace, options: &Options) -> u32 {
     match namespace.format.protection {
         None => 0,
         Some(_) => {
-            u32::from(options.tags.application_mask) << 16 | u32::from(options.tags.application)
+            u32::from(options.protection.tags.application_mask) << 16
+                | u32::from(options.protection.tags.application)
         }
     }
 }
@@ -379,8 +382,8 @@ mod tests {
     #[test]
     fn protection_is_asked_for_where_there_is_some() {
         let mut options = options();
-        options.tags.check_guard = true;
-        options.tags.check_reference = true;
+        options.protection.tags.check_guard = true;
+        options.protection.tags.check_reference = true;
         let plain = encoded(&op(READ, 4096, 4096), &options, 0, None).command;
         assert_eq!(plain.dwords_10, [1, 0, 0, 0, 0, 0]);
         let own = encoded(&op(READ, 4096, 4096), &options, 8, Some(Guard::Crc16)).command;
@@ -389,7 +392,7 @@ mod tests {
             [1, 0, 1 << 29 | 1 << 28 | 1 << 26, 0, 1, 0xffff_1234]
         );
         assert_eq!(own.metadata_bytes, 0);
-        options.controller_protects = false;
+        options.protection.controller_protects = false;
         let at = 0x0123_4567_89ab << 12;
         let own = encoded(&op(READ, at, 8192), &options, 16, Some(Guard::Crc64)).command;
         assert_eq!(own.dwords_10[2], 1 << 28 | 1 << 26 | 1);
@@ -399,10 +402,8 @@ mod tests {
 
     #[test]
     fn extended_blocks_are_longer() {
-        let options = Options {
-            controller_protects: false,
-            ..options()
-        };
+        let mut options = options();
+        options.protection.controller_protects = false;
         let own = namespace(8, true, Some(Guard::Crc16), &options);
         let own_op = op(WRITE, 3 * 4104, 2 * 4104);
         let got = encode(&own_op, &own, &options, None).unwrap();

@@ -111,7 +111,7 @@ impl Namespace {
         }
         let blocks = u64::from(buffer_bytes / self.op_block_bytes);
         let needed = blocks * u64::from(self.separate_bytes);
-        if transfers && needed > u64::from(options.metadata_bytes) {
+        if transfers && needed > u64::from(options.protection.metadata_bytes) {
             let own = self.separate_bytes;
             return refuse(
                 "md_per_io_size",
@@ -221,7 +221,7 @@ fn transferred_metadata(format: &BlockFormat, options: &Options) -> (u32, u32) {
         .is_some_and(|own| own.guard.tuple_bytes() == usize::from(format.metadata_bytes));
     let bytes = u32::from(format.metadata_bytes);
     match (
-        is_protection_alone && options.controller_protects,
+        is_protection_alone && options.protection.controller_protects,
         format.is_extended,
     ) {
         (true, _) => (0, 0),
@@ -330,11 +330,10 @@ pub(super) mod tests {
     };
 
     fn options(controller_protects: bool, metadata_bytes: u32) -> Options {
-        Options {
-            controller_protects,
-            metadata_bytes,
-            ..Options::resolve(&EngineValues::default()).unwrap()
-        }
+        let mut options = Options::resolve(&EngineValues::default()).unwrap();
+        options.protection.controller_protects = controller_protects;
+        options.protection.metadata_bytes = metadata_bytes;
+        options
     }
 
     fn format(metadata_bytes: u16, is_extended: bool, guard: Option<Guard>) -> BlockFormat {

@@ -1,13 +1,14 @@
 //! Options of `io_uring_cmd`.
 
 use fathom_core::{EngineError, EngineOption, EngineStep, EngineValues, OptionWord};
-use fathom_nvme::{Opcode, ProtectionTags};
+use fathom_nvme::Opcode;
 
 use crate::config::EngineConfig;
 use crate::options::{
     FIXEDBUFS, FORCE_ASYNC, HIPRI, NONVECTORED, READFUA, REGISTERFILES, SQTHREAD_POLL,
-    SQTHREAD_POLL_CPU, U32, WRITEFUA,
+    SQTHREAD_POLL_CPU, WRITEFUA,
 };
+use crate::protection::{APPTAG, APPTAG_MASK, MD_PER_IO_SIZE, PI_ACT, PI_CHK, ProtectionOptions};
 
 /// Options of the engine, in the order of help texts.
 pub(super) const ALL: &[EngineOption] = &[
@@ -75,47 +76,6 @@ const DEAC: EngineOption = EngineOption::boolean(
     "deac=1",
 );
 
-const MD_PER_IO_SIZE: EngineOption = EngineOption::int(
-    "md_per_io_size",
-    0,
-    1 << 20,
-    "Bytes of each op's buffer for metadata, if the namespace transfers them apart from the data",
-    "md_per_io_size=64",
-)
-.default("0");
-
-const PI_ACT: EngineOption = EngineOption::boolean(
-    "pi_act",
-    "Protection information: 1: the controller inserts and removes it; 0: the job writes it and \
-     checks what it reads",
-    "pi_act=0",
-)
-.default("1");
-
-const PI_CHK: EngineOption = EngineOption::text(
-    "pi_chk",
-    "Parts of protection information to check, separated by commas: GUARD, APPTAG, REFTAG",
-    "pi_chk=GUARD,REFTAG",
-);
-
-const APPTAG: EngineOption = EngineOption::int(
-    "apptag",
-    0,
-    U32,
-    "Application tag of protection information",
-    "apptag=0x4321",
-)
-.default("0x1234");
-
-const APPTAG_MASK: EngineOption = EngineOption::int(
-    "apptag_mask",
-    0,
-    U32,
-    "Bits of the application tag that are checked",
-    "apptag_mask=0x00ff",
-)
-.default("0xffff");
-
 const fn word(word: &'static str, help: &'static str) -> OptionWord {
     OptionWord { word, help }
 }
@@ -135,10 +95,7 @@ pub(super) struct Options {
     pub(super) dsm: u8,
     pub(super) write_mode: WriteMode,
     pub(super) deallocate: bool,
-    pub(super) metadata_bytes: u32,
-    /// The controller inserts and removes protection information.
-    pub(super) controller_protects: bool,
-    pub(super) tags: ProtectionTags,
+    pub(super) protection: ProtectionOptions,
 }
 
 /// Command of a job's writes.
@@ -181,14 +138,6 @@ impl Options {
     /// Resolves the values of a job's own options.
     pub(super) fn resolve(values: &EngineValues) -> Result<Self, EngineError> {
         let number = |option| values.number(option).and_then(|n| u32::try_from(n).ok());
-        let tag = |option: &EngineOption, fallback: u16| match values.number(option) {
-            None => Ok(fallback),
-            Some(number) => u16::try_from(number).map_err(|_too_large| {
-                let hint = "write a number of 16 bits, at most 0xffff";
-                refused(option.name, format!("{number:#x}"), hint)
-            }),
-        };
-        let checks = Checks::parse(values.text(&PI_CHK).unwrap_or_default())?;
         Ok(Self {
             fixed_buffers: values.flag(&FIXEDBUFS),
             fixed_files: values.flag(&REGISTERFILES),
@@ -211,15 +160,7 @@ impl Options {
                 _ => WriteMode::Write,
             },
             deallocate: values.flag(&DEAC),
-            metadata_bytes: number(&MD_PER_IO_SIZE).unwrap_or(0),
-            controller_protects: values.number(&PI_ACT) != Some(0),
-            tags: ProtectionTags {
-                check_guard: checks.guard,
-                check_application: checks.application,
-                check_reference: checks.reference,
-                application: tag(&APPTAG, 0x1234)?,
-                application_mask: tag(&APPTAG_MASK, 0xffff)?,
-            },
+            protection: ProtectionOptions::resolve(values)?,
         })
     }
 }
@@ -238,36 +179,6 @@ impl Options {
             }
             false => Ok(()),
         }
-    }
-}
-
-/// Parts of protection information to check.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Checks {
-    guard: bool,
-    application: bool,
-    reference: bool,
-}
-
-impl Checks {
-    fn parse(text: &str) -> Result<Self, EngineError> {
-        let mut checks = Self::default();
-        for word in text
-            .split(',')
-            .map(str::trim)
-            .filter(|word| !word.is_empty())
-        {
-            match word {
-                "GUARD" => checks.guard = true,
-                "APPTAG" => checks.application = true,
-                "REFTAG" => checks.reference = true,
-                other => {
-                    let hint = "write GUARD, APPTAG or REFTAG, separated by commas";
-                    return Err(refused(PI_CHK.name, other.to_owned(), hint));
-                }
-            }
-        }
-        Ok(checks)
     }
 }
 
@@ -307,22 +218,8 @@ mod tests {
     #[test]
     fn defaults_are_those_of_the_table() {
         let options = Options::resolve(&EngineValues::default()).unwrap();
-        assert!(options.controller_protects && !options.vectored);
+        assert!(!options.vectored);
         assert_eq!(options.write_mode, WriteMode::Write);
-        let want = ProtectionTags {
-            application: 0x1234,
-            application_mask: 0xffff,
-            ..ProtectionTags::default()
-        };
-        assert_eq!(options.tags, want);
-    }
-
-    #[test]
-    fn checks_are_words() {
-        let tags = with(&PI_CHK, "GUARD, REFTAG").unwrap().tags;
-        assert!(tags.check_guard && tags.check_reference && !tags.check_application);
-        let error = with(&PI_CHK, "GUARD,guard").unwrap_err();
-        assert_eq!(error.to_string(), "pi_chk: guard");
     }
 
     #[test]
@@ -348,12 +245,5 @@ mod tests {
         assert_eq!(polled(WriteMode::Compare).check(), Ok(()));
         let error = polled(WriteMode::Zeroes).check().unwrap_err();
         assert_eq!(error.to_string(), "write_mode: engine `io_uring_cmd`");
-    }
-
-    #[test]
-    fn tags_have_16_bits() {
-        let values = EngineValues::default().with(&APPTAG, 0x1_0000);
-        let error = Options::resolve(&values).unwrap_err();
-        assert_eq!(error.to_string(), "apptag: 0x10000");
     }
 }

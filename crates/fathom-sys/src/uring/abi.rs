@@ -120,6 +120,22 @@ pub(super) struct Update {
 
 const _: () = assert!(size_of::<Update>() == 16);
 
+/// `struct io_uring_attr_pi`: metadata that go with a read or a write (Linux 6.14).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct IntegrityAttribute {
+    pub(super) flags: u16,
+    pub(super) application_tag: u16,
+    /// Bytes of metadata, and where they are.
+    pub(super) length: u32,
+    pub(super) address: u64,
+    /// Reference tag of the first block.
+    pub(super) seed: u64,
+    pub(super) reserved: u64,
+}
+
+const _: () = assert!(size_of::<IntegrityAttribute>() == 32);
+
 pub(super) const SETUP_IOPOLL: u32 = 1 << 0;
 pub(super) const SETUP_SQPOLL: u32 = 1 << 1;
 pub(super) const SETUP_SQ_AFF: u32 = 1 << 2;
@@ -165,6 +181,12 @@ pub(super) const SQE_FIXED_FILE: u8 = 1 << 0;
 pub(super) const SQE_ASYNC: u8 = 1 << 4;
 
 pub(super) const FSYNC_DATASYNC: u32 = 1 << 0;
+
+/// The entry names an [`IntegrityAttribute`].
+pub(super) const ATTRIBUTE_INTEGRITY: u64 = 1 << 0;
+pub(super) const CHECK_GUARD: u16 = 1 << 0;
+pub(super) const CHECK_REFERENCE: u16 = 1 << 1;
+pub(super) const CHECK_APPLICATION: u16 = 1 << 2;
 
 /// The command's data are in a registered buffer.
 pub(super) const URING_CMD_FIXED: u32 = 1 << 0;

@@ -58,7 +58,8 @@ impl Mode {
             plain: !vectored
                 && config.force_async == 0
                 && !config.atomic_writes
-                && config.write_streams.is_empty(),
+                && config.write_streams.is_empty()
+                && config.integrity.is_none(),
             heads: [head(opcodes[0], flags), head(opcodes[1], flags)],
             op_flags: if config.nops {
                 0

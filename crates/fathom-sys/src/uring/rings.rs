@@ -22,8 +22,11 @@ use crate::in_flight::InFlight;
 use crate::kept_mappings;
 
 /// A submission queue entry (`struct io_uring_sqe`) as whole words. The last two are zero for all
-/// our ops, as they are in a new queue, and never written.
+/// our ops, as they are in a new queue, and never written, except on rings whose ops have metadata.
 pub(super) type EntryWords = [u64; 6];
+
+/// A submission queue entry with its last two words: address and kind of an attribute.
+pub(super) type AttributedWords = [u64; 8];
 
 /// A submission queue entry of double size, with a command of 80 bytes for the driver after the
 /// words of [`EntryWords`]. The last word is zero for all our commands, and never written.
@@ -149,6 +152,15 @@ impl<const BIG: bool> Submission<BIG> {
     #[inline(always)]
     pub(super) unsafe fn push(&mut self, entry: EntryWords) {
         // SAFETY: what is written fits into any entry; the caller vouches for the rest.
+        unsafe { self.push_words(entry) };
+    }
+
+    /// Writes an entry with all its words.
+    ///
+    /// # Safety
+    /// As for `push`.
+    pub(super) unsafe fn push_attributed(&mut self, entry: AttributedWords) {
+        // SAFETY: the caller vouches for it.
         unsafe { self.push_words(entry) };
     }
 

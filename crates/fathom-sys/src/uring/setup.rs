@@ -13,7 +13,7 @@ use super::abi::{
 };
 use super::rings::Rings;
 use super::streams::Streams;
-use super::{Memory, Mode, Ring};
+use super::{IntegrityChecks, Memory, Mode, Ring};
 use crate::file_io::RwFlags;
 use crate::in_flight::{InFlight, Ready};
 use crate::memory::Buffers;
@@ -61,6 +61,8 @@ pub struct RingConfig {
     pub write_streams: Box<[u8]>,
     /// Draw a write's stream, instead of taking the streams in turn.
     pub random_streams: bool,
+    /// Reads and writes have metadata, in the second buffers.
+    pub integrity: Option<IntegrityChecks>,
 }
 
 /// Failed step of creating a ring.
@@ -94,6 +96,10 @@ impl<const BIG: bool> Ring<BIG> {
         let extra = extra.map_err(failed(EngineStep::MapBuffers))?;
         let mode = Mode::new(config, built.flags & SETUP_DEFER_TASKRUN != 0);
         let vectors = if mode.vectored { config.slots } else { 0 };
+        let attributes = config.integrity.map(|checks| {
+            let attribute = checks.attribute();
+            vec![attribute; config.slots as usize].into_boxed_slice()
+        });
         let empty = libc::iovec {
             iov_base: std::ptr::null_mut(),
             iov_len: 0,
@@ -109,6 +115,7 @@ impl<const BIG: bool> Ring<BIG> {
                 buffers,
                 extra,
                 vectors: vec![empty; vectors as usize].into_boxed_slice(),
+                attributes: attributes.unwrap_or_default(),
             }),
             in_flight: InFlight::new(config.slots),
             ready: Ready::new(config.slots),
@@ -145,6 +152,9 @@ impl<const BIG: bool> Ring<BIG> {
         ring.features.extend(writes.names());
         if ring.streams.is_some() {
             ring.features.push("write streams");
+        }
+        if config.integrity.is_some() {
+            ring.features.push("metadata");
         }
         Ok(ring)
     }

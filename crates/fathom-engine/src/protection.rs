@@ -1,47 +1,45 @@
 //! Protection information that the job writes and checks itself (`pi_act=0`).
 
+mod options;
+
 use fathom_nvme::{BlockFormat, Protection, ProtectionError, ProtectionTags, ProtectionType};
 
-use super::encode::Encoded;
-use super::namespace::Namespace;
-use super::options::Options;
+pub(crate) use options::{APPTAG, APPTAG_MASK, MD_PER_IO_SIZE, PI_ACT, PI_CHK, ProtectionOptions};
 
-/// Protection information of a namespace whose controller neither inserts nor removes it.
+/// Protection information of a device that neither inserts nor removes it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct OwnProtection {
+pub(crate) struct OwnProtection {
     protection: Protection,
     format: BlockFormat,
-    separate_bytes: usize,
     tags: ProtectionTags,
 }
 
 impl OwnProtection {
-    /// Returns what the job has to do on a namespace; `None` for nothing.
-    pub(super) fn of(namespace: &Namespace, options: &Options) -> Option<Self> {
-        let protection = namespace.format.protection?;
+    /// Returns what the job has to do on a device of this format; `None` for nothing.
+    pub(crate) fn of(format: &BlockFormat, options: &ProtectionOptions) -> Option<Self> {
+        let protection = format.protection?;
         (!options.controller_protects).then_some(Self {
             protection,
-            format: namespace.format,
-            separate_bytes: namespace.separate_bytes as usize,
+            format: *format,
             tags: options.tags,
         })
     }
 
-    /// Writes the tuples of a write's blocks. Costs a checksum of the data.
-    pub(super) fn protect(&self, encoded: &Encoded, data: &mut [u8], metadata: &mut [u8]) {
+    /// Writes the tuples of the blocks from `first` on. Costs a checksum of the data.
+    pub(crate) fn protect(&self, first: u64, data: &mut [u8], metadata: &mut [u8]) {
         let application = self.tags.application;
         let block_bytes = self.format.block_bytes() as usize;
         if self.format.is_extended {
             let whole = block_bytes + usize::from(self.format.metadata_bytes);
-            for (number, block) in (encoded.first..).zip(data.chunks_exact_mut(whole)) {
+            for (number, block) in (first..).zip(data.chunks_exact_mut(whole)) {
                 let (data, metadata) = block.split_at_mut(block_bytes);
                 self.protection
                     .protect(data, metadata, self.reference(number), application);
             }
         } else {
             let blocks = data.chunks_exact(block_bytes);
-            let blocks = blocks.zip(metadata.chunks_exact_mut(self.separate_bytes));
-            for (number, (data, metadata)) in (encoded.first..).zip(blocks) {
+            let blocks = blocks.zip(metadata.chunks_exact_mut(self.format.metadata_bytes.into()));
+            for (number, (data, metadata)) in (first..).zip(blocks) {
                 self.protection
                     .protect(data, metadata, self.reference(number), application);
             }
@@ -50,7 +48,7 @@ impl OwnProtection {
 
     /// Checks the tuples of blocks that were read, as far as `pi_chk` asks for it; the error is the
     /// first that is wrong, with its block.
-    pub(super) fn check(
+    pub(crate) fn check(
         &self,
         first: u64,
         data: &[u8],
@@ -71,7 +69,7 @@ impl OwnProtection {
             });
         }
         let blocks = data.chunks_exact(block_bytes);
-        let blocks = blocks.zip(metadata.chunks_exact(self.separate_bytes));
+        let blocks = blocks.zip(metadata.chunks_exact(self.format.metadata_bytes.into()));
         (first..)
             .zip(blocks)
             .try_for_each(|(number, (data, metadata))| one(number, data, metadata))
@@ -90,36 +88,37 @@ impl OwnProtection {
 mod tests {
     use fathom_core::EngineValues;
     use fathom_nvme::Guard;
-    use fathom_sys::uring::NvmeCommand;
 
     use super::*;
-    use crate::passthrough::namespace::tests::namespace;
 
-    fn options(controller_protects: bool) -> Options {
-        let mut options = Options::resolve(&EngineValues::default()).unwrap();
+    fn options(controller_protects: bool) -> ProtectionOptions {
+        let mut options = ProtectionOptions::resolve(&EngineValues::default()).unwrap();
         options.controller_protects = controller_protects;
         options.tags.check_guard = true;
         options.tags.check_reference = true;
         options
     }
 
-    fn encoded() -> Encoded {
-        Encoded {
-            command: NvmeCommand::default(),
-            blocks: 2,
-            first: 40,
+    fn format(is_extended: bool) -> BlockFormat {
+        BlockFormat {
+            blocks: 1000,
+            block_shift: 12,
+            metadata_bytes: 8,
+            is_extended,
+            protection: Some(Protection {
+                kind: ProtectionType::One,
+                guard: Guard::Crc16,
+                is_first: false,
+            }),
         }
     }
 
     #[test]
     fn blocks_are_protected_where_their_metadata_are() {
-        for is_extended in [true, false] {
-            let options = options(false);
-            let namespace = namespace(8, is_extended, Some(Guard::Crc16), &options);
-            let own = OwnProtection::of(&namespace, &options).unwrap();
-            let bytes = 2 * namespace.op_block_bytes as usize;
+        for (is_extended, bytes) in [(true, 2 * 4104), (false, 2 * 4096)] {
+            let own = OwnProtection::of(&format(is_extended), &options(false)).unwrap();
             let (mut data, mut metadata) = (vec![5; bytes], vec![0; 64]);
-            own.protect(&encoded(), &mut data, &mut metadata);
+            own.protect(40, &mut data, &mut metadata);
             assert_eq!(own.check(40, &data, &metadata), Ok(()));
             let moved = own.check(41, &data, &metadata);
             assert_eq!(moved, Err((41, ProtectionError::Reference)));
@@ -131,8 +130,6 @@ mod tests {
 
     #[test]
     fn a_controller_that_protects_leaves_nothing_to_do() {
-        let options = options(true);
-        let namespace = namespace(8, false, Some(Guard::Crc16), &options);
-        assert!(OwnProtection::of(&namespace, &options).is_none());
+        assert!(OwnProtection::of(&format(false), &options(true)).is_none());
     }
 }
