@@ -12,8 +12,8 @@ impl LabPlan {
     /// left out: nothing of it touches this machine.
     ///
     /// # Errors
-    /// Changes of a variant that this machine cannot have, jobs that it cannot run, a subject that needs a real one, or a
-    /// service, which the load and perhaps the variants depend on.
+    /// Changes of a variant that this machine cannot have, jobs that it cannot run, a subject that
+    /// needs a real one, or a service, which the load and perhaps the variants depend on.
     pub fn rehearsed_on(
         mut self,
         machine: MachineSource,
