@@ -189,6 +189,22 @@ fn clones_take_a_range_of_ports() {
 }
 
 #[test]
+fn jobs_that_lock_their_files_have_a_connection() {
+    let (folder, port) = (Folder::new(), port());
+    folder.write(
+        "j.fio",
+        format!(
+            "[global]\nlockfile=exclusive\nioengine=net\nport={port}\nhostname=localhost\nbs=4k\n\
+             size=64k\n[r]\nlisten\nrw=read\n[w]\nrw=write\n"
+        ),
+    );
+    let run = folder.fathom("run j.fio --output-format=json").expect(0);
+    let jobs = run.json();
+    assert_eq!(jobs["jobs"][0]["read"]["total_ios"], 16);
+    assert_eq!(jobs["jobs"][1]["write"]["total_ios"], 16);
+}
+
+#[test]
 fn listeners_are_reached_from_this_machine_alone_unless_told_otherwise() {
     let address = |words: &str, host: &str| {
         let (folder, port) = (Folder::new(), port());

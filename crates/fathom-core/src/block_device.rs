@@ -3,7 +3,7 @@
 use std::fmt;
 use std::os::fd::BorrowedFd;
 
-use crate::{DataBuffer, Direction, Errno, OpKind, Tick, Zone, ZoneAction};
+use crate::{Completion, DataBuffer, Direction, Errno, OpKind, Tick, Zone, ZoneAction};
 
 /// Block device: a model, a layer over another device, or an engine on a file or a network.
 ///
@@ -140,11 +140,13 @@ pub struct Command {
 }
 
 impl Command {
-    /// Returns the result of a command that completed in full.
+    /// Returns the result of a command that completed in full:
+    /// [`Completion::BYTES_MAX`](crate::Completion::BYTES_MAX) at most.
     #[must_use]
     #[inline]
     pub const fn whole(&self) -> i32 {
         match self.kind {
+            OpKind::Data(_) if self.length > Completion::BYTES_MAX => i32::MAX,
             OpKind::Data(_) => self.length.cast_signed(),
             OpKind::Sync(_) => 0,
         }

@@ -151,6 +151,14 @@ impl Engine for Locking {
         self.inner.invalidate(file)
     }
 
+    fn connect(&mut self) -> Result<bool, EngineError> {
+        self.inner.connect()
+    }
+
+    fn cancel(&mut self) {
+        self.inner.cancel();
+    }
+
     fn buffer(&mut self, slot: Slot) -> &mut [u8] {
         self.inner.buffer(slot)
     }
@@ -210,6 +218,10 @@ impl Engine for Locking {
             0 if min > 0 => Ok(()),
             missing => self.inner.wait(missing, until),
         }
+    }
+
+    fn release(&mut self, slot: Slot) {
+        self.inner.release(slot);
     }
 
     fn explain(&self, errno: Errno) -> Option<String> {

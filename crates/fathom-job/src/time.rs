@@ -25,7 +25,7 @@ pub(crate) fn time(piece: Piece<'_>, bare: Bare) -> Result<Nanos, Problem> {
     } else {
         let number = literal(piece)?;
         match (number.unit, bare) {
-            (false, Bare::Seconds) => number.value * SECOND,
+            (false, Bare::Seconds) => number.value.saturating_mul(SECOND),
             _ => number.value,
         }
     };

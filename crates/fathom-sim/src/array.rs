@@ -123,7 +123,7 @@ impl<D: BlockDevice> BlockDevice for Array<D> {
                 *result = if *result < 0 || part.result < 0 {
                     part.result.min(*result)
                 } else {
-                    *result + part.result
+                    result.saturating_add(part.result)
                 };
                 if *left == 0 {
                     let (at, result) = (part.at, *result);

@@ -194,7 +194,7 @@ impl<S: ModelledStorage> Seat<'_, S> {
                     OpKind::Data(_) => place.base + op.offset,
                     OpKind::Sync(_) => 0,
                 },
-                length: op.length,
+                length: carried(op),
                 priority: op.priority,
             };
             match self.storages[place.storage].submit(self.job, &request, self.now) {
@@ -217,6 +217,20 @@ impl<S: ModelledStorage> Seat<'_, S> {
         true
     }
 }
+
+/// Returns the bytes of an op that one request carries: a read or a write of more is short, as the
+/// kernel has it, and continued.
+const fn carried(op: &Op) -> u32 {
+    match op.kind {
+        OpKind::Data(Direction::Read | Direction::Write) if op.length > TRANSFER_MAX => {
+            TRANSFER_MAX
+        }
+        _ => op.length,
+    }
+}
+
+/// `MAX_RW_COUNT` of Linux with pages of 4 KiB.
+const TRANSFER_MAX: u32 = 0x7fff_f000;
 
 impl<S: ModelledStorage> Engine for Seat<'_, S> {
     fn capabilities(&self) -> Capabilities {

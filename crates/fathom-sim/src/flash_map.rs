@@ -25,6 +25,8 @@ pub(crate) struct FlashMap {
     /// Per die: erased blocks, and the open one.
     free: Vec<Vec<u32>>,
     open: Vec<Option<u32>>,
+    /// Per die: valid units.
+    valid: Vec<u64>,
     /// Worn drive: first scattered unit of each block's initial contents.
     first: Vec<u64>,
     scatter: Scatter,
@@ -59,6 +61,7 @@ impl FlashMap {
             blocks: vec![Block::default(); count as usize],
             free: vec![Vec::new(); layout.dies as usize],
             open: vec![None; layout.dies as usize],
+            valid: vec![0; layout.dies as usize],
             first: Vec::new(),
             scatter: Scatter::of(layout.units),
         };
@@ -66,8 +69,9 @@ impl FlashMap {
             map.fill();
         }
         for block in (0..count).rev() {
+            let die = map.die_of(block) as usize;
+            map.valid[die] += u64::from(map.blocks[block as usize].valid);
             if !map.blocks[block as usize].original {
-                let die = map.die_of(block) as usize;
                 map.free[die].push(block);
             }
         }
@@ -84,6 +88,13 @@ impl FlashMap {
         self.free[die as usize].len()
     }
 
+    /// Returns whether a die can hold this many units more: cleaning keeps its last blocks free.
+    pub(crate) fn has_room(&self, die: u32, units: u64) -> bool {
+        let blocks = u64::from(self.layout.blocks_per_die.saturating_sub(FREE_BLOCKS_MIN));
+        let room = blocks * u64::from(self.layout.units_per_block);
+        self.valid[die as usize] + units <= room
+    }
+
     /// Returns the block that holds a unit, if any.
     pub(crate) fn block_of(&self, unit: u64) -> Option<u32> {
         match self.written.at(unit) {
@@ -96,9 +107,16 @@ impl FlashMap {
     /// Discards a unit.
     pub(crate) fn discard(&mut self, unit: u64) {
         if let Some(block) = self.block_of(unit) {
-            self.blocks[block as usize].valid -= 1;
+            self.forget(block);
             self.written.set(unit, NOWHERE);
         }
+    }
+
+    /// Counts a unit of a block as no longer valid.
+    fn forget(&mut self, block: u32) {
+        self.blocks[block as usize].valid -= 1;
+        let die = self.die_of(block) as usize;
+        self.valid[die] -= 1;
     }
 
     /// Writes a unit to the open block of a die; false if there is no space.
@@ -111,9 +129,10 @@ impl FlashMap {
             return false;
         };
         if let Some(before) = self.block_of(unit) {
-            self.blocks[before as usize].valid -= 1;
+            self.forget(before);
         }
         self.written.set(unit, block);
+        self.valid[die as usize] += 1;
         let into = &mut self.blocks[block as usize];
         into.valid += 1;
         into.held.push(unit);
@@ -358,6 +377,14 @@ mod tests {
 
     /// Everything is somewhere, and blocks hold what they say.
     fn check(map: &FlashMap) {
+        let of_dies = map.blocks.chunks_exact(map.layout.dies as usize);
+        let mut by_die = vec![0; map.layout.dies as usize];
+        for blocks in of_dies {
+            for (count, block) in by_die.iter_mut().zip(blocks) {
+                *count += u64::from(block.valid);
+            }
+        }
+        assert_eq!(by_die, map.valid);
         let mut counted = vec![0; map.blocks.len()];
         for block in (0..map.layout.units).filter_map(|unit| map.block_of(unit)) {
             counted[block as usize] += 1;

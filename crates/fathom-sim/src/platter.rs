@@ -95,7 +95,7 @@ impl Platter {
     /// Returns the rotational delay until the byte passes a head that is on its track at `at`.
     pub(crate) fn turn_to(&self, offset: u64, at: Tick) -> Nanos {
         let ZoneTracks { from, track, .. } = *self.zone(offset);
-        let angle = (offset - from) % track * self.turn / track;
+        let angle = share((offset - from) % track, self.turn, track);
         let head = at.get() % self.turn;
         Nanos::new((angle + self.turn - head) % self.turn)
     }
@@ -103,7 +103,7 @@ impl Platter {
     /// Returns the transfer time of this number of bytes.
     pub(crate) fn transfer(&self, offset: u64, length: u32) -> Nanos {
         let track = self.zone(offset).track;
-        Nanos::new((u64::from(length) * self.turn / track).max(1))
+        Nanos::new(share(length.into(), self.turn, track).max(1))
     }
 
     fn zone(&self, offset: u64) -> &ZoneTracks {
@@ -130,7 +130,7 @@ fn zones(config: &PlatterConfig) -> Vec<ZoneTracks> {
         ZoneTracks {
             from: zone.from,
             bytes: bytes(zone, end),
-            track: zone.bytes_per_second * 60 / u64::from(config.rpm),
+            track: (zone.bytes_per_second * 60 / u64::from(config.rpm)).max(SECTOR),
             outside: part(before),
             width: part(outside) - part(before),
         }
@@ -138,7 +138,17 @@ fn zones(config: &PlatterConfig) -> Vec<ZoneTracks> {
     each().map(zone).collect()
 }
 
+/// Returns the part of a turn that some bytes of a track take.
+fn share(bytes: u64, turn: u64, track: u64) -> u64 {
+    // The product of a slow and a dense disk does not fit into 64 bits.
+    let time = u128::from(bytes) * u128::from(turn) / u128::from(track);
+    u64::try_from(time).unwrap_or(u64::MAX)
+}
+
 const MINUTE: u64 = 60_000_000_000;
+
+/// Bytes that a track holds at least, however slow and fast the disk.
+const SECTOR: u64 = 512;
 
 #[cfg(test)]
 mod tests {
@@ -162,6 +172,30 @@ mod tests {
             seek_root: Nanos::from_millis(8),
             seek_linear: Nanos::from_millis(4),
         })
+    }
+
+    #[test]
+    fn every_rate_and_speed_is_a_disk() {
+        for (rpm, bytes_per_second) in [(100_000, 1000), (1, 1_000_000_000_000)] {
+            let platter = Platter::new(&PlatterConfig {
+                capacity: 1 << 40,
+                rpm,
+                zones: vec![Zone {
+                    from: 0,
+                    bytes_per_second,
+                }],
+                settle: Nanos::ZERO,
+                seek_root: Nanos::ZERO,
+                seek_linear: Nanos::ZERO,
+            });
+            let turn = MINUTE / u64::from(rpm);
+            assert!(platter.turn_to((1 << 40) - 512, Tick::new(5)).get() < turn);
+            let track = (bytes_per_second * 60 / u64::from(rpm)).max(SECTOR);
+            let bytes = u32::try_from(track / 2).unwrap_or(u32::MAX);
+            let want = u128::from(bytes) * u128::from(turn) / u128::from(track);
+            let took = platter.transfer(0, bytes).get();
+            assert_eq!(u128::from(took), want);
+        }
     }
 
     #[test]

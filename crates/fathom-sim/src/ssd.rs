@@ -240,11 +240,23 @@ impl Ssd {
 
     fn program_staged(&mut self, now: Tick) {
         let units = std::mem::take(&mut self.staged);
-        let die = self.next_die;
+        let die = self.die_to_program();
         self.next_die = (die + 1) % self.count();
         self.programs_begun += 1;
         self.dies[die as usize].programs.push_back(units);
         self.work(die, now);
+    }
+
+    /// Returns the next die in turn that has room for a page besides those that wait for it; if
+    /// none has, the next one.
+    fn die_to_program(&self) -> u32 {
+        let page_units = u64::from(self.config.page_bytes / UNIT_BYTES);
+        let has_room = |die: &u32| {
+            let waiting = self.dies[*die as usize].programs.len() as u64;
+            self.map.has_room(*die, (waiting + 1) * page_units)
+        };
+        let (next, count) = (self.next_die, self.count());
+        (next..count).chain(0..next).find(has_room).unwrap_or(next)
     }
 
     /// Starts the next operation of an idle die.
@@ -270,7 +282,7 @@ impl Ssd {
     fn program(&mut self, die: u32, units: &[u64], now: Tick) {
         let cleaning = self.clean(die);
         for &unit in units {
-            // Cleaning keeps blocks free; without space a unit would stay in place.
+            // Without space a unit stays in place: only where the drive's last blocks are full.
             let _has_room = self.map.write(unit, die);
         }
         let moved = self.over_channel(die, u64::from(self.config.page_bytes), now);
@@ -294,14 +306,22 @@ impl Ssd {
             };
             let share = cleaning.left.len() - cleaning.quota.min(cleaning.left.len());
             let mut moved = 0_usize;
+            let mut is_stuck = false;
             for unit in cleaning.left.split_off(share) {
-                if self.map.block_of(unit) == Some(cleaning.block) && self.map.write(unit, die) {
-                    moved += 1;
+                if self.map.block_of(unit) != Some(cleaning.block) {
+                    continue;
+                }
+                match self.map.write(unit, die) {
+                    true => moved += 1,
+                    false => {
+                        cleaning.left.push(unit);
+                        is_stuck = true;
+                    }
                 }
             }
             let pages = moved.div_ceil(page_units) as u64;
             took += pages * (self.config.read.get() + self.config.program.get());
-            if !cleaning.left.is_empty() {
+            if is_stuck || !cleaning.left.is_empty() {
                 self.dies[die as usize].cleaning = Some(cleaning);
                 break;
             }
@@ -314,7 +334,7 @@ impl Ssd {
     fn begin_cleaning(&self, die: u32, page_units: usize) -> Option<Cleaning> {
         let (block, left) = self.map.victim(die)?;
         let full = page_units * self.config.pages_per_block as usize;
-        let won = full - left.len();
+        let won = full.saturating_sub(left.len()).max(1);
         // The block must be empty before the host has filled the space it frees.
         let quota = (left.len() * page_units).div_ceil(won).max(page_units);
         Some(Cleaning { block, left, quota })
@@ -468,3 +488,54 @@ const UNIT_BYTES: u32 = 4096;
 
 /// Consecutive reads that may overtake a waiting program (guess, without a source).
 const OVERTAKING_READS_MAX: u32 = 16;
+
+#[cfg(test)]
+mod tests {
+    use fathom_core::Xoshiro256;
+
+    use super::*;
+
+    #[test]
+    fn data_that_stay_leave_no_die_without_space() {
+        // A unit that is written again and again takes every second page: with dies in strict turn,
+        // all others would be on one of the two dies, which cannot hold them.
+        let mut ssd = Ssd::new(SsdConfig {
+            capacity: 2 << 20,
+            spare_percent: 3,
+            channels: 1,
+            dies_per_channel: 2,
+            page_bytes: UNIT_BYTES,
+            pages_per_block: 16,
+            read: Nanos::from_micros(50),
+            program: Nanos::from_micros(200),
+            erase: Nanos::from_micros(2000),
+            channel_bytes_per_second: 1 << 30,
+            link_bytes_per_second: 1 << 30,
+            command: Nanos::ZERO,
+            buffer_bytes: 2 * UNIT,
+            buffer_is_safe: false,
+            worn: false,
+            slow_die: None,
+        });
+        let mut now = Tick::ZERO;
+        let mut write = |unit: u64| {
+            let command = Command {
+                tag: 0,
+                kind: OpKind::Data(Direction::Write),
+                offset: unit * UNIT,
+                length: UNIT_BYTES,
+            };
+            ssd.start(&command, &mut None, now);
+            while let Some(at) = ssd.next() {
+                now = at;
+                while ssd.completed(now).is_some() {}
+            }
+        };
+        let mut random = Xoshiro256::new(7);
+        for _ in 0..10_000 {
+            write(random.below(448));
+            write(448);
+        }
+        assert!((0..=448).all(|unit| ssd.map.block_of(unit).is_some()));
+    }
+}

@@ -18,7 +18,9 @@ use std::collections::BinaryHeap;
 use fathom_block::{
     Bio, Class, DonePiece, Progress, QueueConfig, RequestQueue, SeekCounts, WaiterId,
 };
-use fathom_core::{BlockDevice, Command, Errno, Nanos, Slot, SplitMix64, Tick, Zone, ZoneAction};
+use fathom_core::{
+    BlockDevice, Command, Completion, Errno, Nanos, Slot, SplitMix64, Tick, Zone, ZoneAction,
+};
 
 use crate::idle::DeepIdle;
 use crate::storage::{JobId, ModelledStorage, Request, StorageEvent, SubmitResult};
@@ -220,7 +222,7 @@ impl<D: BlockDevice> Stack<D> {
         for piece in done.drain(..) {
             let op = &mut self.ops[piece.owner as usize];
             op.left -= piece.length.max(1);
-            op.moved += u32::try_from(piece.result).unwrap_or(0);
+            op.moved = (op.moved).saturating_add(u32::try_from(piece.result).unwrap_or(0));
             if piece.result < 0 && op.error == 0 {
                 op.error = piece.result;
             }
@@ -253,11 +255,11 @@ impl<D: BlockDevice> Stack<D> {
 }
 
 impl OpState {
-    const fn result(&self) -> i32 {
+    fn result(&self) -> i32 {
         if self.error < 0 {
             self.error
         } else {
-            self.moved.cast_signed()
+            self.moved.min(Completion::BYTES_MAX).cast_signed()
         }
     }
 }

@@ -18,6 +18,7 @@ pub use guard::guard_commands;
 
 use crate::clock;
 use crate::drained_pipe::{DrainedPipe, Keep};
+use crate::signals;
 
 /// A running command, killed with its group on drop.
 #[derive(Debug)]
@@ -45,7 +46,8 @@ impl Child {
     pub fn spawn(command: &mut Command) -> io::Result<Self> {
         // Not `pre_exec`: it would force a fork that copies the address space, including buffers
         // that the kernel is writing to.
-        let child = guard::marked(command).process_group(0).spawn()?;
+        let command = guard::marked(command).process_group(0);
+        let child = signals::with_none_blocked(|| command.spawn())??;
         let mut started = Self {
             child,
             place: None,
@@ -305,6 +307,21 @@ mod tests {
         let status = std::fs::read_to_string(format!("/proc/{process}/stat"));
         // A zombie counts as ended; reaping it is its parent's task.
         status.is_ok_and(|status| !status.contains(") Z "))
+    }
+
+    #[test]
+    fn a_command_of_a_thread_without_signals_hears_sigterm() {
+        let said = std::thread::spawn(|| {
+            crate::signals::block_in_this_thread().unwrap();
+            let mut command = shell("trap 'echo heard; exit 0' TERM; echo up; while :; do :; done");
+            command.stdout(std::process::Stdio::piped());
+            let mut child = Child::spawn(&mut command).unwrap();
+            let mut lines = io::BufReader::new(child.take_stdout().unwrap()).lines();
+            assert_eq!(lines.next().unwrap().unwrap(), "up");
+            child.end_within(Nanos::from_secs(20));
+            lines.next().map(Result::unwrap)
+        });
+        assert_eq!(said.join().unwrap().as_deref(), Some("heard"));
     }
 
     #[test]

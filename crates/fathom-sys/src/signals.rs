@@ -90,6 +90,29 @@ pub fn block_in_this_thread() -> io::Result<()> {
     block(&set)
 }
 
+/// Calls `start` with no signal blocked in the calling thread: a program that is started has the
+/// mask of its thread, and would take no SIGTERM. Whatever has been pending meanwhile is handled
+/// here.
+///
+/// # Errors
+/// The error of `pthread_sigmask(3)`.
+pub fn with_none_blocked<T>(start: impl FnOnce() -> T) -> io::Result<T> {
+    // SAFETY: `sigset_t` is a plain C struct of integers, for which zeros are a value.
+    let (mut none, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { mem::zeroed() };
+    // SAFETY: the sets are alive and ours alone.
+    let error = unsafe {
+        libc::sigemptyset(&raw mut none);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, &raw mut before)
+    };
+    if error != 0 {
+        return Err(io::Error::from_raw_os_error(error));
+    }
+    let started = start();
+    // SAFETY: the set was filled by the call above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut()) };
+    Ok(started)
+}
+
 /// Blocks every signal that can be blocked in the calling thread; other threads receive them.
 ///
 /// # Errors

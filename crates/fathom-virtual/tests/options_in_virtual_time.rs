@@ -577,3 +577,16 @@ fn the_same_words_give_the_same_bytes() {
     };
     assert_eq!(print(), print());
 }
+
+#[test]
+fn ops_of_gigabytes_move_all_their_bytes() {
+    let words = |rw: &str, bs: &str| {
+        format!("--name=t --filename=/dev/d --direct=1 --rw={rw} --bs={bs} --size=12g")
+    };
+    for bs in ["2g", "3g"] {
+        let size = 12 << 30;
+        check_all(&words("read", bs), &[(0, "read.bytes", size..=size)]);
+        check_all(&words("write", bs), &[(0, "write.bytes", size..=size)]);
+        check_all(&words("trim", bs), &[(0, "trim.bytes", size..=size)]);
+    }
+}

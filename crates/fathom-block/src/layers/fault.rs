@@ -20,8 +20,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use fathom_core::{
-    BlockDevice, Command, CommandData, Errno, Finished, Geometry, Nanos, OpKind, PerDirection,
-    Tick, Xoshiro256, Zone, ZoneAction,
+    BlockDevice, Command, CommandData, Direction, Errno, Finished, Geometry, Nanos, OpKind,
+    PerDirection, Tick, Xoshiro256, Zone, ZoneAction,
 };
 
 use super::Layer;
@@ -237,7 +237,15 @@ impl<D: BlockDevice> BlockDevice for Faulty<D> {
             self.fates.resize(tag + 1, Fate::Good);
         }
         self.fates[tag] = self.fate(command, now);
-        self.device.start(command, data, self.faults.to_device(now));
+        let mut command = *command;
+        if let Fate::Short(bytes) = self.fates[tag]
+            && command.kind != OpKind::Data(Direction::Trim)
+        {
+            // The device below sees no more: a zone's write pointer stops there.
+            command.length = bytes;
+        }
+        self.device
+            .start(&command, data, self.faults.to_device(now));
     }
 
     fn next(&self) -> Option<Tick> {

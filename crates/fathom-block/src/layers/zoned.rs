@@ -123,6 +123,16 @@ pub struct Zoned<D> {
     events_at: Option<Tick>,
     /// Commands that failed here, in order.
     failed: VecDeque<Finished>,
+    /// By tag: write that has moved its zone's write pointer.
+    writes: Vec<Option<PointerWrite>>,
+}
+
+/// Write at a write pointer, in flight.
+#[derive(Clone, Copy, Debug)]
+struct PointerWrite {
+    zone: usize,
+    offset: u64,
+    end: u64,
 }
 
 impl<D: BlockDevice> Zoned<D> {
@@ -143,6 +153,7 @@ impl<D: BlockDevice> Zoned<D> {
             open: 0,
             areas: 0,
             failed: VecDeque::new(),
+            writes: Vec::new(),
         }
     }
 
@@ -181,7 +192,31 @@ impl<D: BlockDevice> Zoned<D> {
                 false => ZoneCondition::ImplicitlyOpen,
             },
         );
+        let tag = command.tag as usize;
+        if self.writes.len() <= tag {
+            self.writes.resize(tag + 1, None);
+        }
+        self.writes[tag] = Some(PointerWrite {
+            zone: index,
+            offset: command.offset,
+            end: command.end(),
+        });
         Ok(())
+    }
+
+    /// Moves the write pointer back to the end of what a write has transferred, unless the zone has
+    /// gone on.
+    fn end_write(&mut self, finished: &Finished) {
+        let write = self.writes.get_mut(finished.tag as usize);
+        let (Some(write), Ok(moved)) =
+            (write.and_then(Option::take), u64::try_from(finished.result))
+        else {
+            return;
+        };
+        let (zone, reached) = (self.zones[write.zone], write.offset + moved);
+        if reached < write.end && zone.write_pointer == write.end {
+            self.set(write.zone, reached, ZoneCondition::ImplicitlyOpen);
+        }
     }
 
     /// Checks a write against the random write area of its zone, and moves the write pointer up if
@@ -313,7 +348,11 @@ impl<D: BlockDevice> BlockDevice for Zoned<D> {
     fn completed(&mut self, now: Tick) -> Option<Finished> {
         match self.failed.front() {
             Some(finished) if finished.at <= now => self.failed.pop_front(),
-            _ => self.device.completed(now),
+            _ => {
+                let finished = self.device.completed(now)?;
+                self.end_write(&finished);
+                Some(finished)
+            }
         }
     }
 
@@ -505,6 +544,53 @@ mod tests {
         assert_eq!(device.manage_zone(ZoneAction::Finish, 3 * MIB), Ok(()));
         check(&mut device, write, 3 * MIB, Err(Errno::EIO));
         assert_eq!(device.manage_zone(ZoneAction::Reset, 0), Err(Errno::EIO));
+    }
+
+    /// Null device that moves half of each command.
+    #[derive(Debug)]
+    struct Half(Null);
+
+    impl BlockDevice for Half {
+        fn geometry(&self) -> Geometry {
+            self.0.geometry()
+        }
+
+        fn start(&mut self, command: &Command, data: &mut CommandData, now: Tick) {
+            self.0.start(command, data, now);
+        }
+
+        fn next(&self) -> Option<Tick> {
+            self.0.next()
+        }
+
+        fn completed(&mut self, now: Tick) -> Option<Finished> {
+            let mut finished = self.0.completed(now)?;
+            finished.result /= 2;
+            Some(finished)
+        }
+    }
+
+    #[test]
+    fn a_short_write_moves_the_pointer_as_far_as_it_has_come() {
+        let config = device(ZoneEvents::default()).config;
+        let mut device = Zoned::new(Half(Null::new(4 * MIB, 512)), config, Tick::ZERO);
+        let mut write = |offset, length| {
+            let command = Command {
+                tag: 0,
+                kind: OpKind::Data(Direction::Write),
+                offset,
+                length,
+            };
+            device.start(&command, &mut None, Tick::new(1));
+            let now = Tick::ZERO + Nanos::from_millis(10);
+            let moved = device.completed(now).expect("a completion").moved();
+            let zone = device.zone(offset).expect("a zone");
+            (moved, zone.write_pointer - MIB, zone.condition)
+        };
+        let open = ZoneCondition::ImplicitlyOpen;
+        assert_eq!(write(MIB, 512 << 10), (Ok(256 << 10), MIB / 4, open));
+        let rest = write(MIB + MIB / 4, 256 << 10);
+        assert_eq!(rest, (Ok(128 << 10), MIB / 4 + MIB / 8, open));
     }
 
     #[test]
