@@ -89,7 +89,7 @@ impl Default for Options {
             thinktime: Nanos::ZERO,
             thinktime_spin: Nanos::ZERO,
             thinkcycles: 0,
-            thinktime_blocks: 1,
+            thinktime_blocks: None,
             thinktime_blocks_issue: false,
             thinktime_iotime: Nanos::ZERO,
             fsync: 0,

@@ -489,7 +489,7 @@ pub struct Options {
     pub thinktime: Nanos,
     pub thinktime_spin: Nanos,
     pub thinkcycles: u32,
-    pub thinktime_blocks: u32,
+    pub thinktime_blocks: Option<u32>,
     pub thinktime_blocks_issue: bool,
     pub thinktime_iotime: Nanos,
     // Durability.

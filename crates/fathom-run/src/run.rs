@@ -167,7 +167,7 @@ fn run_stoppable(
     (session.tell)(RunEvent::Starting(setups.len()));
     let noted = prepare::prepare(setups, &share, clock, session, peers)?;
     prepare::pre_read(setups, session.stops);
-    let runs_jobs = !plan.jobs.iter().any(|job| job.options.create_only);
+    let runs_jobs = !plan.jobs.iter().all(|job| job.options.create_only);
     let (states, unkept) = begin_states(runs_jobs, &mut preflight, settings, session);
     let setups = &preflight.setups;
     agreed_start::approach(agreed, session, &clock);

@@ -60,15 +60,22 @@ impl Lifecycle {
                 exit_on_error: rules.exitall_on_error,
                 performs_io: options.engine.performs_io(),
                 ends_with_io: options.has_effect(OptionEffect::EndsWithIo),
-                state: LifecycleState::Waiting,
+                state: match options.create_only {
+                    true => LifecycleState::Over,
+                    false => LifecycleState::Waiting,
+                },
             }
         };
         let mut options = plan.jobs.iter().map(|job| &job.options);
         let jobs: Vec<Rules> = places.map(rules).collect();
         let mut open = vec![0; plan.jobs.len()];
-        jobs.iter().for_each(|job| open[job.place.section] += 1);
+        let mut waiting = 0;
+        for job in (jobs.iter()).filter(|job| job.state == LifecycleState::Waiting) {
+            open[job.place.section] += 1;
+            waiting += 1;
+        }
         Self {
-            waiting: jobs.len(),
+            waiting,
             open,
             jobs,
             exit_all: options.any(|options| options.lifecycle.exitall),
@@ -253,6 +260,9 @@ mod tests {
         check(&with("--name=a --name=b"), &[&[0, 1]]);
         check(&with("--name=a --name=b --stonewall"), &[&[0], &[1]]);
         check(&with("--name=a --name=b --new_group"), &[&[0, 1]]);
+        check(&with("--name=a --name=b --create_only=1"), &[&[0]]);
+        let waits = with("--name=a --create_only=1 --name=b --stonewall --wait_for=a");
+        check(&waits, &[&[1]]);
         check(
             &with("--name=a --name=b --wait_for=a --name=c"),
             &[&[0, 2], &[1]],

@@ -272,6 +272,7 @@ const GRACE: Nanos = Nanos::from_secs(1);
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::io::BufRead;
     use std::os::unix::process::ExitStatusExt;
     use std::path::Path;
 
@@ -312,7 +313,7 @@ mod tests {
     #[test]
     fn a_command_of_a_thread_without_signals_hears_sigterm() {
         let said = std::thread::spawn(|| {
-            crate::signals::block_in_this_thread().unwrap();
+            signals::block_in_this_thread().unwrap();
             let mut command = shell("trap 'echo heard; exit 0' TERM; echo up; while :; do :; done");
             command.stdout(std::process::Stdio::piped());
             let mut child = Child::spawn(&mut command).unwrap();

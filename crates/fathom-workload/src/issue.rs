@@ -222,7 +222,9 @@ impl Worker {
     pub(crate) fn next_target(&mut self, now: Tick) -> Result<OpTarget, IssueStatus> {
         let target = match self.source.held.take() {
             Some(target) => target,
-            None if self.source.pass.remaining == 0 => return Err(IssueStatus::EndOfPass),
+            None if self.source.pass.remaining == 0 && !self.source.pairs.owes_writes() => {
+                return Err(IssueStatus::EndOfPass);
+            }
             None => self.draw_target(now).ok_or(IssueStatus::EndOfPattern)?,
         };
         self.source.pass.empty_since_restart = false;
@@ -270,6 +272,7 @@ impl Worker {
             IssueBlock::AtDepth => IssueStatus::NeedsDrain,
             IssueBlock::OpsExhausted => {
                 self.source.held = None;
+                self.source.pairs.restart();
                 self.source.pass.remaining = 0;
                 self.source.pass.more = 0;
                 self.source.pass.left = 0;

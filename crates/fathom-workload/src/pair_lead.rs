@@ -51,8 +51,14 @@ impl PairLead {
         self.most as usize
     }
 
+    /// Returns whether trims wait for their writes: none stays without, even where the bytes of the
+    /// pass end in the middle of a pair.
+    pub(crate) const fn owes_writes(&self) -> bool {
+        self.trims > 0
+    }
+
     /// Returns the direction of the next op, if the pass has `bytes` and the job `ops` (pairs count
-    /// as one) to issue: the last trims leave room for their writes.
+    /// as one) to issue: no trim begins that is beyond them.
     pub(crate) fn next(&self, bytes: u64, ops: u64) -> Direction {
         let has_room = bytes > self.bytes && ops > u64::from(self.trims);
         match self.trims < self.most && has_room {
@@ -91,11 +97,18 @@ mod tests {
 
     /// Returns the order of the ops of `pairs` pairs, of which the job may issue `ops`.
     fn order(most: u32, pairs: u64, ops: u64) -> String {
-        let (trims, bytes) = (0, 0);
-        let mut lead = PairLead { most, trims, bytes };
-        let (mut bytes, mut ops) = (pairs * 2 * 4096, ops);
+        order_within(most, pairs * 2 * 4096, ops)
+    }
+
+    fn order_within(most: u32, bytes: u64, ops: u64) -> String {
+        let mut lead = PairLead {
+            most,
+            trims: 0,
+            bytes: 0,
+        };
+        let (mut bytes, mut ops) = (bytes, ops);
         let mut order = String::new();
-        while bytes > 0 && ops > 0 {
+        while (bytes > 0 || lead.owes_writes()) && ops > 0 {
             let direction = lead.next(bytes, ops);
             let target = OpTarget {
                 direction,
@@ -104,7 +117,7 @@ mod tests {
                 length: 4096,
             };
             lead.drew(&target);
-            bytes -= 4096;
+            bytes = u64::saturating_sub(bytes, 4096);
             ops -= u64::from(direction == Direction::Write);
             order.push_str(&direction.name()[..1]);
         }
@@ -117,5 +130,8 @@ mod tests {
         assert_eq!(order(4, 6, u64::MAX), "ttttwtwtwwww");
         assert_eq!(order(4, 6, 2), "ttww");
         assert_eq!(order(4, 2, u64::MAX), "ttww");
+        // Two pairs and a half.
+        assert_eq!(order_within(1, 5 * 4096, u64::MAX), "twtwtw");
+        assert_eq!(order_within(4, 5 * 4096, u64::MAX), "tttwww");
     }
 }

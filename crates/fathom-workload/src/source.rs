@@ -152,7 +152,7 @@ impl Pass {
     /// Counts `bytes` as issued.
     #[inline]
     pub(crate) const fn issue(&mut self, bytes: u64) {
-        self.over = bytes.saturating_sub(self.remaining);
+        self.over += bytes.saturating_sub(self.remaining);
         self.remaining = self.remaining.saturating_sub(bytes);
     }
 }

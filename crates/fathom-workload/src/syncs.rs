@@ -97,7 +97,9 @@ impl Worker {
     /// Returns the sync due before the next op; `None` at the end of the job and during readback.
     pub(crate) fn sync_due(&self) -> Option<SyncKind> {
         let pass = &self.source.pass;
-        let goes_on = pass.remaining > 0 || !pass.is_last(&self.config) && !self.config.time_based;
+        let goes_on = pass.remaining > 0
+            || self.source.pairs.owes_writes()
+            || !pass.is_last(&self.config) && !self.config.time_based;
         if self.stage != Stage::Running || self.source.held.is_some() || !goes_on {
             return None;
         }

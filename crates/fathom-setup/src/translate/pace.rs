@@ -94,7 +94,12 @@ pub(crate) fn think(options: &Options, cycles_hz: u64) -> Option<Think> {
     (options.thinktime + stall > Nanos::ZERO).then(|| Think {
         time: options.thinktime + stall,
         spin: options.thinktime_spin.min(options.thinktime) + stall,
-        blocks: options.thinktime_blocks.max(1),
+        blocks: match options.thinktime_blocks {
+            Some(blocks) => blocks.max(1),
+            None if options.thinktime_iotime.is_zero() => 1,
+            // As in fio, the time alone counts where no number is given.
+            None => u32::MAX,
+        },
         count_issues: options.thinktime_blocks_issue,
         io_time: options.thinktime_iotime,
         moves_schedule: options.rate_ignore_thinktime,

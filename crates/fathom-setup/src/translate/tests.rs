@@ -369,6 +369,12 @@ fn paces() {
         (Nanos::from_micros(10), Nanos::from_micros(10))
     );
     assert_eq!(think.blocks, 1);
+    let blocks = |words: &str| {
+        let words = format!("--thinktime=10 --thinktime_iotime=1 {words}");
+        one(&words).worker.think.map(|think| think.blocks)
+    };
+    assert_eq!(blocks(""), Some(u32::MAX));
+    assert_eq!(blocks("--thinktime_blocks=5"), Some(5));
     assert!(one("").worker.think.is_none());
 }
 

@@ -361,6 +361,7 @@ impl Worker {
         if direction != Direction::Write && self.config.time_based {
             return IssueStatus::NotDue(now + NO_DATA_PAUSE);
         }
+        self.source.pairs.restart();
         self.source.pass.remaining = 0;
         IssueStatus::EndOfPass
     }
