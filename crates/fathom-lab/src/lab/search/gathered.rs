@@ -36,7 +36,8 @@ pub(crate) struct Gathered {
     latency: Option<Latency>,
     /// Value and measured time of each run.
     values: Vec<(f64, f64)>,
-    /// Ops completed and, at the end of each run, due: the smallest and the largest number.
+    /// Amount completed and, at the end of each run, due, in the unit of the load, ops or bytes:
+    /// the smallest and the largest number.
     completed: f64,
     backlog: [f64; 2],
 }
@@ -107,12 +108,17 @@ impl Gathered {
         }
     }
 
-    /// Counts the ops that were due when a run ended: those of the time for which the last ones
-    /// had waited.
+    /// Counts what was due when a run ended: the load of the time for which the last ops had
+    /// waited.
     fn count_backlog(&mut self, windows: &Windows) {
-        self.completed += windows.total().ios as f64;
+        let total = windows.total();
+        // A share is one of the metric that is asked for: a load in bytes is kept in bytes.
+        self.completed += match self.name.metric.as_str() {
+            "bw" => total.bytes as f64,
+            _ => total.ios as f64,
+        };
         let Some(last) = windows.windows.iter().rposition(|window| window.ios > 0) else {
-            // Nothing completed: all of them.
+            // Nothing completed: all of it.
             let due = self.asked * windows.end_ns as f64 / 1e9;
             self.backlog = self.backlog.map(|backlog| backlog + due);
             return;

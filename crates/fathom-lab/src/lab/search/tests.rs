@@ -119,6 +119,20 @@ fn an_easy_and_an_impossible_condition_end() {
     assert!(search.probes.len() <= 20, "{}", search.probes.len());
 }
 
+#[test]
+fn a_share_of_bytes_that_are_asked_for_is_kept_in_bytes() {
+    let text = LAB
+        .replace("[search]", "[search]\nvary = \"rate\"")
+        .replace("\"read.resp_p99 <= 2ms\", \"read.iops >=", "\"read.bw >=")
+        .replace("\"12s\"", "\"6s\"");
+    let outcome = searched(&plan(&text), &mut Kept::default());
+    let search = &outcome.searches[0];
+    // The queue serves 10,000 ops of 4 KiB a second.
+    let passed = search.passed().unwrap() as f64 / 4096e4;
+    assert!((0.8..1.05).contains(&passed), "{passed}");
+    assert!(search.failed().is_some());
+}
+
 /// Executor without a machine.
 struct Failing(u32);
 
