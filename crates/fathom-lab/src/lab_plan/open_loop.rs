@@ -45,6 +45,8 @@ pub struct OpenLoop {
     has_process: bool,
     /// Duration of the jobs; `None` if one has none, or they differ.
     pub length: Option<Nanos>,
+    /// Largest rate of a job.
+    rate_max: u64,
 }
 
 /// Reason why a load cannot be divided among jobs, and the remedy.
@@ -96,24 +98,27 @@ impl OpenLoop {
             shares,
             has_process: jobs.iter().any(|job| job.written("rate_process").is_some()),
             length: first.filter(|_| lengths.all(|length| length == first)),
+            rate_max: rate_max(vary),
         })
     }
 
-    /// Creates the properties of `jobs` jobs that only read.
+    /// Creates the properties of `jobs` jobs that only read, as ops per second divide among them.
     #[cfg(test)]
     pub(crate) fn of_jobs(jobs: u64) -> Self {
         Self {
             jobs,
+            rate_max: rate_max(RATE_IOPS),
             ..Self::default()
         }
     }
 
     /// Returns the load nearest to `rate` that can be divided: the same whole rate for each job, at
-    /// least 1 op a second in each direction.
+    /// least 1 per second in each direction.
     #[must_use]
     pub fn nearest(&self, rate: f64) -> u64 {
-        let each = (rate / self.jobs as f64).round();
-        (whole(each).max(self.least()) * self.jobs).min(self.most())
+        let each = whole((rate / self.jobs as f64).round());
+        let each = each.max(self.least()).min(self.rate_max);
+        each.saturating_mul(self.jobs)
     }
 
     /// Returns the smallest load.
@@ -122,10 +127,10 @@ impl OpenLoop {
         self.least() * self.jobs
     }
 
-    /// Returns the largest load: rates have 32 bits.
+    /// Returns the largest load.
     #[must_use]
-    pub fn most(&self) -> u64 {
-        u64::from(u32::MAX) * self.jobs
+    pub const fn most(&self) -> u64 {
+        self.rate_max.saturating_mul(self.jobs)
     }
 
     /// Returns the share of a load that is asked of a direction; `None` of syncs, which have no
@@ -225,6 +230,11 @@ impl LabPlan {
         of_curve.or(of_search).map_or(RATE_IOPS, String::as_str)
     }
 
+    /// Returns the bits of the largest rate of a job: a load can be halved as often.
+    pub(crate) fn load_bits(&self) -> u64 {
+        (u64::BITS - rate_max(self.vary()).leading_zeros()).into()
+    }
+
     /// Returns the metric of all jobs together that the load is a rate of, and its unit.
     pub(crate) fn load_metric(&self) -> (&'static str, &'static str) {
         match self.vary() {
@@ -297,12 +307,15 @@ fn indivisible(why: String, hint: &str) -> Indivisible {
     reason = "saturates"
 )]
 const fn whole(rate: f64) -> u64 {
-    // A rate of a job has 32 bits.
-    let rate = rate as u64;
-    if rate > u32::MAX as u64 {
-        u32::MAX as u64
-    } else {
-        rate
+    rate as u64
+}
+
+/// Returns the largest rate of a job by the option that sets it: `rate_iops` has 32 bits, and of
+/// `rate` the whole numbers that a float holds exactly are more than any device moves.
+fn rate_max(vary: &str) -> u64 {
+    match vary {
+        RATE_IOPS => u32::MAX.into(),
+        _ => 1 << f64::MANTISSA_DIGITS,
     }
 }
 
@@ -315,9 +328,8 @@ mod tests {
 
     fn jobs(jobs: u64, reads_percent: Option<u8>) -> OpenLoop {
         OpenLoop {
-            jobs,
             reads_percent,
-            ..OpenLoop::default()
+            ..OpenLoop::of_jobs(jobs)
         }
     }
 
@@ -347,5 +359,21 @@ mod tests {
         assert_eq!(three.nearest(f64::INFINITY), three.most());
         assert_eq!(jobs(2, Some(70)).smallest(), 8);
         assert_eq!(jobs(2, Some(100)).smallest(), 2);
+    }
+
+    #[test]
+    fn bytes_per_second_exceed_32_bits() {
+        let bytes = OpenLoop {
+            rate_max: rate_max("rate"),
+            ..OpenLoop::of_jobs(2)
+        };
+        assert_eq!(bytes.nearest(20e9), 20_000_000_000);
+        assert_eq!(bytes.nearest(f64::INFINITY), bytes.most());
+        let many = OpenLoop {
+            jobs: u64::from(u32::MAX),
+            ..bytes
+        };
+        assert_eq!(many.nearest(f64::INFINITY), u64::MAX);
+        assert_eq!(jobs(1, None).nearest(20e9), u64::from(u32::MAX));
     }
 }

@@ -61,24 +61,22 @@ pub(crate) struct ProbeCount {
 }
 
 impl ProbeCount {
-    /// Returns the numbers for a precision.
-    pub(crate) fn of(precision: f64) -> Self {
+    /// Returns the numbers for a precision, and for loads of one job of so many bits: the most
+    /// times that one can be halved.
+    pub(crate) fn of(precision: f64, load_bits: u64) -> Self {
         // Each halving of the distance takes the square root of the ratio, which begins with 2.
         let (mut ratio, mut halvings) = (2.0_f64, 0);
-        while ratio > 1.0 + precision && halvings < LOADS_BITS {
+        while ratio > 1.0 + precision && halvings < load_bits {
             ratio = ratio.sqrt();
             halvings += 1;
         }
         Self {
             least: 1,
             usual: 2 + halvings,
-            most: 1 + LOADS_BITS + halvings,
+            most: 1 + load_bits + halvings,
         }
     }
 }
-
-/// Bits of a load of one job, and so the most times that it can be halved.
-const LOADS_BITS: u64 = 32;
 
 /// Most times the closed-loop maximum that is tried: where nothing fails, the condition asks
 /// nothing of the load.
@@ -123,8 +121,8 @@ mod tests {
 
     #[test]
     fn the_number_of_probes_is_within_its_bounds() {
-        let count = ProbeCount::of(0.01);
-        assert_eq!((count.usual, ProbeCount::of(1.0).usual), (9, 2));
+        let count = ProbeCount::of(0.01, 32);
+        assert_eq!((count.usual, ProbeCount::of(1.0, 32).usual), (9, 2));
         for (start, most) in [(10_000, 7_700), (10_000, 15_000), (40_000_000, 30_000_000)] {
             let probes = probed(start, most, 1).0.len() as u64;
             assert!(

@@ -29,7 +29,7 @@ impl LabPlan {
             let first = jobs.length?.get().max(1);
             let most = search.probe_most.get();
             let ramp = self.warm_up.map_or(0, fathom_core::Nanos::get);
-            let probes = ProbeCount::of(search.precision);
+            let probes = ProbeCount::of(search.precision, self.load_bits());
             let runs = [probes.least, probes.most * runs_of_probe(first, most)];
             cost.runs_of_one = cost.runs_of_one.max(runs[1] + 1);
             // The run at the closed-loop maximum comes before the probes.
@@ -54,7 +54,7 @@ impl LabPlan {
             (search.precision * 1e8).round() / 1e6
         );
         line(text, "search", &what);
-        let probes = ProbeCount::of(search.precision);
+        let probes = ProbeCount::of(search.precision, self.load_bits());
         let what = format!(
             "the closed-loop maximum, then {} at least, about {}, at most {}, each for at most {}",
             counted(probes.least, "probe"),
