@@ -117,19 +117,19 @@ fn limit_of(text: &str, metric: &MetricName) -> Option<Limit> {
     let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
     let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
     let number: f64 = number.parse().ok()?;
-    let factor = match (metric.row.unit, unit.trim()) {
-        ("ns", "us" | "µs") => 1e3,
-        ("ns", "ms") => 1e6,
-        ("ns", "s") => 1e9,
-        (_, "") => 1.0 / metric.in_unit(1.0),
-        ("ns", "ns") => 1.0,
+    let value = match (metric.row.unit, unit.trim()) {
+        ("ns", "us" | "µs") => number * 1e3,
+        ("ns", "ms") => number * 1e6,
+        ("ns", "s") => number * 1e9,
+        // A number is in the unit of the metric's name, with these prefixes too.
+        (_, "") => metric.stored(number),
+        ("ns", "ns") => number,
         ("ns", _) => return None,
-        (_, "k") => 1e3,
-        (_, "m") => 1e6,
-        (_, "g") => 1e9,
+        (_, "k") => metric.stored(number * 1e3),
+        (_, "m") => metric.stored(number * 1e6),
+        (_, "g") => metric.stored(number * 1e9),
         _ => return None,
     };
-    let value = number * factor;
     value.is_finite().then_some(Limit::Value(value))
 }
 
@@ -143,6 +143,14 @@ mod tests {
         assert_eq!(limit("1ms", "read.resp_p99"), Some(Limit::Value(1e6)));
         assert_eq!(limit("20 us", "read.resp_p99"), Some(Limit::Value(2e4)));
         assert_eq!(limit("10k", "read.iops"), Some(Limit::Value(1e4)));
+        assert_eq!(limit("10k", "read.bw"), Some(Limit::Value(1e4)));
+        let kib = Limit::Value(1024.0 * 1e3);
+        assert_eq!(limit("1k", "read.bw_kib_s"), Some(kib));
+        assert_eq!(limit("1000", "read.bw_kib_s"), Some(kib));
+        assert_eq!(
+            limit("2ms", "read.resp_p99_us"),
+            limit("2000", "read.resp_p99_us")
+        );
         assert_eq!(
             limit("99% of asked", "read.iops"),
             Some(Limit::OfAsked(0.99))
