@@ -112,11 +112,12 @@ impl MetricName {
             let message = format!("`{text}`: a percentile is above 0 and below 100");
             return Err(refused(message, Vec::new()));
         }
-        let suffix = unit.map_or(0, |unit| unit.suffix.len());
+        // One name for one value: `p99.0` and `p099` are `p99`.
+        let percent_text = percent.map_or(String::new(), |percent| percent.to_string());
         Ok(Self {
             group: group.into(),
             direction,
-            metric: metric[..metric.len() - suffix].into(),
+            metric: row.name.to_owned() + &percent_text,
             row,
             percent,
             unit,
@@ -272,7 +273,7 @@ const TIMES: &[Unit] = &[unit("_us", "µs", 1e3), unit("_ms", "ms", 1e6)];
 
 /// Metrics of a direction. The latencies are defined in `docs/MEASURING.md`; `clat_rt`, `clat_be`
 /// and `clat_idle` are of ops of one class of I/O priorities.
-pub const METRICS: [Metric; 37] = [
+pub const METRICS: [Metric; 40] = [
     rate("bw", "B/s", BANDWIDTHS),
     rate("iops", "IOPS", &[]),
     cost("cpu_per_op", "ns", TIMES),
@@ -287,12 +288,15 @@ pub const METRICS: [Metric; 37] = [
     cost("clat_max", "ns", TIMES),
     percentile("clat_p", "clat_p99"),
     cost("clat_rt_mean", "ns", TIMES),
+    cost("clat_rt_stddev", "ns", TIMES),
     cost("clat_rt_max", "ns", TIMES),
     percentile("clat_rt_p", "clat_rt_p99"),
     cost("clat_be_mean", "ns", TIMES),
+    cost("clat_be_stddev", "ns", TIMES),
     cost("clat_be_max", "ns", TIMES),
     percentile("clat_be_p", "clat_be_p99"),
     cost("clat_idle_mean", "ns", TIMES),
+    cost("clat_idle_stddev", "ns", TIMES),
     cost("clat_idle_max", "ns", TIMES),
     percentile("clat_idle_p", "clat_idle_p99"),
     cost("lat_mean", "ns", TIMES),
@@ -351,6 +355,9 @@ mod tests {
         check("read.clat_rt_p99_us", "clat_rt_p99", Some(99.0), "µs");
         check("service.target.threads.0.sent", "threads.0.sent", None, "");
         check("service.a/read.iops", "iops", None, "IOPS");
+        let same = |text: &str| MetricName::parse(text).unwrap().to_string();
+        assert_eq!(same("read.clat_p99.0"), "read.clat_p99");
+        assert_eq!(same("read.clat_p099.90_us"), "read.clat_p99.9_us");
         let name = MetricName::parse("write.bw_mib_s").unwrap();
         assert_eq!(name.in_unit(3_145_728.0), 3.0);
         assert_eq!(name.stored(3.0), 3_145_728.0);

@@ -123,6 +123,12 @@ fn classes_of_priorities_are_told_apart() {
     assert_eq!(value(&both, "read.clat_rt_mean"), Some(100.0));
     assert_eq!(value(&both, "read.clat_be_mean"), Some(400.0));
     assert_eq!(value(&both, "read.clat_be_max"), Some(500.0));
+    assert_eq!(value(&both, "read.clat_rt_stddev"), Some(0.0));
+    // Nothing is kept that has no name and no unit.
+    for kept in measures(&both) {
+        let name = MetricName::parse(&kept.name()).unwrap();
+        assert_eq!(name.stored_name(), kept.name());
+    }
     let median = value(&both, "read.clat_rt_p50").unwrap();
     assert!((99.0..102.0).contains(&median), "{median}");
     assert_eq!(value(&both, "read.clat_idle_mean"), None);
