@@ -68,6 +68,7 @@ fn metrics(reader: &Reader<'_>, fields: &Fields<'_>, services: &[Service]) -> Ve
         return Vec::new();
     };
     let mut judged = Vec::new();
+    let mut known: Vec<MetricName> = Vec::new();
     for entry in table.entries() {
         let rule = Rule::read(entry.key, &entry.value);
         let Some(tolerance) = rule.tolerance else {
@@ -88,6 +89,10 @@ fn metrics(reader: &Reader<'_>, fields: &Fields<'_>, services: &[Service]) -> Ve
             continue;
         };
         let improves = rule.improves(reader, &metric, &entry.value.span());
+        if let Some(other) = known.iter().find(|known| known.is_same(&metric)) {
+            let why = format!("`{}` is `{other}`, which is judged already", entry.key);
+            reader.refuse(&entry.key_span, why, "remove one of them");
+        }
         if metric.row.is_percentile && tolerance > 0.0 && tolerance < BUCKET {
             let why = format!(
                 "the tolerance of `{metric}` is below a bucket of the histogram, 1.6 %: smaller \
@@ -100,6 +105,7 @@ fn metrics(reader: &Reader<'_>, fields: &Fields<'_>, services: &[Service]) -> Ve
             tolerance,
             improves,
         });
+        known.push(metric);
     }
     judged
 }
@@ -174,8 +180,12 @@ fn repeats(reader: &Reader<'_>, fields: &Fields<'_>) -> Repeats {
             stop: Stop::Narrow,
         };
     };
-    let min = table.count("min", 1..=REPEATS_MAX, Some(MIN));
-    let max = table.count("max", 1..=REPEATS_MAX, Some(min.max(MAX)));
+    let max = table.count("max", 1..=REPEATS_MAX, Some(MAX));
+    let min = table.count("min", 1..=REPEATS_MAX, Some(max.min(MIN)));
+    let max = match table.has("max") {
+        true => max,
+        false => max.max(min),
+    };
     let stop = match table.choice("stop", &["narrow", "never"], true) {
         "never" => Stop::Never,
         _ => Stop::Narrow,

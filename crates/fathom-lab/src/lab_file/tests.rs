@@ -1,5 +1,6 @@
 //! Lab files that are read, and the runs that they describe.
 
+mod judged;
 mod refusals;
 
 use std::collections::BTreeMap;
