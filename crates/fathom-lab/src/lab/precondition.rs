@@ -53,6 +53,10 @@ pub(crate) fn resolve_all(plan: &LabPlan, prepared: &[String]) -> Result<Vec<Res
             continue;
         }
         let found = resolve(file, &plan.writes)?;
+        let precondition = plan.precondition.as_ref();
+        if let Some(why) = precondition.and_then(|one| one.rest_of(&found.name, found.bytes?)) {
+            return Err(format!("{why}; set a `bs` that divides its size"));
+        }
         match all.iter_mut().find(|one| one.identity == found.identity) {
             Some(same) => same.bytes = same.bytes.max(found.bytes),
             None => all.push(found),

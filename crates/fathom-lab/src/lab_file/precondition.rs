@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use fathom_core::Storage;
-use fathom_job::{Diagnostic, Job, Severity, Size, file_names};
+use fathom_job::{
+    BlockSize, Diagnostic, Job, RandomDistribution, ReadWrite, Severity, Size, ZoneMode, file_names,
+};
 use fathom_toml::{Fields, TomlProblem, TomlProblemKind};
 
 use super::jobs::origin_of;
@@ -42,6 +44,7 @@ pub(super) fn read(reader: &Reader<'_>, top: &Fields<'_>) -> Option<Precondition
     Some(Precondition {
         settings,
         times_capacity,
+        block_bytes: 1,
         files: Vec::new(),
     })
 }
@@ -59,7 +62,7 @@ pub(super) fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &mut LabPlan) {
     if plan.machine.is_some() {
         return;
     }
-    try_job(reader, precondition, &span);
+    let block_bytes = try_job(reader, precondition, &span);
     if plan.cells.len() * plan.variants.len() > RUNS_MAX {
         let why = format!("`[precondition]` looks for files in at most {RUNS_MAX} cells");
         return reader.refuse(&span, why, "shorten the axes");
@@ -79,12 +82,28 @@ pub(super) fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &mut LabPlan) {
         }
     }
     if let Some(precondition) = &mut plan.precondition {
+        precondition.block_bytes = block_bytes.unwrap_or(1);
         precondition.files = files.into_values().collect();
+        // A device has a size of its own, whatever the jobs use of it.
+        let mut files = precondition.files.iter();
+        let rest = files.find_map(|file| {
+            let bytes = file.bytes.filter(|_| !file.name.starts_with("/dev/"))?;
+            precondition.rest_of(&file.name, bytes)
+        });
+        if let Some(why) = rest {
+            let hint = "set a `bs` that divides the size of each file";
+            reader.refuse(&span_of(precondition, &BLOCK_SIZES, &span), why, hint);
+        }
     }
 }
 
-/// Notes what the job language refuses of the job, and a job that writes nothing.
-fn try_job(reader: &Reader<'_>, precondition: &Precondition, span: &std::ops::Range<usize>) {
+/// Notes what the job language refuses of the job, and a job that does not write all blocks.
+/// Returns the size of its blocks.
+fn try_job(
+    reader: &Reader<'_>,
+    precondition: &Precondition,
+    span: &std::ops::Range<usize>,
+) -> Option<u64> {
     let job = Precondition::job_text("device", Some(1 << 30));
     let settings: Vec<&Setting> = precondition.settings.iter().collect();
     let file = job_with(&job, &settings, None);
@@ -99,13 +118,76 @@ fn try_job(reader: &Reader<'_>, precondition: &Precondition, span: &std::ops::Ra
                     hint: error.hint.clone().unwrap_or_default(),
                 });
             }
+            None
         }
         Ok(jobs) if jobs.jobs.iter().all(|job| !writes(job)) => {
             let why = "`precondition` writes nothing";
             reader.refuse(span, why, "set `rw = \"write\"`");
+            None
         }
-        Ok(_) => {}
+        Ok(jobs) => {
+            let job = jobs.jobs.first()?;
+            if let Err((keys, why, hint)) = check_whole(job) {
+                reader.refuse(&span_of(precondition, keys, span), why, hint);
+            }
+            match job.options.block_sizes.write {
+                BlockSize::Fixed(bytes) => Some(bytes),
+                _ => None,
+            }
+        }
     }
+}
+
+/// Options that a refusal is about, its reason and its remedy.
+type NotWhole = (&'static [&'static str], String, &'static str);
+
+/// Checks that a job writes each block of a device once.
+fn check_whole(job: &Job) -> Result<(), NotWhole> {
+    let options = &job.options;
+    let engine = options.engine;
+    let is_here = matches!(engine.storage, Storage::LocalFiles | Storage::Device);
+    if !is_here || !options.moves_data() {
+        let why = format!(
+            "engine `{}` writes no device or file of this machine",
+            engine.name
+        );
+        return Err((
+            &["ioengine"],
+            why,
+            "name another one, as `ioengine = \"io_uring\"`",
+        ));
+    }
+    if options.rw != ReadWrite::Write || options.rw_suffix.is_some() {
+        let why = "each device is written whole: `rw` must be `write` or `randwrite`".to_owned();
+        return Err((&["rw"], why, "set `rw = \"write\"`"));
+    }
+    let is_uniform = options.random_distribution == RandomDistribution::Random
+        && options.access_zones.is_none()
+        && options.random_sequence.is_none();
+    if options.random && !is_uniform {
+        let why = "each device is written whole: this distribution leaves blocks out".to_owned();
+        return Err((&["random_distribution"], why, "remove it"));
+    }
+    if !matches!(options.block_sizes.write, BlockSize::Fixed(_)) {
+        let why = "each device is written whole: blocks must be of one size".to_owned();
+        return Err((&BLOCK_SIZES, why, "set `bs` to one size"));
+    }
+    if options.zones.mode == ZoneMode::Strided {
+        let why = "each device is written whole: strided zones leave gaps".to_owned();
+        return Err((&["zonemode", "zonesize"], why, "remove them"));
+    }
+    Ok(())
+}
+
+/// Returns the place of the first of these options that the table sets, else that of the table.
+fn span_of(
+    precondition: &Precondition,
+    keys: &[&str],
+    table: &std::ops::Range<usize>,
+) -> std::ops::Range<usize> {
+    let mut settings = precondition.settings.iter();
+    let found = settings.find(|setting| keys.contains(&setting.key.as_str()));
+    found.map_or_else(|| table.clone(), |setting| setting.key_span.clone())
 }
 
 /// Adds the files of a job with their sizes.
@@ -164,8 +246,12 @@ const FILES_MAX: u64 = 10_000;
 /// Most combinations of cells and variants whose jobs are read, which takes a second.
 const RUNS_MAX: usize = 4096;
 
-/// Options with which a device would not be written whole, or not so often as asked for.
-const NOT_WHOLE: [&str; 14] = [
+/// Options that set the size of blocks.
+const BLOCK_SIZES: [&str; 3] = ["bs", "bsrange", "bssplit"];
+
+/// Options with which a device would not be written whole, or not so often as asked for, whatever
+/// their values. [`check_whole`] judges those of which some values do no harm.
+const NOT_WHOLE: [&str; 30] = [
     "filename",
     "directory",
     "size",
@@ -180,4 +266,20 @@ const NOT_WHOLE: [&str; 14] = [
     "io_size",
     "number_ios",
     "norandommap",
+    "softrandommap",
+    "percentage_random",
+    "bs_is_seq_rand",
+    "bs_unaligned",
+    "opendir",
+    "file_append",
+    "create_only",
+    "unlink",
+    "fill_device",
+    "read_iolog",
+    "trim_percentage",
+    "verify_only",
+    "flow",
+    "steadystate",
+    "continue_on_error",
+    "ignore_error",
 ];

@@ -11,6 +11,8 @@ pub struct Precondition {
     pub settings: Vec<Setting>,
     /// Number of times that the job writes the whole device.
     pub times_capacity: u32,
+    /// Size of its blocks: what is left over at the end of a file would not be written.
+    pub block_bytes: u64,
     /// Devices and files of all runs, each once.
     pub files: Vec<PreconditionFile>,
 }
@@ -110,6 +112,18 @@ impl Precondition {
     pub fn job(&self, file: &str, bytes: Option<u64>) -> String {
         let settings: Vec<&Setting> = self.settings.iter().collect();
         job_with(&Self::job_text(file, bytes), &settings, None).text
+    }
+
+    /// Returns a sentence about the end of a file that no whole block would write, if there is one.
+    pub(crate) fn rest_of(&self, file: &str, bytes: u64) -> Option<String> {
+        let rest = bytes % self.block_bytes.max(1);
+        (rest > 0).then(|| {
+            format!(
+                "{file} has {bytes} bytes, and the precondition's blocks have {}: the last {rest} \
+                 bytes would not be written",
+                self.block_bytes
+            )
+        })
     }
 
     /// Returns the job without its settings.

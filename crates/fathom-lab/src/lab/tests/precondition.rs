@@ -166,6 +166,70 @@ rw = "randread"
     }
 }
 
+#[test]
+fn a_precondition_that_would_not_write_all_is_refused() {
+    let told = |precondition: &str| {
+        let job = "filename = \"x\"\nsize = \"4m\"\nrw = \"randread\"";
+        let text = format!("[lab]\nname = \"p\"\n[job]\n{job}\n[precondition]\n{precondition}\n");
+        problems_of(&text, &[])
+    };
+    let whole = "each device is written whole: ";
+    for (precondition, place, want) in [
+        (
+            "rw = \"write\"\nioengine = \"null\"",
+            "9:1",
+            "engine `null` writes no device or file",
+        ),
+        (
+            "rw = \"randwrite\"\nrandom_distribution = \"zipf:1.2\"",
+            "9:1",
+            &format!("{whole}this distribution leaves blocks out"),
+        ),
+        (
+            "rw = \"write:64k\"",
+            "8:1",
+            &format!("{whole}`rw` must be `write` or `randwrite`"),
+        ),
+        (
+            "rw = \"rw\"",
+            "8:1",
+            &format!("{whole}`rw` must be `write` or `randwrite`"),
+        ),
+        ("rw = \"randtrim\"", "8:1", &format!("{whole}`rw` must be")),
+        (
+            "rw = \"write\"\nbsrange = \"4k-64k\"",
+            "9:1",
+            &format!("{whole}blocks must be of one size"),
+        ),
+        (
+            "rw = \"write\"\nbs = \"3m\"",
+            "9:1",
+            "x has 4194304 bytes, and the precondition's blocks have 3145728: the last 1048576",
+        ),
+        (
+            "rw = \"write\"\nzonemode = \"strided\"\nzonesize = \"64k\"\nzoneskip = \"64k\"",
+            "9:1",
+            &format!("{whole}strided zones leave gaps"),
+        ),
+        (
+            "rw = \"write\"\nunlink = true",
+            "9:1",
+            "`unlink` cannot be set here",
+        ),
+    ] {
+        let found = told(precondition);
+        assert_eq!(found.len(), 1, "{precondition}: {found:?}");
+        let start = format!("f/lab.toml:{place}: {want}");
+        assert!(found[0].starts_with(&start), "{start}: {found:?}");
+    }
+    for precondition in [
+        "rw = \"write\"\nbs = \"64k\"",
+        "rw = \"randwrite\"\nbs = \"4k\"",
+    ] {
+        assert_eq!(told(precondition), [""; 0]);
+    }
+}
+
 #[cfg(feature = "history")]
 #[test]
 fn a_device_is_prepared_once_unless_it_was_cut() {
