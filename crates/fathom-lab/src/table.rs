@@ -12,7 +12,11 @@ use serde_json::{Value, json};
 
 use fathom_report::plot::{Panel, Plot};
 
+pub(crate) use column::with_distinct_keys;
+
 pub use column::Column;
+
+use crate::figure::printable;
 
 /// Experiment that can be selected by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +75,7 @@ pub enum Cell {
     Tenths(f64),
     /// Ratio, printed with three decimals.
     Ratio(f64),
-    /// Number for programs, in full; printed with six decimals.
+    /// Number for programs; printed with six decimals.
     Exact(f64),
     /// Not measured.
     Missing,
@@ -97,7 +101,7 @@ impl Table {
     /// no value in any row.
     #[must_use]
     pub fn text(&self, width: usize) -> String {
-        text::text(self, width)
+        text::text(&self.for_people(), width)
     }
 
     /// Formats the table as JSON, with an object per row.
@@ -114,13 +118,34 @@ impl Table {
 
     /// Returns headings and cells for people, without columns that have no value in any row.
     pub(crate) fn shown(&self) -> (Vec<String>, Vec<Vec<String>>) {
-        formats::shown(self)
+        formats::shown(&self.for_people())
     }
 
     /// Formats the table as Markdown, with the headings of the text.
     #[must_use]
     pub fn markdown(&self) -> String {
-        formats::markdown(self)
+        formats::markdown(&self.for_people())
+    }
+
+    /// Returns the table with the characters written out that act on a terminal or turn the
+    /// direction of writing: names and values are the user's.
+    fn for_people(&self) -> Self {
+        let mut table = self.clone();
+        for text in [&mut table.head.about, &mut table.head.origin] {
+            *text = printable(text);
+        }
+        for note in &mut table.notes {
+            *note = printable(note);
+        }
+        for column in &mut table.columns {
+            column.write_out();
+        }
+        for cell in table.rows.iter_mut().flatten() {
+            if let Cell::Text(text) | Cell::Named { name: text, .. } = cell {
+                *text = printable(text);
+            }
+        }
+        table
     }
 
     /// Draws the plot as SVG.
@@ -166,10 +191,11 @@ impl Cell {
             Self::Text(text) => json!(text),
             Self::Named { word, .. } => json!(word),
             Self::Count(number) => json!(number),
-            Self::Rate(number) => json!(number.round()),
-            Self::Tenths(number) => json!((number * 10.0).round() / 10.0),
-            Self::Ratio(number) => json!((number * 1e3).round() / 1e3),
-            Self::Exact(number) => json!(number),
+            // Programs get numbers in full: rounding is for people.
+            Self::Rate(number)
+            | Self::Tenths(number)
+            | Self::Ratio(number)
+            | Self::Exact(number) => json!(number),
             Self::Missing => Value::Null,
         }
     }

@@ -1,6 +1,7 @@
 //! Text inside HTML and SVG.
 
-/// Escapes a text between tags. Control characters, which neither allows, become visible.
+/// Escapes a text between tags. Control characters, which neither allows, become visible, and so do
+/// those that turn the direction of writing: a name could move the figures beside it.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -9,13 +10,21 @@ pub(crate) fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '\n' | '\t' => out.push(character),
-            control if control.is_control() => {
-                out.push_str(&format!("\\u{{{:x}}}", u32::from(control)));
+            acting if acting.is_control() || turns_writing(acting) => {
+                out.push_str(&format!("\\u{{{:x}}}", u32::from(acting)));
             }
             plain => out.push(plain),
         }
     }
     out
+}
+
+/// Returns whether a character is invisible and acts on those around it.
+const fn turns_writing(one: char) -> bool {
+    matches!(
+        one,
+        '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    )
 }
 
 /// Escapes the value of an attribute.
@@ -65,5 +74,6 @@ mod tests {
             escaped("</script><b> & \"x\" \u{1b}[2J\r"),
             "&lt;/script&gt;&lt;b&gt; &amp; \"x\" \\u{1b}[2J\\u{d}"
         );
+        assert_eq!(escaped("a\u{202e}b\u{2066}ä"), "a\\u{202e}b\\u{2066}ä");
     }
 }

@@ -14,7 +14,7 @@ use crate::figure::interval;
 use crate::judge::{Judgement, Values};
 use crate::lab_plan::{LabPlan, Published};
 use crate::published::error_percent;
-use crate::table::{Cell, Column, Table, TableHead};
+use crate::table::{Cell, Column, Table, TableHead, with_distinct_keys};
 
 /// Returns the table of a lab.
 #[must_use]
@@ -56,7 +56,8 @@ pub fn lab_table(plan: &LabPlan, outcome: &LabOutcome) -> Table {
             origin: origins.collect::<Vec<_>>().join("; "),
             has_plot: false,
         },
-        columns,
+        // Axes, variants and jobs have the names that users give.
+        columns: with_distinct_keys(columns),
         rows,
         notes: notes::notes(&report),
         panels: Vec::new(),

@@ -1,6 +1,9 @@
 //! Columns: a key for programs, a heading with a unit for people.
 
+use std::collections::HashSet;
+
 use super::Cell;
+use crate::figure::printable;
 
 /// Column of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,6 +79,14 @@ impl Column {
         self
     }
 
+    /// Writes out the characters of heading and group that act on a terminal. A key without a
+    /// heading is one.
+    pub(super) fn write_out(&mut self) {
+        for text in [&mut self.key, &mut self.heading, &mut self.group] {
+            *text = printable(text);
+        }
+    }
+
     fn new(key: impl Into<String>, role: Role, heading: &str) -> Self {
         Self {
             key: key.into(),
@@ -110,6 +121,21 @@ impl Column {
     }
 }
 
+/// Gives columns a number whose key an earlier one has: rows are objects, and readers find columns
+/// by their keys.
+pub(crate) fn with_distinct_keys(mut columns: Vec<Column>) -> Vec<Column> {
+    let mut taken: HashSet<String> = HashSet::new();
+    for column in &mut columns {
+        let key = column.key.clone();
+        let mut number = 2;
+        while !taken.insert(column.key.clone()) {
+            column.key = format!("{key}_{number}");
+            number += 1;
+        }
+    }
+    columns
+}
+
 /// Formats a number of KiB.
 fn size(kib: f64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB"];
@@ -125,6 +151,14 @@ fn size(kib: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_that_are_taken_get_a_number() {
+        let columns = ["a", "b", "a", "a_2", "a"].map(|key| Column::figure(key, "x"));
+        let columns = with_distinct_keys(columns.into());
+        let keys: Vec<&str> = columns.iter().map(|column| column.key.as_str()).collect();
+        assert_eq!(keys, ["a", "b", "a_2", "a_2_2", "a_3"]);
+    }
 
     #[test]
     fn numbers_are_shown_in_the_unit_of_the_heading() {

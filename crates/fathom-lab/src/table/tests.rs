@@ -155,3 +155,47 @@ reads, \"by\" depth
 ";
     assert_eq!(table().markdown(), want);
 }
+
+#[test]
+fn programs_get_numbers_in_full() {
+    let mut table = table();
+    let numbers = [Cell::Rate(0.4), Cell::Tenths(7.26), Cell::Ratio(0.123_45)];
+    table.rows.truncate(1);
+    table.rows[0].splice(3..6, numbers);
+    let value: Value = serde_json::from_str(&table.json()).unwrap();
+    let found = ["slat_mean", "clat_mean", "clat_p99"].map(|key| value["rows"][0][key].as_f64());
+    assert_eq!(found, [Some(0.4), Some(7.26), Some(0.123_45)]);
+    assert!(
+        table.csv().ends_with("0.4,7.26,0.12345,4\n"),
+        "{}",
+        table.csv()
+    );
+    assert!(table.text(80).contains("7.3"), "{}", table.text(80));
+}
+
+#[test]
+fn names_do_not_turn_the_direction_of_writing() {
+    let mut table = table();
+    table.head.about = "a\u{202e}b".into();
+    table.columns[1] = Column::key("d\u{2066}", "d\u{2066}").in_group("\u{200f}g");
+    table.rows[0][1] = Cell::Text("x\u{1b}[31m\u{202e}".into());
+    table.notes.push("note \u{2067}".into());
+    let (heads, rows) = table.shown();
+    for text in [
+        table.text(80),
+        table.markdown(),
+        heads.concat(),
+        rows.concat().concat(),
+    ] {
+        let acting = text
+            .chars()
+            .find(|one| *one != '\n' && crate::acts_on_terminal(*one));
+        assert_eq!(acting, None, "{text}");
+    }
+    assert!(
+        table.text(80).contains("x\\u{1b}[31m\\u{202e}"),
+        "{}",
+        table.text(80)
+    );
+    assert!(table.json().contains('\u{202e}'));
+}

@@ -6,7 +6,7 @@ use super::{Report, label, notes, number_or_text};
 use crate::figure::change;
 use crate::lab::{LabResults, Probe, Searching};
 use crate::lab_plan::{LabPlan, Limit, Search, SearchCondition};
-use crate::table::{Cell, Column, Table, TableHead};
+use crate::table::{Cell, Column, Table, TableHead, with_distinct_keys};
 
 /// Returns the table of a lab's searches; within a search, the probes stand by their load.
 pub(super) fn table(report: &Report<'_>, search: &Search) -> Table {
@@ -32,7 +32,7 @@ pub(super) fn table(report: &Report<'_>, search: &Search) -> Table {
             origin: String::new(),
             has_plot: false,
         },
-        columns,
+        columns: with_distinct_keys(columns),
         rows,
         notes: all_notes(report, search),
         panels: Vec::new(),
