@@ -59,7 +59,8 @@ pub struct ComparedMetric {
     pub before: SideValues,
     /// Values of the second side.
     pub after: SideValues,
-    /// Ratio of the second side to the first one.
+    /// Ratio of the second side to the first one; `None` of too few runs, or if it has no bounds:
+    /// values are 0.
     pub ratio: Option<RatioInterval>,
     /// p value of the test; `None` with one run on a side.
     pub p: Option<f64>,
@@ -175,12 +176,15 @@ fn row(group: &groups::Pair<'_>, name: MetricName, tolerance: f64) -> ComparedMe
         Some(pairs) => {
             // The baseline is the lower part of the ratio.
             let pairs: Vec<(f64, f64)> = pairs.iter().map(|&(a, b)| (b, a)).collect();
-            let p = RatioInterval::p_of_pairs(&pairs).filter(|_| !is_one);
-            (RatioInterval::of_pairs(&pairs), p)
+            // Without a ratio, as of negative numbers, nothing is shown; it is a comparison still.
+            let p = RatioInterval::p_of_pairs(&pairs).unwrap_or(1.0);
+            let ratio = RatioInterval::of_pairs_with_zeros(&pairs);
+            (ratio, (!is_one).then_some(p))
         }
         None => {
             let p = (!is_one).then(|| rank_sum(&after.values, &before.values));
-            (RatioInterval::of_series(&after.values, &before.values), p)
+            let ratio = RatioInterval::of_series_with_zeros(&after.values, &before.values);
+            (ratio, p)
         }
     };
     ComparedMetric {
@@ -203,6 +207,9 @@ fn judge(rows: &mut [ComparedMetric], pairs: &[groups::Pair<'_>], rules: &Compar
     let comparisons = tested.len();
     let mut adjusted = holm(&tested).into_iter();
     for row in rows.iter_mut() {
+        // A change from 0 is an infinite one: it may have a verdict, and has no ratio to show.
+        let ratio = row.ratio;
+        row.ratio = ratio.filter(RatioInterval::is_bounded);
         let Some(p_holm) = row.p.and_then(|_| adjusted.next()) else {
             continue;
         };
@@ -214,7 +221,7 @@ fn judge(rows: &mut [ComparedMetric], pairs: &[groups::Pair<'_>], rules: &Compar
         } else {
             let improves = row.name.row.improves;
             let of = |ratio| Verdict::of(ratio, p_holm, row.tolerance, improves);
-            ComparedVerdict::Judged(row.ratio.as_ref().map_or(Verdict::Unclear, of))
+            ComparedVerdict::Judged(ratio.as_ref().map_or(Verdict::Unclear, of))
         };
         if row.verdict == ComparedVerdict::Judged(Verdict::Unclear) {
             row.settled_by = settled_by(row, comparisons);
@@ -281,12 +288,23 @@ fn unsettled(rows: &[ComparedMetric]) -> Vec<String> {
             "unclear: {}: about {runs} runs a side would settle it, if the estimate stays",
             of(row)
         ),
-        None => format!(
-            "unclear: {}: the estimate is at the tolerance's edge, or values are missing",
-            of(row)
-        ),
+        None => format!("unclear: {}: {}", of(row), why_unclear(row)),
     });
     alone.into_iter().chain(unclear).collect()
+}
+
+/// Returns why no number of runs can be named that would settle a row.
+fn why_unclear(row: &ComparedMetric) -> &'static str {
+    let mut values = [&row.before, &row.after]
+        .into_iter()
+        .flat_map(|side| &side.values);
+    match row.ratio {
+        Some(_) => "the estimate is at the tolerance's edge",
+        None if values.any(|value| *value <= 0.0) => {
+            "a change from or to 0 has no ratio, and none is proved"
+        }
+        None => "so few runs give no interval",
+    }
 }
 
 /// States if so few runs can prove nothing, and how many could.

@@ -39,7 +39,8 @@ pub struct Judgement {
     pub metric: usize,
     /// Repeats in which both sides have a value.
     pub repeats: usize,
-    /// Estimated ratio to the baseline; `None` with fewer than five repeats, or if a value is 0.
+    /// Estimated ratio to the baseline; `None` with fewer than five repeats, or if it has no bounds:
+    /// values are 0.
     pub ratio: Option<RatioInterval>,
     /// p value of the signed-rank test; 1 without values.
     pub p: f64,
@@ -73,11 +74,13 @@ pub fn judge(values: &Values, baseline: usize, rules: &[JudgeRule]) -> Vec<Judge
     for (one, p_adjusted) in judgements.iter_mut().zip(holm(&p_values)) {
         let rule = &rules[one.metric];
         one.p_adjusted = p_adjusted;
-        let Some(ratio) = &one.ratio else {
+        // A change from 0 is an infinite one, beyond any tolerance: it has a verdict, and no ratio.
+        let Some(ratio) = one.ratio.take() else {
             continue;
         };
-        one.verdict = Verdict::of(ratio, p_adjusted, rule.tolerance, rule.improves);
-        if one.verdict == Verdict::Unclear {
+        one.verdict = Verdict::of(&ratio, p_adjusted, rule.tolerance, rule.improves);
+        one.ratio = Some(ratio).filter(RatioInterval::is_bounded);
+        if let (Verdict::Unclear, Some(ratio)) = (one.verdict, &one.ratio) {
             let repeats = u32::try_from(one.repeats).unwrap_or(u32::MAX);
             one.settled_by = ratio.repeats_to_settle(repeats, rule.tolerance, p_values.len());
         }
@@ -89,7 +92,7 @@ pub fn judge(values: &Values, baseline: usize, rules: &[JudgeRule]) -> Vec<Judge
 }
 
 /// Returns whether a cell needs no more repeats: the interval of each comparison is narrow enough.
-/// Without an interval it needs more.
+/// Without an interval, or with one that reaches to 0 or to infinity, it needs more.
 #[must_use]
 pub fn is_narrow(values: &Values, baseline: usize, rules: &[JudgeRule], cell: usize) -> bool {
     let variants = (0..values.variants()).filter(|variant| *variant != baseline);
@@ -100,8 +103,8 @@ pub fn is_narrow(values: &Values, baseline: usize, rules: &[JudgeRule], cell: us
     });
     comparisons.all(|(variant, metric, rule)| {
         let pairs = values.pairs(cell, (variant, baseline), metric);
-        let ratio = RatioInterval::of_pairs(&pairs);
-        ratio.is_some_and(|ratio| ratio.is_narrow(rule.tolerance))
+        let ratio = RatioInterval::of_pairs_with_zeros(&pairs);
+        ratio.is_some_and(|ratio| ratio.is_bounded() && ratio.is_narrow(rule.tolerance))
     })
 }
 
@@ -128,7 +131,7 @@ fn compare(
         variant,
         metric,
         repeats: pairs.len(),
-        ratio: RatioInterval::of_pairs(&pairs),
+        ratio: RatioInterval::of_pairs_with_zeros(&pairs),
         p: RatioInterval::p_of_pairs(&pairs).unwrap_or(1.0),
         p_adjusted: 1.0,
         verdict: Verdict::Unclear,

@@ -33,8 +33,25 @@ impl RatioInterval {
     /// fewer pairs than a coverage of 90 % takes (5), or if a value is not positive.
     #[must_use]
     pub fn of_pairs(pairs: &[(f64, f64)]) -> Option<Self> {
+        let has_zero = |&(over, under): &(f64, f64)| over == 0.0 || under == 0.0;
+        let counted = spread(pairs, DIFFERENCES_MAX);
+        match counted.iter().any(has_zero) {
+            true => None,
+            false => Self::of_pairs_with_zeros(pairs),
+        }
+    }
+
+    /// As [`of_pairs`](Self::of_pairs), of values that may be 0: a change from 0 is an infinite
+    /// ratio, one to 0 the ratio 0, and 0 on both sides no change. Estimate and ends may be 0 or
+    /// infinite; [`is_bounded`](Self::is_bounded) tells. `None` also if some pairs rise from 0 and
+    /// others fall to it: the mean of both is no number.
+    #[must_use]
+    pub fn of_pairs_with_zeros(pairs: &[(f64, f64)]) -> Option<Self> {
         let pairs = spread(pairs, DIFFERENCES_MAX);
         let logs = log_ratios(pairs.iter().copied())?;
+        if logs.contains(&f64::INFINITY) && logs.contains(&f64::NEG_INFINITY) {
+            return None;
+        }
         Self::between(pair_means(&logs), &rank_sum_chances(pairs.len()))
     }
 
@@ -46,6 +63,17 @@ impl RatioInterval {
     /// fewer values than a coverage of 90 % takes (3 and 3, 2 and 5), or if one is not positive.
     #[must_use]
     pub fn of_series(over: &[f64], under: &[f64]) -> Option<Self> {
+        let (some, others) = (spread(over, SERIES_MAX), spread(under, SERIES_MAX));
+        match some.contains(&0.0) || others.contains(&0.0) {
+            true => None,
+            false => Self::of_series_with_zeros(over, under),
+        }
+    }
+
+    /// As [`of_series`](Self::of_series), of values that may be 0: a ratio to 0 is infinite, one of
+    /// 0 is 0, and that of 0 to 0 is 1. `None` also if the estimate lies between 0 and infinity.
+    #[must_use]
+    pub fn of_series_with_zeros(over: &[f64], under: &[f64]) -> Option<Self> {
         let (over, under) = (spread(over, SERIES_MAX), spread(under, SERIES_MAX));
         let all = over
             .iter()
@@ -55,10 +83,17 @@ impl RatioInterval {
     }
 
     /// Returns the p value of pairs measured in turn, by the test that the interval of
-    /// [`of_pairs`](Self::of_pairs) belongs to; `None` if a value is not positive.
+    /// [`of_pairs_with_zeros`](Self::of_pairs_with_zeros) belongs to; `None` if a value is negative
+    /// or no number.
     #[must_use]
     pub fn p_of_pairs(pairs: &[(f64, f64)]) -> Option<f64> {
         Some(signed_rank(&log_ratios(pairs.iter().copied())?))
+    }
+
+    /// Returns whether the interval has ends: of values that are 0 it may reach to 0 or to infinity.
+    #[must_use]
+    pub fn is_bounded(&self) -> bool {
+        self.low > 0.0 && self.high < f64::INFINITY
     }
 
     /// Returns whether the interval excludes equality: a difference is shown.
@@ -80,8 +115,11 @@ impl RatioInterval {
             }
             (cut, coverage) = (index, covered);
         }
-        (coverage >= COVERAGE_MIN).then(|| Self {
-            middle: libm::exp(median(&logs)),
+        let is_enough = coverage >= COVERAGE_MIN;
+        // Of an even number, the middle may lie between 0 and infinity.
+        let middle = is_enough.then(|| median(&logs));
+        middle.filter(|log| !log.is_nan()).map(|log| Self {
+            middle: libm::exp(log),
             low: libm::exp(logs[cut]),
             high: libm::exp(logs[logs.len() - 1 - cut]),
             coverage,
@@ -89,12 +127,18 @@ impl RatioInterval {
     }
 }
 
-/// Returns the logarithms of ratios, or `None` if a number is not positive and finite.
+/// Returns the logarithms of ratios, or `None` if a number is negative or not finite. That of a
+/// change from 0 is infinite, and that of 0 to 0 is 0: nothing has changed.
 fn log_ratios(pairs: impl Iterator<Item = (f64, f64)>) -> Option<Vec<f64>> {
-    let positive = |number: f64| number > 0.0 && number.is_finite();
-    pairs
-        .map(|(over, under)| (positive(over) && positive(under)).then(|| libm::log(over / under)))
-        .collect()
+    let is_amount = |number: f64| number >= 0.0 && number.is_finite();
+    let log = |(over, under): (f64, f64)| match (over, under) {
+        (over, under) if !is_amount(over) || !is_amount(under) => None,
+        (0.0, 0.0) => Some(0.0),
+        (0.0, _) => Some(f64::NEG_INFINITY),
+        (_, 0.0) => Some(f64::INFINITY),
+        (over, under) => Some(libm::log(over / under)),
+    };
+    pairs.map(log).collect()
 }
 
 /// Returns the distribution of the rank-sum statistic U: of the number of pairs, one value of
@@ -154,7 +198,8 @@ mod tests {
         assert!(ratio.shows_difference());
         assert_eq!(RatioInterval::of_pairs(&pairs[..4]), None);
         close(RatioInterval::p_of_pairs(&pairs).unwrap(), 2.0 / 32.0);
-        assert_eq!(RatioInterval::p_of_pairs(&[(0.0, 1.0)]), None);
+        assert_eq!(RatioInterval::p_of_pairs(&[(-1.0, 1.0)]), None);
+        assert_eq!(RatioInterval::p_of_pairs(&[(f64::NAN, 1.0)]), None);
     }
 
     #[test]
@@ -216,5 +261,40 @@ mod tests {
         assert!(!ratio.shows_difference(), "{ratio:?}");
         assert_eq!(RatioInterval::of_series(&[0.0; 5], &noise), None);
         assert_eq!(RatioInterval::of_pairs(&[]), None);
+        assert_eq!(RatioInterval::of_pairs(&[(0.0, 1.0); 6]), None);
+    }
+
+    #[test]
+    fn changes_from_zero_are_infinite_and_zero_on_both_sides_is_none() {
+        let of = |pairs: &[(f64, f64)]| {
+            let ratio = RatioInterval::of_pairs_with_zeros(pairs)?;
+            Some((ratio.low, ratio.middle, ratio.high, ratio.is_bounded()))
+        };
+        let infinite = f64::INFINITY;
+        assert_eq!(
+            of(&[(40.0, 0.0); 8]),
+            Some((infinite, infinite, infinite, false))
+        );
+        close(
+            RatioInterval::p_of_pairs(&[(40.0, 0.0); 8]).unwrap(),
+            2.0 / 256.0,
+        );
+        assert_eq!(of(&[(0.0, 3.0); 8]), Some((0.0, 0.0, 0.0, false)));
+        assert_eq!(of(&[(0.0, 0.0); 8]), Some((1.0, 1.0, 1.0, true)));
+        // One change of eight shows nothing, and leaves the interval open.
+        let mut pairs = [(0.0, 0.0); 8];
+        pairs[3].0 = 1.0;
+        assert_eq!(of(&pairs), Some((1.0, 1.0, infinite, false)));
+        pairs[4].1 = 1.0;
+        assert_eq!(of(&pairs), None);
+        assert_eq!(of(&[(-1.0, 0.0); 8]), None);
+        let series = RatioInterval::of_series_with_zeros;
+        let ratio = series(&[3.0; 5], &[0.0; 5]).unwrap();
+        assert_eq!((ratio.low, ratio.high), (infinite, infinite));
+        assert!(series(&[2.0; 5], &[0.0, 1.0, 1.0, 1.0, 1.0]).unwrap().low >= 2.0);
+        assert_eq!(
+            series(&[0.0, 5.0, 0.0, 5.0], &[0.0, 1.0, 0.0, 1.0]).map(|one| one.low),
+            Some(0.0)
+        );
     }
 }

@@ -376,3 +376,59 @@ fn numbers_of_services_are_compared() {
     let found = compare(of("before", &SLOW), of("after", &fast()), &rules).unwrap();
     assert!(found.is_worse());
 }
+
+/// Repeats of a lab with these values.
+fn repeats(name: &str, values: &[f64]) -> CompareSide {
+    let mut side = side(name, "[a]\n", 0, values);
+    for (run, repeat) in side.runs.iter_mut().zip(0..) {
+        run.repeat = Some((7, repeat));
+    }
+    side
+}
+
+#[test]
+fn values_of_zero_are_compared_and_counted() {
+    let rules = CompareRules {
+        metrics: vec![
+            (MetricName::parse("write.bw").unwrap(), 0.02),
+            (MetricName::parse("write.clat_p99").unwrap(), 0.02),
+        ],
+        ..rules()
+    };
+    let found = compare(repeats("a", &[0.0; 8]), repeats("b", &SLOW), &rules).unwrap();
+    let row = &found.rows[0];
+    assert_eq!(row.verdict, ComparedVerdict::Judged(Verdict::Better));
+    assert_eq!((row.ratio, row.p_holm), (None, Some(2.0 * 2.0 / 256.0)));
+    let text = found.text();
+    assert!(!text.contains("one run"), "{text}");
+    let mut once = [0.0; 8];
+    once[2] = 5.0;
+    let found = compare(repeats("a", &[0.0; 8]), repeats("b", &once), &rules).unwrap();
+    let note = "unclear: write.bw: a change from or to 0 has no ratio, and none is proved";
+    assert!(
+        found.notes.iter().any(|one| one == note),
+        "{:?}",
+        found.notes
+    );
+    // Two comparisons, whatever their values turn out to be.
+    assert!(found.rows.iter().all(|row| row.p_holm.is_some()));
+}
+
+#[test]
+fn too_few_runs_for_an_interval_are_told_as_such() {
+    let rules = CompareRules {
+        accept_drift: true,
+        ..rules()
+    };
+    let before = side("before", "[a]\n", 0, &SLOW[..2]);
+    let found = compare(before, side("after", "[a]\n", 0, &SLOW[..2]), &rules).unwrap();
+    let told = |want: &str| {
+        assert!(
+            found.notes.iter().any(|one| one == want),
+            "{:?}",
+            found.notes
+        )
+    };
+    told("unclear: write.bw: so few runs give no interval");
+    told("2 runs a side prove nothing in 2 comparisons at once: take 5 or judge fewer metrics");
+}

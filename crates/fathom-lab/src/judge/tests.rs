@@ -72,15 +72,28 @@ fn pairs_are_of_the_same_repeat() {
 }
 
 #[test]
-fn values_of_zero_have_no_ratio() {
-    let mut values = Values::new(1, 2, 1);
-    for repeat in 0..8 {
-        values.add((0, 0), 0, repeat, 0.0);
-        values.add((0, 1), 0, repeat, 5.0);
-    }
-    let judgement = &judge(&values, 0, &[UP])[0];
-    assert_eq!((judgement.ratio, judgement.p), (None, 1.0));
-    assert_eq!(judgement.verdict, Verdict::Unclear);
+fn a_change_from_zero_has_a_verdict_and_no_ratio() {
+    let judged = |repeats: u32, of: fn(u32) -> [f64; 2]| {
+        let mut values = Values::new(1, 2, 1);
+        for repeat in 0..repeats {
+            let [before, after] = of(repeat);
+            values.add((0, 0), 0, repeat, before);
+            values.add((0, 1), 0, repeat, after);
+        }
+        let narrow = is_narrow(&values, 0, &[DOWN], 0);
+        (judge(&values, 0, &[DOWN]).remove(0), narrow)
+    };
+    let (from_zero, narrow) = judged(8, |_| [0.0, 40.0]);
+    assert_eq!((from_zero.ratio, from_zero.p), (None, 2.0 / 256.0));
+    assert_eq!((from_zero.verdict, narrow), (Verdict::Worse, false));
+    assert_eq!(judged(8, |_| [40.0, 0.0]).0.verdict, Verdict::Better);
+    // As few as prove nothing elsewhere prove nothing here.
+    assert_eq!(judged(5, |_| [0.0, 40.0]).0.verdict, Verdict::Unclear);
+    let (once, _) = judged(8, |repeat| [0.0, f64::from(repeat / 7)]);
+    assert_eq!((once.verdict, once.settled_by), (Verdict::Unclear, None));
+    let (never, narrow) = judged(8, |_| [0.0, 0.0]);
+    assert_eq!((never.verdict, narrow), (Verdict::Same, true));
+    assert_eq!(never.ratio.map(|ratio| ratio.middle), Some(1.0));
 }
 
 #[test]

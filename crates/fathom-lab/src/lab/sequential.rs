@@ -29,7 +29,7 @@ pub(super) fn claims(plan: &LabPlan, results: &LabResults) -> bool {
                 continue;
             };
             compared.extend(blocks.map(|block| {
-                let ratio = RatioInterval::of_series(block, first);
+                let ratio = RatioInterval::of_series_with_zeros(block, first);
                 (rank_sum(block, first), ratio, rule)
             }));
         }

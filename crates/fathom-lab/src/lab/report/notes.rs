@@ -232,10 +232,7 @@ fn unsettled(report: &Report<'_>) -> Vec<String> {
                     "unclear: {}: about {repeats} repeats would settle it, if the estimate stays",
                     of(one)
                 ),
-                None => format!(
-                    "unclear: {}: the estimate is at the tolerance's edge, or values are missing",
-                    of(one)
-                ),
+                None => format!("unclear: {}: {}", of(one), why_unclear(one)),
             });
         }
     }
@@ -258,6 +255,15 @@ fn unsettled(report: &Report<'_>) -> Vec<String> {
     notes
 }
 
+/// Returns why no number of repeats can be named that would settle a comparison.
+const fn why_unclear(one: &Judgement) -> &'static str {
+    match (&one.ratio, one.repeats) {
+        (Some(_), _) => "the estimate is at the tolerance's edge",
+        (None, 0..PAIRS_MIN) => "values are missing",
+        (None, _) => "a change from or to 0 has no ratio, and none is proved",
+    }
+}
+
 pub(super) fn cell_name(report: &Report<'_>, cell: usize) -> String {
     match report.plan.cells[cell].label.as_str() {
         "" => "the cell".into(),
@@ -278,6 +284,9 @@ fn shorten(notes: &mut Vec<String>) {
 /// Note of a lab that was interrupted.
 pub(super) const INTERRUPTED: &str =
     "interrupted: some runs are missing; the same command continues";
+
+/// Fewest repeats that have an interval.
+const PAIRS_MIN: usize = 5;
 
 /// Most notes of a kind.
 const NOTES_MAX: usize = 8;
