@@ -18,6 +18,7 @@
 
 mod ask;
 mod axes;
+mod includes;
 mod jobs;
 mod judge;
 mod loads;

@@ -103,10 +103,20 @@ pub enum Subject {
 pub struct JobText {
     /// File of the jobs; that of the lab if they stand there.
     pub file: String,
-    /// Text of a job file.
+    /// Text of a job file, with the files that it includes in it.
     pub text: String,
+    /// File and number of each line of the text; empty if all are those of `file`.
+    pub(crate) places: Vec<(Arc<str>, u32)>,
     /// Options of the lab file, which stand over those of the text.
     pub settings: Vec<Setting>,
+}
+
+impl JobText {
+    /// Returns file and number of a line of the text, from 1.
+    pub(crate) fn place_of(&self, line: u32) -> (&str, u32) {
+        let place = self.places.get((line as usize).saturating_sub(1));
+        place.map_or((&self.file, line), |(file, line)| (file, *line))
+    }
 }
 
 /// Machine file.

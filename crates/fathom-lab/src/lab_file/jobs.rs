@@ -178,7 +178,9 @@ pub(super) fn origin_of(
             false => reader.source.origin(&value),
         },
         LineOrigin::File(line) => {
+            let (file, line) = job.place_of(line);
             let mut origin = origin.clone();
+            origin.file = file.to_owned();
             origin.line = line;
             origin
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use fathom_toml::Fields;
 
 use super::reader::Reader;
-use super::settings;
+use super::{includes, settings};
 use crate::lab_plan::{JobText, Setting, Subject, Target};
 
 /// Reads the subject; `None` if there is none.
@@ -35,33 +35,28 @@ pub(super) fn read(reader: &Reader<'_>, top: &Fields<'_>) -> Option<Subject> {
 
 /// Reads a job's options, which stand over those of `file`.
 fn job(reader: &Reader<'_>, fields: &Fields<'_>) -> Subject {
-    let (mut file, mut text) = (reader.file.to_owned(), "[job]\n".to_owned());
-    if let Some((path, span)) = fields.text("file", true) {
-        file = reader.path(&reader.substituted(path, &span).unwrap_or_default());
-        text = reader.read(&file, &span).unwrap_or_default();
-        for (name, value) in reader.arguments {
-            text = text.replace(&format!("${{{name}}}"), value);
+    let mut job = match fields.text("file", true) {
+        Some((path, span)) => {
+            let file = reader.path(&reader.substituted(path, &span).unwrap_or_default());
+            let text = reader.read(&file, &span).unwrap_or_default();
+            includes::job(reader, file, &text)
         }
-    }
-    Subject::Job(JobText {
-        file,
-        text,
-        settings: options(reader, fields, &Target::Job),
-    })
+        None => JobText {
+            file: reader.file.to_owned(),
+            text: "[job]\n".to_owned(),
+            places: Vec::new(),
+            settings: Vec::new(),
+        },
+    };
+    job.settings = options(reader, fields, &Target::Job);
+    Subject::Job(job)
 }
 
 /// Reads the job file of a variant; its own options stand in its settings.
 pub(super) fn job_file(reader: &Reader<'_>, path: &str, span: &Range<usize>) -> Option<JobText> {
     let file = reader.path(&reader.substituted(path, span)?);
-    let mut text = reader.read(&file, span)?;
-    for (name, value) in reader.arguments {
-        text = text.replace(&format!("${{{name}}}"), value);
-    }
-    Some(JobText {
-        file,
-        text,
-        settings: Vec::new(),
-    })
+    let text = reader.read(&file, span)?;
+    Some(includes::job(reader, file, &text))
 }
 
 /// Reads options that are values, not lists.

@@ -134,6 +134,7 @@ impl Precondition {
         JobText {
             file: "the precondition's job".into(),
             text: format!("[precondition]\nfilename={file}\nsize={size}\n"),
+            places: Vec::new(),
             settings: Vec::new(),
         }
     }

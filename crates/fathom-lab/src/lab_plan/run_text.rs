@@ -113,7 +113,7 @@ pub(crate) struct JobFile {
 /// Source of a line of a job file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LineOrigin {
-    /// Line of the file that the lab file names, from 1.
+    /// Line of the job's text, from 1.
     File(u32),
     /// Bytes of option and value in the lab file.
     Setting {
@@ -232,6 +232,7 @@ mod tests {
         let job = JobText {
             file: "a.fio".into(),
             text: text.into(),
+            places: Vec::new(),
             settings: Vec::new(),
         };
         let setting = |(key, value): &(&str, &str)| Setting::of_job(key, value);
@@ -255,6 +256,7 @@ mod tests {
         let job = JobText {
             file: "a.fio".into(),
             text: "[a]\n".into(),
+            places: Vec::new(),
             settings: Vec::new(),
         };
         let text = job_with(&job, &[], Some(u64::MAX - 4)).text;
