@@ -42,7 +42,7 @@ mod tests;
 pub use boots::Waiting;
 pub use executor::{Boot, Executor, Repeat, RunDone, RunFailure, RunOutcome, RunStep};
 pub use false_alarms::FalseAlarms;
-pub use journal::{EarlierRun, Journal, JournalError, NoJournal};
+pub use journal::{EarlierFailure, EarlierRun, Journal, JournalError, NoJournal};
 #[cfg(feature = "history")]
 pub use kept::{KeptLab, KeptLabError};
 pub use lock_file::LockFile;

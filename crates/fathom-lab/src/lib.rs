@@ -67,10 +67,10 @@ pub use import::{ImportError, ImportedRun, PageRun, ReportedPercentiles, import,
 pub use io_pacing::{Condition, Devices, IoPacing, Pacing, PacingTest, Period, Slow, io_pacing};
 pub use judge::{JudgeRule, Judgement, Values, is_narrow, judge};
 pub use lab::{
-    Boot, CellState, Decision, Disturbance, EarlierRun, Estimate, Executor, FalseAlarms, Journal,
-    JournalError, LabEvent, LabFailure, LabOutcome, LabResults, LockFile, Modelled, NoJournal,
-    Observed, Probe, Real, Repeat, RunDone, RunFailure, RunOutcome, RunStep, Searching, Steadiness,
-    SteadySide, Waiting, lab_table, lock_machine, observed, run_lab,
+    Boot, CellState, Decision, Disturbance, EarlierFailure, EarlierRun, Estimate, Executor,
+    FalseAlarms, Journal, JournalError, LabEvent, LabFailure, LabOutcome, LabResults, LockFile,
+    Modelled, NoJournal, Observed, Probe, Real, Repeat, RunDone, RunFailure, RunOutcome, RunStep,
+    Searching, Steadiness, SteadySide, Waiting, lab_table, lock_machine, observed, run_lab,
 };
 #[cfg(feature = "history")]
 pub use lab::{KeptLab, KeptLabError, StoredLab, StoredLabError};

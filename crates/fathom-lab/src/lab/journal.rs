@@ -17,6 +17,15 @@ pub trait Journal {
     /// They cannot be read.
     fn earlier(&mut self) -> Result<Vec<EarlierRun>, JournalError>;
 
+    /// Returns the errors that ended cells and searches of a lab that has ended. One that goes on
+    /// after an interruption tries them again.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    fn failures(&mut self) -> Result<Vec<EarlierFailure>, JournalError> {
+        Ok(Vec::new())
+    }
+
     /// Keeps the order of runs to come.
     ///
     /// # Errors
@@ -86,6 +95,19 @@ pub struct EarlierRun {
     pub slot: Slot,
     /// Its result.
     pub done: RunDone,
+}
+
+/// Run that failed in a lab that has ended, and was not done again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EarlierFailure {
+    /// Cell.
+    pub cell: usize,
+    /// Variant.
+    pub variant: usize,
+    /// Repeat, or number of the run in its search.
+    pub repeat: u32,
+    /// Error.
+    pub why: String,
 }
 
 /// Failure of a journal.

@@ -142,6 +142,7 @@ pub fn run_lab(
         results: LabResults::new(plan, metrics),
         done: BTreeSet::new(),
         earlier: BTreeMap::new(),
+        failures: BTreeMap::new(),
         maxima: Maxima::new(plan).map_err(LabFailure::Metric)?,
         steadiness: None,
         boots: Boots::of(plan, executor)?,
@@ -171,6 +172,8 @@ struct Lab<'a> {
     done: BTreeSet<(usize, u32)>,
     /// Complete repeats of an earlier process, by number and cell.
     earlier: BTreeMap<(u32, usize), Vec<(Slot, RunDone)>>,
+    /// Errors that ended cells of a lab that has ended, by number of the repeat and cell.
+    failures: BTreeMap<(u32, usize), String>,
     /// Maxima of a curve.
     maxima: Maxima<'a>,
     /// Evaluation of the last round.
@@ -195,6 +198,10 @@ impl Lab<'_> {
     /// Reads the complete repeats of an earlier process.
     fn read_earlier(&mut self) -> Result<(), LabFailure> {
         let runs = self.journal.earlier()?;
+        let failures = self.journal.failures()?.into_iter();
+        self.failures = failures
+            .map(|one| ((one.repeat, one.cell), one.why))
+            .collect();
         if runs.is_empty() {
             return Ok(());
         }
@@ -277,6 +284,11 @@ impl Lab<'_> {
         for cell in part.cells(self.plan) {
             if let Some(runs) = self.earlier.remove(&(round, cell)) {
                 self.complete(&runs);
+            }
+            if let Some(why) = self.failures.remove(&(round, cell))
+                && !self.done.contains(&(cell, round))
+            {
+                self.results.cells[cell].failure = Some(why);
             }
         }
     }

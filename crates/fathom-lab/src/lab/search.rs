@@ -54,6 +54,7 @@ pub(super) fn run_searches(
             .map(|side| Searching::new(plan, search, side, shown.clone()))
             .collect(),
         earlier: BTreeMap::new(),
+        ended: BTreeMap::new(),
         failures: BTreeMap::new(),
         results: LabResults::new(plan, metrics),
         journal,
@@ -87,6 +88,8 @@ struct Searches<'a> {
     all: Vec<Searching>,
     /// Runs of an earlier process, by cell, variant and number.
     earlier: BTreeMap<(usize, usize, u32), RunDone>,
+    /// Errors that ended searches of a lab that has ended, in the same way.
+    ended: BTreeMap<(usize, usize, u32), String>,
     /// Times that a run failed.
     failures: BTreeMap<(usize, usize, u32), u32>,
     results: LabResults,
@@ -97,6 +100,10 @@ struct Searches<'a> {
 impl Searches<'_> {
     fn read_earlier(&mut self) -> Result<(), LabFailure> {
         let runs = self.journal.earlier()?;
+        for one in self.journal.failures()? {
+            self.ended
+                .insert((one.cell, one.variant, one.repeat), one.why);
+        }
         if !runs.is_empty() {
             (self.tell)(LabEvent::GoesOn { runs: runs.len() });
         }
@@ -126,12 +133,13 @@ impl Searches<'_> {
         for at in 0..self.all.len() {
             while let Some(load) = self.all[at].next() {
                 let slot = self.slot(at, load);
-                match self.earlier.remove(&key(&slot)) {
-                    Some(done) => self.add(&slot, &done),
-                    None => {
-                        slots.push(slot);
-                        break;
-                    }
+                if let Some(done) = self.earlier.remove(&key(&slot)) {
+                    self.add(&slot, &done);
+                } else if let Some(why) = self.ended.remove(&key(&slot)) {
+                    self.all[at].failure = Some(why);
+                } else {
+                    slots.push(slot);
+                    break;
                 }
             }
         }

@@ -12,7 +12,7 @@ use self::lab_lock::lock_lab;
 use self::looking_back::earlier_run;
 use self::rescue::rescue;
 use super::executor::RunDone;
-use super::journal::{EarlierRun, Journal, JournalError};
+use super::journal::{EarlierFailure, EarlierRun, Journal, JournalError};
 use super::lock_file::LockFile;
 use super::observed::observed;
 use crate::finished::FinishedRun;
@@ -217,6 +217,39 @@ impl Journal for StoredLab<'_> {
         }
         self.cut_left(&cut)?;
         Ok(earlier)
+    }
+
+    fn failures(&mut self) -> Result<Vec<EarlierFailure>, JournalError> {
+        // A failure in one boot is tried again in the next one.
+        if self.plan.waits_for_boots() || !self.history.has_ended(self.lab)? {
+            return Ok(Vec::new());
+        }
+        let mut failures = BTreeMap::new();
+        let role = self.role();
+        let runs = self.history.runs_of(self.lab)?;
+        for run in runs.into_iter().filter(|run| run.planned.role == role) {
+            let Some(variant) = self.variant(&run.planned.variant) else {
+                continue;
+            };
+            let key = (run.planned.cell as usize, variant, run.planned.repeat);
+            match run.state {
+                RunState::Failed => {
+                    failures.insert(key, run.note.unwrap_or_default());
+                }
+                RunState::Done => {
+                    failures.remove(&key);
+                }
+                RunState::Planned | RunState::Running | RunState::Cut => {}
+            }
+        }
+        let failures = failures.into_iter();
+        let failure = |((cell, variant, repeat), why)| EarlierFailure {
+            cell,
+            variant,
+            repeat,
+            why,
+        };
+        Ok(failures.map(failure).collect())
     }
 
     fn plan(&mut self, slots: &[Slot]) -> Result<(), JournalError> {

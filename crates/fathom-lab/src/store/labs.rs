@@ -155,6 +155,16 @@ impl History {
         })
     }
 
+    /// Returns whether a lab has ended.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), or there is no such lab.
+    pub fn has_ended(&self, lab: LabId) -> Result<bool, HistoryError> {
+        let select = "SELECT state = 'done' FROM lab WHERE id = ?1";
+        let found = self.connection.query_row(select, [lab.0], |row| row.get(0));
+        found.map_err(self.failed())
+    }
+
     /// Adds runs to a lab, in the order in which they are to be executed: all or none.
     ///
     /// # Errors

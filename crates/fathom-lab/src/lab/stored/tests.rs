@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::lab::tests::{plan, simulated_with};
-use crate::lab::{LabOutcome, lab_table};
+use crate::lab::tests::{Told, plan, reads, simulated_with};
+use crate::lab::{LabOutcome, RunFailure, lab_table, run_lab};
 
 /// Database of one test, removed at its end.
 pub(in crate::lab) struct Place(PathBuf);
@@ -165,6 +165,24 @@ fn a_lab_killed_at_any_step_ends_as_if_it_had_not_been() {
     // A finished lab has nothing left to run.
     let again = simulated_with(&plan, 1, &mut whole.lab(&plan)).unwrap();
     assert_eq!(text(&again), want);
+}
+
+#[test]
+fn a_lab_that_ended_with_an_abandoned_cell_has_nothing_left_to_run() {
+    let place = Place::new("abandoned");
+    let plan = plan(LAB);
+    let text = |outcome: &LabOutcome| lab_table(&plan, outcome).json();
+    let mut burnt = Told(|slot: &Slot| match (slot.cell, slot.repeat) {
+        (1, 2) => Err(RunFailure::Hopeless("the disk burnt".into())),
+        _ => reads(1000 + u64::from(slot.repeat)),
+    });
+    let first = run_lab(&plan, &mut burnt, &mut place.lab(&plan), &mut |_| {}).unwrap();
+    let mut none = Told(|slot: &Slot| panic!("{slot:?} runs again"));
+    let again = run_lab(&plan, &mut none, &mut place.lab(&plan), &mut |_| {}).unwrap();
+    let cells = &again.results.cells;
+    assert_eq!(cells[1].failure.as_deref(), Some("the disk burnt"));
+    assert_eq!((cells[0].failure.as_ref(), cells[1].repeats), (None, 2));
+    assert_eq!(text(&again), text(&first));
 }
 
 #[test]
