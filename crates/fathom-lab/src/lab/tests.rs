@@ -36,7 +36,7 @@ metrics = { "read.iops" = "2%" }
 repeats = { min = 8, max = 12, stop = "narrow" }
 "#;
 
-const MACHINE: &str = r#"
+pub(super) const MACHINE: &str = r#"
 [[device]]
 names = ["/dev/sdx"]
 model = "constant"

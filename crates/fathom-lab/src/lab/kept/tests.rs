@@ -3,7 +3,7 @@
 use super::*;
 use crate::lab::lab_table;
 use crate::lab::stored::tests::{LAB, Place};
-use crate::lab::tests::{plan, simulated_with};
+use crate::lab::tests::{MACHINE, plan, simulated_with};
 use crate::lab_file::tests::Files;
 
 /// Reads a lab; no file of it is there any more.
@@ -25,6 +25,20 @@ fn a_lab_is_read_as_it_ended() {
     assert!(!kept.outcome.is_interrupted && kept.entry.state == "done");
     assert!(kept.circumstances["program"] == ["fathom test"]);
     assert_eq!(place.content(), content);
+}
+
+#[test]
+fn comments_that_look_like_files_do_not_hide_a_lab() {
+    let machine = format!("{MACHINE}\n# job: x\n# a comment\n# job: y");
+    let comments = "# a comment\n# bs=4k\n".repeat(300);
+    let text = format!("{LAB}{comments}# the end\n");
+    let files = Files::new(&[("m.toml", &machine)]);
+    let plan = LabPlan::parse("t.toml", &text, &[], &files).unwrap();
+    let place = Place::new("comments");
+    let outcome = simulated_with(&plan, 1, &mut place.lab(&plan)).unwrap();
+    let kept = read(&place).unwrap();
+    let table = lab_table(&kept.plan, &kept.outcome);
+    assert_eq!(table.json(), lab_table(&plan, &outcome).json());
 }
 
 #[test]

@@ -10,10 +10,12 @@
 //! the job file
 //! ```
 //!
-//! A lab file may have such lines itself. So each place where it may end is tried, and the plan of
-//! one counts only if its stored text would be the same again.
+//! All of these may have such lines themselves. So each place where the lab file may end is tried,
+//! and there each division of the rest: at every such line, or only at those that name files for
+//! which the lab asks. A plan counts only if its stored text would be the same again.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use fathom_core::EngineInfo;
@@ -29,22 +31,28 @@ use crate::store::LabEntry;
 /// No part of the text is a lab file; a sentence with the first problem.
 pub(super) fn plan(entry: &LabEntry, environment: &dyn Environment) -> Result<LabPlan, String> {
     let mut first = None;
-    for (lab, rest) in divisions(&entry.text).take(DIVISIONS_MAX) {
-        let Some(rest) = Rest::parse(rest) else {
-            continue;
-        };
-        let files = Files {
-            files: rest.files,
-            other: environment,
-        };
-        match LabPlan::parse(&entry.file, lab, &rest.arguments, &files) {
-            Ok(plan) if text(&plan) == entry.text => return Ok(plan),
-            Ok(_) => {}
-            Err(problems) => {
-                let problem = problems.into_iter().next();
-                let problem =
-                    problem.map(|one| format!("line {}: {}", one.origin.line, one.message));
-                first = first.or(problem);
+    // Comments in a text may be many, and few of them read like what follows a lab file.
+    let divisions = divisions(&entry.text).filter_map(|(lab, rest)| {
+        let parsed = Rest::parse(rest, None).or_else(|| Rest::parse(rest, Some(&BTreeSet::new())));
+        Some((lab, rest, parsed?))
+    });
+    for (lab, rest, mut parsed) in divisions.take(DIVISIONS_MAX) {
+        for _ in 0..ATTEMPTS {
+            let files = Files::new(parsed.files.clone(), environment);
+            match LabPlan::parse(&entry.file, lab, &parsed.arguments, &files) {
+                Ok(plan) if text(&plan) == entry.text => return Ok(plan),
+                Ok(_) => {}
+                Err(problems) => {
+                    let problem = problems.into_iter().next();
+                    let problem =
+                        problem.map(|one| format!("line {}: {}", one.origin.line, one.message));
+                    first = first.or(problem);
+                }
+            }
+            // Lines that look like the begin of another file may be comments.
+            match Rest::parse(rest, Some(&files.asked.into_inner())) {
+                Some(again) if again != parsed => parsed = again,
+                _ => break,
             }
         }
     }
@@ -67,8 +75,9 @@ struct Rest {
 }
 
 impl Rest {
-    /// Reads the part; `None` if it is another text.
-    fn parse(mut text: &str) -> Option<Self> {
+    /// Reads the part; `None` if it is another text. A job begins at each line that says so, or only
+    /// if its file is one of these.
+    fn parse(mut text: &str, jobs: Option<&BTreeSet<String>>) -> Option<Self> {
         let mut rest = Self::default();
         while !text.is_empty() {
             text = text.strip_prefix("\n# ")?;
@@ -89,7 +98,7 @@ impl Rest {
             };
             // Jobs follow the machine, and each other.
             let below = below.strip_prefix('\n')?;
-            let end = below.find("\n# job: ").unwrap_or(below.len());
+            let end = next_job(below, jobs).unwrap_or(below.len());
             let (content, after) = below.split_at(end);
             rest.files.insert(path.into(), content.into());
             text = after;
@@ -98,10 +107,33 @@ impl Rest {
     }
 }
 
+/// Returns where the next job begins: any, or one of these files.
+fn next_job(text: &str, jobs: Option<&BTreeSet<String>>) -> Option<usize> {
+    let begins = text.match_indices(JOB);
+    let mut jobs_here = begins.filter(|(at, _)| {
+        let rest = &text[at + JOB.len()..];
+        let name = rest.split('\n').next().unwrap_or_default();
+        jobs.is_none_or(|jobs| jobs.contains(name) && name.len() < rest.len())
+    });
+    jobs_here.next().map(|(at, _)| at)
+}
+
 /// Files of a stored text, before those of another environment.
 struct Files<'a> {
     files: BTreeMap<String, String>,
+    /// Files that were asked for.
+    asked: RefCell<BTreeSet<String>>,
     other: &'a dyn Environment,
+}
+
+impl<'a> Files<'a> {
+    const fn new(files: BTreeMap<String, String>, other: &'a dyn Environment) -> Self {
+        Self {
+            files,
+            asked: RefCell::new(BTreeSet::new()),
+            other,
+        }
+    }
 }
 
 impl Environment for Files<'_> {
@@ -110,6 +142,7 @@ impl Environment for Files<'_> {
     }
 
     fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
+        self.asked.borrow_mut().insert(path.to_owned());
         match self.files.get(path) {
             Some(text) => Ok(text.clone().into()),
             None => self.other.read_file(path),
@@ -137,8 +170,15 @@ impl Environment for Files<'_> {
     }
 }
 
-/// Most places at which a lab file is tried to end: comments in a text are few.
+/// Begin of a job file.
+const JOB: &str = "\n# job: ";
+
+/// Most places at which a lab file is tried to end: of those at which what follows reads like
+/// arguments and files.
 const DIVISIONS_MAX: usize = 256;
+
+/// Most divisions of the rest: each shows more of the files that the lab asks for.
+const ATTEMPTS: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -148,7 +188,7 @@ mod tests {
     fn arguments_and_files_are_found_again() {
         let text = "\n# DEV=/dev/a=b\n# machine: m.toml\n# a machine\nx = 1\n\n# job: j.fio\n[a]\n\
                     # job: k.fio\n[b]";
-        let rest = Rest::parse(text).unwrap();
+        let rest = Rest::parse(text, None).unwrap();
         assert_eq!(rest.arguments, [("DEV".into(), "/dev/a=b".into())]);
         let files: Vec<(&str, &str)> = rest
             .files
@@ -163,9 +203,16 @@ mod tests {
                 ("m.toml", "# a machine\nx = 1\n")
             ]
         );
-        assert_eq!(Rest::parse(""), Some(Rest::default()));
+        let jobs = BTreeSet::from(["k.fio".to_owned()]);
+        let rest = Rest::parse(text, Some(&jobs)).unwrap();
+        assert_eq!(
+            rest.files["m.toml"],
+            "# a machine\nx = 1\n\n# job: j.fio\n[a]"
+        );
+        assert_eq!(rest.files["k.fio"], "[b]");
+        assert_eq!(Rest::parse("", None), Some(Rest::default()));
         for other in ["\n# words", "\n# =x", "x", "\n# job: j.fio"] {
-            assert_eq!(Rest::parse(other), None, "{other}");
+            assert_eq!(Rest::parse(other, None), None, "{other}");
         }
     }
 }
