@@ -16,8 +16,13 @@ pub fn figure(value: f64, unit: &str) -> String {
         "ns" => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (0.0, "ns")],
         _ => return format!("{} {unit}", digits(value)),
     };
-    let step = steps.iter().find(|(size, _)| value.abs() >= *size);
-    let (size, symbol) = *step.unwrap_or(&(0.0, unit));
+    // What is rounded to 1 of a unit is shown in it: 1.00 MiB/s, not 1024 KiB/s.
+    let is_reached = |at: usize| {
+        let below = steps.get(at + 1).map_or(1.0, |(size, _)| size.max(1.0));
+        (value.abs() / below).round() >= steps[at].0 / below
+    };
+    let step = (0..steps.len()).find(|at| is_reached(*at));
+    let (size, symbol) = step.map_or((0.0, unit), |at| steps[at]);
     format!("{} {symbol}", digits(value / size.max(1.0)))
 }
 
@@ -114,11 +119,12 @@ pub fn shortened(text: &str, most: usize) -> String {
 
 /// Formats a number with three significant digits, or all of its integer part.
 fn digits(value: f64) -> String {
+    // Of the rounded value: 99.96 is 100, and not 100.0.
     let decimals = match value.abs() {
         0.0 => 0,
-        100.0.. => 0,
-        10.0.. => 1,
-        1.0.. => 2,
+        99.95.. => 0,
+        9.995.. => 1,
+        0.9995.. => 2,
         _ => 3,
     };
     format!("{value:.decimals$}")
@@ -138,6 +144,26 @@ mod tests {
         assert_eq!(change(1.031), "+3.1 %");
         assert_eq!(change(0.97), "-3.0 %");
         assert_eq!(change(12.5), "×12.5");
+    }
+
+    #[test]
+    fn figures_at_the_edge_of_a_unit_are_in_the_larger_one() {
+        for (value, unit, want) in [
+            (1_048_575.0, "B/s", "1.00 MiB/s"),
+            (1_073_741_823.0, "B/s", "1.00 GiB/s"),
+            (1023.4, "B/s", "1023 B/s"),
+            (1023.6, "B/s", "1.00 KiB/s"),
+            (-1_048_575.0, "B/s", "-1.00 MiB/s"),
+            (999_960.0, "ns", "1.00 ms"),
+            (999_400.0, "ns", "999 µs"),
+            (999_999_999.0, "ns", "1.00 s"),
+            (99_960.0, "ns", "100 µs"),
+            (9_996.0, "ns", "10.0 µs"),
+            (0.9996, "ns", "1.00 ns"),
+            (99.94, "ns", "99.9 ns"),
+        ] {
+            assert_eq!(figure(value, unit), want);
+        }
     }
 
     #[test]
