@@ -39,8 +39,8 @@ pub struct Judgement {
     pub metric: usize,
     /// Repeats in which both sides have a value.
     pub repeats: usize,
-    /// Estimated ratio to the baseline; `None` with fewer than five repeats, or if it has no bounds:
-    /// values are 0.
+    /// Estimated ratio to the baseline; `None` with fewer than five repeats, or if it has no
+    /// bounds: values are 0.
     pub ratio: Option<RatioInterval>,
     /// p value of the signed-rank test; 1 without values.
     pub p: f64,

@@ -90,7 +90,8 @@ impl RatioInterval {
         Some(signed_rank(&log_ratios(pairs.iter().copied())?))
     }
 
-    /// Returns whether the interval has ends: of values that are 0 it may reach to 0 or to infinity.
+    /// Returns whether the interval has ends: of values that are 0 it may reach to 0 or to
+    /// infinity.
     #[must_use]
     pub fn is_bounded(&self) -> bool {
         self.low > 0.0 && self.high < f64::INFINITY

@@ -75,8 +75,8 @@ struct Rest {
 }
 
 impl Rest {
-    /// Reads the part; `None` if it is another text. A job begins at each line that says so, or only
-    /// if its file is one of these.
+    /// Reads the part; `None` if it is another text. A job begins at each line that says so, or
+    /// only if its file is one of these.
     fn parse(mut text: &str, jobs: Option<&BTreeSet<String>>) -> Option<Self> {
         let mut rest = Self::default();
         while !text.is_empty() {
