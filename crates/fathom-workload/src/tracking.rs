@@ -57,17 +57,15 @@ impl Tracking {
             map.reserve()?;
         }
         let depth = depth as usize;
-        let largest = largest_read(config);
-        let entries = |map: &Arc<GenerationMap>| map.entries_touched_max(largest);
         let observed_max = match verifier {
-            Some(_) => files.iter().flatten().map(entries).max().unwrap_or(0),
+            Some(_) => observed_max(config, &files),
             None => 0,
         };
         Ok(Some(Box::new(Self {
             files: files.into_boxed_slice(),
             dry_run: dry_run.into_boxed_slice(),
             changes: vec![None; depth].into_boxed_slice(),
-            seen: vec![0; depth.saturating_mul(observed_max)].into_boxed_slice(),
+            seen: zeros(depth.saturating_mul(observed_max))?,
             observed_max,
         })))
     }
@@ -203,6 +201,22 @@ fn dry_run_maps(
     layouts
         .map(|layout| DryRunMap::new(layout, verifier.period(), ordered))
         .collect()
+}
+
+/// Returns the largest number of entries that a read of a job touches.
+fn observed_max(config: &WorkerConfig, files: &[Option<Arc<GenerationMap>>]) -> usize {
+    let largest = largest_read(config);
+    let entries = |map: &Arc<GenerationMap>| map.entries_touched_max(largest);
+    files.iter().flatten().map(entries).max().unwrap_or(0)
+}
+
+/// Reserves zeros.
+fn zeros(count: usize) -> Result<Box<[u32]>, NoMemory> {
+    let bytes = (count as u64).saturating_mul(size_of::<u32>() as u64);
+    let reserved = Vec::<u32>::new().try_reserve_exact(count);
+    reserved.map_err(|_| NoMemory { bytes })?;
+    // Zeroed by the system, so that unused pages stay unused.
+    Ok(vec![0; count].into_boxed_slice())
 }
 
 /// Returns the length of a job's longest read, those of readback included.

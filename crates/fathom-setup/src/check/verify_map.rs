@@ -52,7 +52,10 @@ fn problem(setup: &JobSetup, layout: MapLayout, total: u64, limit: u64) -> RunPr
          more than `verify_map_limit`, {limit} B"
     );
     RunProblem::new(ProblemKind::VerifyMapTooLarge, message)
-        .hint("use larger or aligned blocks, verify a smaller part, or raise `verify_map_limit`")
+        .hint(
+            "use larger blocks, with offsets, gaps and zones that are multiples of them, verify a \
+             smaller part, or raise `verify_map_limit`",
+        )
         .at(&setup.job, "verify")
 }
 
@@ -101,5 +104,12 @@ mod tests {
             Some(4 << 20),
             Some("each 512-B block"),
         );
+        // The gap leaves blocks of 4 B, and one of whole blocks leaves these.
+        check(
+            "--size=1g --rw=write:100",
+            Some(4 << 20),
+            Some("needs 1073741824 B of memory to track the latest write of each 4-B block"),
+        );
+        check("--size=1g --rw=write:4k", Some(4 << 20), None);
     }
 }

@@ -35,19 +35,17 @@ pub fn map_layout(pattern: &PatternConfig, file: usize, interval: u32) -> MapLay
     let mut largest = 0;
     for direction in [Direction::Write, Direction::Trim] {
         if used[direction] {
-            let sizes = &pattern.sizes[direction];
-            block = gcd(block, common_divisor(sizes).into());
-            largest = largest.max(sizes.largest());
+            for sizes in sizes_of(pattern, direction) {
+                block = gcd(block, common_divisor(sizes).into());
+                largest = largest.max(sizes.largest());
+            }
             if pattern.random {
                 block = gcd(block, pattern.align[direction]);
             }
         }
     }
-    if let Sequencer::Skip(gap) = pattern.sequencer {
-        block = refined(block, gap.unsigned_abs());
-    }
-    if let Some(zones) = &pattern.zones {
-        block = refined(refined(block, zones.range), zones.skip);
+    for distance in distances(pattern, range.length) {
+        block = gcd(block, distance);
     }
     let end = range.offset.saturating_add(range.length);
     MapLayout {
@@ -56,6 +54,37 @@ pub fn map_layout(pattern: &PatternConfig, file: usize, interval: u32) -> MapLay
         end: range.file.min(end.saturating_add(largest.into())).max(end),
         block_bytes: u32::try_from(refined(block, range.length)).unwrap_or(u32::MAX),
     }
+}
+
+/// Returns the sizes of a direction's ops.
+fn sizes_of(
+    pattern: &PatternConfig,
+    direction: Direction,
+) -> impl Iterator<Item = &SizeChoice> + use<'_> {
+    let sizes = &pattern.sizes;
+    let (own, other) = match pattern.sizes_by_order {
+        true => (&sizes.write, Some(&sizes.read)),
+        false => (&sizes[direction], None),
+    };
+    std::iter::once(own).chain(other)
+}
+
+/// Returns the distances, beside the lengths of ops, of which those between two ops of a range of
+/// `length` bytes are made up. However small they are, blocks suit them: an op that covers blocks
+/// in part leaves them unknown, and would not be read back.
+fn distances(pattern: &PatternConfig, length: u64) -> impl Iterator<Item = u64> + use<> {
+    let gap = match pattern.sequencer {
+        Sequencer::Skip(gap) => gap,
+        _ => 0,
+    };
+    // A gap that leads before the start counts from the end.
+    let from_end = (gap < 0).then_some(length);
+    let zones = pattern.zones.as_ref();
+    let zone = zones.and_then(|zones| zones.range.checked_add(zones.skip));
+    // Beyond the range, the first zone follows.
+    let zone = zone.filter(|&zone| zone < length);
+    let gap = Some(gap.unsigned_abs());
+    [gap, from_end, zone].into_iter().flatten()
 }
 
 impl MapLayout {
@@ -130,11 +159,11 @@ impl SizeChoice {
     }
 }
 
-/// Returns a divisor of the block that suits this distance too, unless it would be tiny: then ops
-/// at such a distance leave the blocks at their ends unknown.
-const fn refined(block: u64, distance: u64) -> u64 {
-    match gcd(block, distance) {
-        common if common < SMALLEST_REFINED => block,
+/// Returns a divisor of the block that suits this length too, unless it would be tiny. The ends of
+/// write zones cut ops, and a range is made of them; no other op needs it.
+const fn refined(block: u64, length: u64) -> u64 {
+    match gcd(block, length) {
+        common if common < SECTOR => block,
         common => common,
     }
 }
@@ -146,5 +175,66 @@ const fn gcd(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// A sector: no device writes less.
-const SMALLEST_REFINED: u64 = 512;
+/// Smallest unit of a zoned device.
+const SECTOR: u64 = 512;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Mix, Zones};
+    use crate::fixture;
+    use crate::pattern::Pattern;
+
+    /// Checks the size of a pattern's blocks, of a range of `length` bytes, and that each of its
+    /// ops, all of them writes, begins and ends with a block.
+    #[track_caller]
+    fn check(random: bool, length: u64, change: impl FnOnce(&mut PatternConfig), want: u32) {
+        let mut config = fixture::pattern(Mix::Write, random, 4096, length);
+        change(&mut config);
+        let layout = map_layout(&config, 0, 4096);
+        assert_eq!(layout.block_bytes, want);
+        let mut pattern = Pattern::new(config).expect("a pattern");
+        let mut count = 0;
+        while let Some(op) = pattern.next(Direction::Write).filter(|_| count < 1000) {
+            assert!(layout.is_whole(op.offset, op.length), "{op:?}");
+            count += 1;
+        }
+        assert!(count > 1, "{count} ops");
+    }
+
+    fn skip(gap: i64) -> impl FnOnce(&mut PatternConfig) {
+        move |config| config.sequencer = Sequencer::Skip(gap)
+    }
+
+    fn zones(size: u64, range: u64, skip: u64) -> impl FnOnce(&mut PatternConfig) {
+        move |config| config.zones = Some(Zones { size, range, skip })
+    }
+
+    #[test]
+    fn every_op_begins_and_ends_with_a_block() {
+        check(false, 1 << 20, |_| {}, 4096);
+        check(false, (1 << 20) + 100, |_| {}, 4096);
+        check(false, 1 << 20, skip(4096), 4096);
+        check(false, 1 << 20, skip(512), 512);
+        check(false, 1 << 20, skip(100), 4);
+        check(false, 1 << 20, skip(1000), 8);
+        check(false, (1 << 20) + 100, skip(8192), 4096);
+        check(false, 1 << 20, skip(-12_288), 4096);
+        check(false, (1 << 20) + 1000, skip(-12_288), 8);
+        check(false, 1 << 20, zones(1 << 16, 1 << 16, 100), 4);
+        check(false, 1 << 20, zones(5000, 5000, 0), 8);
+        check(true, 1 << 20, zones(5000, 5000, 0), 8);
+        check(true, 1 << 20, zones(8192, 5000, 3192), 4096);
+        check(false, 1 << 20, zones(1 << 20, 1 << 20, 100), 4096);
+    }
+
+    #[test]
+    fn sizes_by_order_are_all_those_of_writes() {
+        let by_order = |config: &mut PatternConfig| {
+            config.sizes_by_order = true;
+            config.sizes.read = SizeChoice::Fixed(6144);
+            config.percentage_random.write = 50;
+        };
+        check(true, 1 << 20, by_order, 2048);
+    }
+}
