@@ -18,16 +18,21 @@
 //! neighbouring windows merge while others add to them, so that ops would be lost or a lock be
 //! needed after all; and memory of atomics cannot be had zeroed without touching all of it.
 //!
+//! The exception is a job that searches for a depth (`latency_target`): each time it has found one
+//! it discards what it has measured, and what a timeline has taken cannot be taken back. So it
+//! has windows of its own, which it forgets then, and adds to those of its group at the end.
+//!
 //! # What this costs
 //! Nothing per op. Per job and window a pass over the buckets between its smallest and largest
 //! latency, some µs; no allocation. Of memory, 7 MiB per group and direction, of which only the
-//! buckets in use are touched, and 32 KiB per job and direction.
+//! buckets in use are touched, and 32 KiB per job and direction; 7 MiB more per direction of a job
+//! with windows of its own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use fathom_core::{Direction, Nanos, PerDirection, Tick};
-use fathom_stats::{Addition, Histogram, Latency, Timeline, Windows};
+use fathom_stats::{Addition, Histogram, Latency, Timeline, Window, Windows};
 
 use crate::config::WorkerConfig;
 use crate::results::DirectionResults;
@@ -159,6 +164,8 @@ impl GroupTimeline {
 #[derive(Debug)]
 pub(crate) struct TimelineShare {
     group: Arc<GroupTimeline>,
+    /// Windows of a job that may discard them; the group gets those that are left at the end.
+    own: Option<Box<PerDirection<Option<Timeline>>>>,
     /// Beginning of the group's timeline.
     origin: Tick,
     /// Time in the current window, ns since then.
@@ -167,8 +174,6 @@ pub(crate) struct TimelineShare {
     next: Tick,
     /// State of each direction when it was last added.
     told: PerDirection<Told>,
-    /// Nothing is added before the job restarts its measurement, or ends.
-    waits: bool,
     /// The job measures.
     measures: bool,
 }
@@ -183,9 +188,15 @@ struct Told {
     histogram: Option<Histogram>,
 }
 
+impl Told {
+    fn clear(&mut self) {
+        (self.ios, self.bytes, self.bounds) = (0, 0, None);
+        self.histogram.iter_mut().for_each(Histogram::clear);
+    }
+}
+
 impl TimelineShare {
-    /// Creates the share of a job in the timeline of its group, if it has one. The results of a job
-    /// that searches for a depth count from the moment in which it has found one.
+    /// Creates the share of a job in the timeline of its group, if it has one.
     pub(crate) fn new(config: &WorkerConfig) -> Option<Box<Self>> {
         let group = Arc::clone(config.timeline.as_ref()?);
         let used = config.recorded_directions();
@@ -196,26 +207,44 @@ impl TimelineShare {
                 ..Told::default()
             }
         });
+        let target = config.limits.target;
+        let own = target.filter(|target| !target.run).map(|_| {
+            let own = |direction: Direction| {
+                used[direction].then(|| Timeline::new(group.latency(direction).is_some()))
+            };
+            Box::new(PerDirection::from_fn(own))
+        });
         Some(Box::new(Self {
             group,
+            own,
             origin: Tick::ZERO,
             window_ns: 0,
             next: Tick::MAX,
             told,
-            waits: config.limits.target.is_some(),
             measures: false,
         }))
     }
 
-    /// Begins the first window; the job's results start at zero.
+    /// Begins the first window; the job's results start at zero. Later calls forget the windows so
+    /// far: the job has discarded what it has measured.
     pub(crate) fn begin(&mut self, now: Tick) {
         self.origin = self.group.begin(now);
         self.move_to(now);
-        // A second call ends the search.
-        if self.waits && !self.measures {
-            self.next = Tick::MAX;
+        if self.measures {
+            self.forget();
         }
         self.measures = true;
+    }
+
+    #[cold]
+    fn forget(&mut self) {
+        for direction in Direction::ALL {
+            self.told[direction].clear();
+            let own = self.own.as_mut().and_then(|own| own[direction].as_mut());
+            if let Some(own) = own {
+                *own = Timeline::new(self.group.latency(direction).is_some());
+            }
+        }
     }
 
     /// Returns the end of the current window.
@@ -225,13 +254,15 @@ impl TimelineShare {
 
     /// Adds the results since the last window to the window that has ended.
     pub(crate) fn window_ended(&mut self, results: &mut PerDirection<DirectionResults>, now: Tick) {
-        let Some(mut timelines) = self.group.try_lock() else {
+        let times = (self.window_ns, (now - self.origin).get());
+        if let Some(own) = &mut self.own {
+            tell(&self.group, own, &mut self.told, results, times);
+        } else if let Some(mut timelines) = self.group.try_lock() {
+            tell(&self.group, &mut timelines, &mut self.told, results, times);
+        } else {
             self.next = now + RETRY;
             return;
-        };
-        let times = (self.window_ns, (now - self.origin).get());
-        tell(&self.group, &mut timelines, &mut self.told, results, times);
-        drop(timelines);
+        }
         self.move_to(now);
     }
 
@@ -246,7 +277,16 @@ impl TimelineShare {
         }
         let times = (self.window_ns, (now - self.origin).get());
         let mut timelines = self.group.lock();
-        tell(&self.group, &mut timelines, &mut self.told, results, times);
+        if let Some(mut own) = self.own.take() {
+            tell(&self.group, &mut own, &mut self.told, results, times);
+            for direction in Direction::ALL {
+                if let (Some(all), Some(own)) = (&mut timelines[direction], &own[direction]) {
+                    add_windows(all, &own.windows());
+                }
+            }
+        } else {
+            tell(&self.group, &mut timelines, &mut self.told, results, times);
+        }
         drop(timelines);
         self.next = Tick::MAX;
     }
@@ -309,6 +349,29 @@ fn tell(
     }
 }
 
+/// Adds the windows of a timeline to another one that began at the same time.
+fn add_windows(timeline: &mut Timeline, added: &Windows) {
+    let add = |timeline: &mut Timeline, at_ns, window: &Window| {
+        let mut latencies = Histogram::new();
+        for &(bucket, count) in &window.bins {
+            latencies.record_n(Histogram::midpoint(bucket), count);
+        }
+        let is_kept = !window.bins.is_empty();
+        let addition = Addition {
+            ios: window.ios,
+            bytes: window.bytes,
+            bounds: is_kept.then_some((window.min_ns, window.max_ns)),
+            histograms: Some((&latencies, &mut Histogram::new())),
+        };
+        timeline.add(at_ns, added.end_ns, addition);
+    };
+    // The end counts even if there was no op.
+    add(timeline, 0, &Window::default());
+    for (number, window) in (0..).zip(&added.windows) {
+        add(timeline, added.width_ns.saturating_mul(number), window);
+    }
+}
+
 /// Time after which a job tries again to add a window: longer than another takes to add its own.
 const RETRY: Nanos = Nanos::from_micros(50);
 
@@ -318,6 +381,7 @@ mod tests {
 
     use super::*;
     use crate::config::Mix;
+    use crate::depth_search::LatencyTarget;
     use crate::fixture;
 
     /// Returns the results of a job without ops.
@@ -381,6 +445,76 @@ mod tests {
         let clat = &results.read.clat.summary;
         assert_eq!((clat.min(), clat.max()), (50, 90));
         assert_eq!(group.windows(Direction::Write), None);
+    }
+
+    /// Returns the ops of each window of the group, and the bounds of all.
+    fn windows(group: &GroupTimeline) -> (Vec<u64>, (u64, u64)) {
+        let windows = group.windows(Direction::Read).expect("reads");
+        let total = windows.total();
+        assert_eq!(windows.histogram().count(), total.ios);
+        let ios = windows.windows.iter().map(|window| window.ios).collect();
+        (ios, (total.min_ns, total.max_ns))
+    }
+
+    /// Returns a job that searches for a depth, and its group.
+    fn searching(run: bool) -> (Arc<GroupTimeline>, WorkerConfig) {
+        let (group, mut config) = timeline();
+        config.limits.target = Some(LatencyTarget {
+            latency: Nanos::new(100),
+            window: Nanos::from_millis(50),
+            share: 99_000_000,
+            run,
+        });
+        (group, config)
+    }
+
+    #[test]
+    fn a_measurement_that_is_discarded_leaves_no_windows() {
+        let (group, config) = searching(false);
+        let mut share = TimelineShare::new(&config).expect("a timeline");
+        for (at, ns) in [(1000, 30), (1250, 900), (1600, 70)] {
+            let mut results = results();
+            share.begin(ms(at));
+            read(&mut results, ns);
+            read(&mut results, ns);
+            let ended = share.next();
+            share.window_ended(&mut results, ended);
+            read(&mut results, ns + 1);
+            if at == 1600 {
+                share.finish(&mut results, ended);
+                share.widen(&mut results);
+                let clat = &results.read.clat.summary;
+                assert_eq!((clat.min(), clat.max()), (70, 71));
+            }
+        }
+        assert_eq!(windows(&group), (vec![0, 0, 0, 0, 0, 0, 2, 1], (70, 71)));
+    }
+
+    #[test]
+    fn a_search_that_goes_on_to_the_end_has_its_windows() {
+        for run in [false, true] {
+            let (group, config) = searching(run);
+            let mut share = TimelineShare::new(&config).expect("a timeline");
+            let mut results = results();
+            share.begin(ms(1000));
+            for ns in [30, 50, 40] {
+                read(&mut results, ns);
+                let ended = share.next();
+                share.window_ended(&mut results, ended);
+            }
+            assert_eq!(
+                group
+                    .windows(Direction::Read)
+                    .is_some_and(|w| w.windows.len() == 3),
+                run
+            );
+            share.finish(&mut results, ms(1300));
+            assert_eq!(windows(&group), (vec![1, 1, 1], (30, 50)));
+            assert_eq!(
+                group.windows(Direction::Read).expect("reads").end_ns,
+                300_000_000
+            );
+        }
     }
 
     #[test]
