@@ -118,8 +118,12 @@ impl JobLog {
         }
     }
 
-    /// Starts logging with the measurement.
+    /// Starts logging with the measurement. A measurement that starts anew does not start the log
+    /// anew: the writer has entries of before, and all of them count from one time.
     pub(crate) fn begin(&mut self, now: Tick) {
+        if self.started.is_some() {
+            return;
+        }
         self.started = Some(now);
         self.plain = self.config.ops && self.windows.is_empty() && self.histograms.is_none();
         for windows in &mut self.windows {

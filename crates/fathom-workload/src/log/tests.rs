@@ -101,6 +101,32 @@ fn a_writer_that_keeps_up_loses_nothing() {
 }
 
 #[test]
+fn a_measurement_that_starts_anew_leaves_the_log_as_it_is() {
+    let channel = Arc::new(LogChannel::new(2, 100, 1));
+    let windows = vec![(Series::Iops, Nanos::new(10))];
+    let config = LogConfig {
+        windows,
+        ..config()
+    };
+    let mut log = JobLog::new(config, Arc::clone(&channel));
+    log.begin(Tick::new(100));
+    for at in [103, 117, 124] {
+        log.completed(Direction::Read, &state(at - 2, at - 1, 4096), Tick::new(at));
+        if at == 117 {
+            log.begin(Tick::new(118));
+        }
+    }
+    log.finish(Tick::new(130));
+    let times = taken(&channel).0.into_iter().map(|item| match item {
+        LogItem::Op(op) => (op.time_ns, 0),
+        LogItem::Window { time_ns, .. } => (time_ns, 1),
+        other => panic!("{other:?}"),
+    });
+    let times: Vec<_> = times.collect();
+    assert_eq!(times, [(3, 0), (17, 0), (10, 1), (24, 0), (20, 1), (30, 1)]);
+}
+
+#[test]
 fn long_latencies_and_early_ops_are_distinguished() {
     let channel = Arc::new(LogChannel::new(2, 10, 1));
     let mut log = JobLog::new(config(), Arc::clone(&channel));
