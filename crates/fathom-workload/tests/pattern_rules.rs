@@ -238,6 +238,23 @@ fn a_new_offset_is_drawn_every_nth_op() {
 }
 
 #[test]
+fn a_repeated_offset_leaves_room_for_the_op() {
+    let mut config = PatternConfig {
+        sequencer: Sequencer::Repeat(4),
+        sizes_by_order: true,
+        map: MapMode::Off,
+        ..random(Mix::Write, 64 * K)
+    };
+    config.sizes.read = SizeChoice::Fixed(16 << 10);
+    let targets = pass(&mut Pattern::new(config).unwrap(), 400);
+    assert_eq!(targets.len(), 400);
+    for target in targets {
+        let end = target.offset + u64::from(target.length);
+        assert!(end <= 64 * K, "{target:?}");
+    }
+}
+
+#[test]
 fn percentage_random_makes_the_other_ops_sequential() {
     let mut config = PatternConfig {
         map: MapMode::Off,

@@ -210,7 +210,9 @@ impl General {
             Way::Random(random) => random,
         };
         let next = fits.then_some(position);
-        if let Some(offset) = random.offset_without_draw(direction, next, file.last[direction]) {
+        // Drawn for an op of another size, it may leave too few bytes for a sequential one.
+        let last = file.last[direction].filter(|&last| reach.saturating_sub(last) >= min);
+        if let Some(offset) = random.offset_without_draw(direction, next, last) {
             return Some((offset, sizes.pick(&mut self.size_random, reach - offset)));
         }
         let (block, distance) = match (&mut random.shares, &mut random.sequence) {
