@@ -22,6 +22,8 @@ pub(crate) struct DryRunMap {
     period: u32,
     /// Ops that overlap are done in the order in which they are drawn.
     ordered: bool,
+    /// Pass of the change noted last, and the number of its first change.
+    pass: (u16, u32),
     entries: Vec<Entry>,
 }
 
@@ -32,8 +34,7 @@ pub(crate) struct DryRunChange {
     pub(crate) length: u32,
     /// Number of the change, from 1; after 2³² of them, a block may be read twice.
     pub(crate) number: u32,
-    /// Number of the pass; what an earlier one left is replaced for certain. After 2¹⁶ of them, a
-    /// block may count as unknown.
+    /// Number of the pass; what an earlier one left is replaced for certain.
     pub(crate) pass: u16,
     /// It leaves stamped blocks, not zeros.
     pub(crate) stamps: bool,
@@ -43,10 +44,8 @@ pub(crate) struct DryRunChange {
 struct Entry {
     /// Number of the change drawn last; 0 for none.
     number: u32,
-    /// Its pass.
-    pass: u16,
     /// Position in the period, from 1; 0 for a content that is not known.
-    position: u16,
+    position: u32,
 }
 
 impl DryRunMap {
@@ -69,12 +68,16 @@ impl DryRunMap {
             layout,
             period,
             ordered,
+            pass: (0, 1),
             entries,
         })
     }
 
     /// Notes a change.
     pub(crate) fn note(&mut self, change: &DryRunChange) {
+        if change.pass != self.pass.0 {
+            self.pass = (change.pass, change.number);
+        }
         let (touched, block) = (self.touched(change.offset, change.length), self.block());
         let end = change.offset + u64::from(change.length);
         let starts = self.starts(&touched);
@@ -83,19 +86,24 @@ impl DryRunMap {
                 true => self.position(change.offset, at),
                 false => 0,
             };
+            let may_be_last = !self.ordered && self.is_of_pass(&self.entries[index], change.number);
             let entry = &mut self.entries[index];
-            let (number, pass) = (change.number, change.pass);
-            let may_be_last = !self.ordered && entry.number != 0 && entry.pass == pass;
             let position = match may_be_last && entry.position != position {
                 true => 0,
                 false => position,
             };
             *entry = Entry {
-                number,
-                pass,
+                number: change.number,
                 position,
             };
         }
+    }
+
+    /// Returns whether a block was changed in the pass of change `number`, the last one. So counts
+    /// one that was changed 2³² changes before.
+    const fn is_of_pass(&self, entry: &Entry, number: u32) -> bool {
+        let (_, first) = self.pass;
+        entry.number != 0 && number.wrapping_sub(entry.number) <= number.wrapping_sub(first)
     }
 
     /// Returns whether a block is that of this change, the last one drawn that touches it.
@@ -124,13 +132,14 @@ impl DryRunMap {
 
     /// Returns the position of the block `at` in a write that began at `start`; 0 if it is not one
     /// of its blocks.
-    fn position(&self, start: u64, at: u64) -> u16 {
+    fn position(&self, start: u64, at: u64) -> u32 {
         let Some(within) = at.checked_sub(start) else {
             return 0;
         };
         let within = within % u64::from(self.period);
         match within.is_multiple_of(self.block()) {
-            true => u16::try_from(within / self.block() + 1).unwrap_or(0),
+            // Cannot be cut: the period has 32 bits, and so one more than its last position.
+            true => u32::try_from(within / self.block() + 1).unwrap_or(0),
             false => 0,
         }
     }
@@ -205,6 +214,29 @@ mod tests {
         let three = [(1, 512, 1024), (1, 0, 1024), (1, 0, 1024)];
         check(false, &three, 0, &[]);
         check(false, &[(1, 512, 1024), (2, 0, 1024)], 0, &[2]);
+    }
+
+    #[test]
+    fn ops_of_any_number_of_blocks_are_there() {
+        let length = 64 << 20;
+        let layout = MapLayout {
+            start: 0,
+            end: 2 * u64::from(length),
+            block_bytes: 512,
+        };
+        let mut map = DryRunMap::new(layout, length, false).unwrap();
+        for (number, offset) in [(1, 0), (2, u64::from(length))] {
+            map.note(&DryRunChange {
+                offset,
+                length,
+                number,
+                pass: 0,
+                stamps: true,
+            });
+            assert!(map.holds(number.into(), offset, length));
+            assert!(map.has(offset, offset, length));
+        }
+        assert!(!map.has(512, 512, length), "shifted");
     }
 
     #[test]
