@@ -164,7 +164,7 @@ impl Readback {
                     return None;
                 }
                 (backlog.writes, backlog.reads) = (0, backlog.rule.reads);
-                log.sort();
+                log.gather();
             }
         }
         let interval = self.verifier.interval();

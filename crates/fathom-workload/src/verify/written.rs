@@ -30,16 +30,26 @@ pub(crate) enum ReadOrder {
 
 /// Log of completed writes.
 ///
-/// Fill it with [`push`], [`sort`] it before reading back, and take the writes with [`next`]. Those
-/// of which no block is left are passed over, as the `live` given to it decides. Nothing is
-/// allocated after it was made, if it was made large enough.
+/// Fill it with [`push`], [`gather`] before a batch of reads or [`sort`] before all are read back,
+/// and take the writes with [`next`]. Those of which no block is left are passed over, as the
+/// `live` given to it decides. Nothing is allocated after it was made, if it was made large enough.
+///
+/// # What this costs
+/// Batches take their writes from a heap, so that writes left by one cost the next ones a few
+/// comparisons, and not a sort of them all. A heap of all writes is slower than a list that is
+/// sorted once, because it moves each write several times across the memory of the log.
 ///
 /// [`push`]: Self::push
+/// [`gather`]: Self::gather
 /// [`sort`]: Self::sort
 /// [`next`]: Self::next
 #[derive(Debug)]
 pub(crate) struct WrittenLog {
     entries: VecDeque<LoggedWrite>,
+    /// Number of entries at the front that are a binary heap, the next one first.
+    heaped: usize,
+    /// All entries are sorted.
+    sorted: bool,
     /// Number of writes at which overwritten ones are dropped.
     capacity: usize,
     order: ReadOrder,
@@ -58,6 +68,8 @@ impl WrittenLog {
             .map_err(|_| NoMemory { bytes })?;
         Ok(Self {
             entries,
+            heaped: 0,
+            sorted: false,
             capacity,
             order,
         })
@@ -70,9 +82,10 @@ impl WrittenLog {
             self.drop_overwritten(live);
         }
         self.entries.push_back(written);
+        self.sorted = false;
     }
 
-    /// Puts the writes into the order in which they are read back.
+    /// Puts all writes into the order in which they are read back.
     pub(crate) fn sort(&mut self) {
         let entries = self.entries.make_contiguous();
         match self.order {
@@ -80,6 +93,16 @@ impl WrittenLog {
             ReadOrder::Offset => {
                 entries.sort_unstable_by_key(|w| (w.file, w.offset, w.sequence));
             }
+        }
+        (self.sorted, self.heaped) = (true, 0);
+    }
+
+    /// Lets [`next`](Self::next) take the writes so far, in the order in which they are read back.
+    pub(crate) fn gather(&mut self) {
+        self.sorted = false;
+        while self.heaped < self.entries.len() {
+            self.sift_up(self.heaped);
+            self.heaped += 1;
         }
     }
 
@@ -89,7 +112,10 @@ impl WrittenLog {
         mut live: impl FnMut(&LoggedWrite) -> bool,
     ) -> Option<LoggedWrite> {
         loop {
-            let written = self.entries.pop_front()?;
+            let written = match self.sorted {
+                true => self.entries.pop_front()?,
+                false => self.pop()?,
+            };
             if live(&written) {
                 return Some(written);
             }
@@ -98,7 +124,14 @@ impl WrittenLog {
 
     /// Puts back a write that was taken but cannot be read yet.
     pub(crate) fn put_back(&mut self, written: LoggedWrite) {
-        self.entries.push_front(written);
+        if self.sorted {
+            return self.entries.push_front(written);
+        }
+        self.entries.push_back(written);
+        let last = self.entries.len() - 1;
+        self.entries.swap(self.heaped, last);
+        self.sift_up(self.heaped);
+        self.heaped += 1;
     }
 
     /// Returns whether there are no writes to read back.
@@ -109,11 +142,62 @@ impl WrittenLog {
     /// Forgets all writes.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
+        (self.sorted, self.heaped) = (false, 0);
+    }
+
+    /// Takes the first write of the heap.
+    fn pop(&mut self) -> Option<LoggedWrite> {
+        if self.heaped == 0 {
+            self.gather();
+        }
+        self.heaped = self.heaped.checked_sub(1)?;
+        self.entries.swap(0, self.heaped);
+        let written = self.entries.swap_remove_back(self.heaped);
+        self.sift_down();
+        written
+    }
+
+    /// Moves the entry at `index` towards the front of the heap before it, which it joins.
+    fn sift_up(&mut self, mut index: usize) {
+        while index > 0 {
+            let parent = (index - 1) / 2;
+            if self.key(parent) <= self.key(index) {
+                break;
+            }
+            self.entries.swap(parent, index);
+            index = parent;
+        }
+    }
+
+    /// Moves the first entry of the heap to its place.
+    fn sift_down(&mut self) {
+        let mut index = 0;
+        loop {
+            let children = (2 * index + 1)..(2 * index + 3).min(self.heaped);
+            let Some(child) = children.min_by_key(|&child| self.key(child)) else {
+                break;
+            };
+            if self.key(index) <= self.key(child) {
+                break;
+            }
+            self.entries.swap(index, child);
+            index = child;
+        }
+    }
+
+    /// Returns the place of an entry in the order of reading.
+    fn key(&self, index: usize) -> (u32, u64, u64) {
+        let written = &self.entries[index];
+        match self.order {
+            ReadOrder::Written => (0, 0, written.sequence),
+            ReadOrder::Offset => (written.file.get(), written.offset, written.sequence),
+        }
     }
 
     #[cold]
     fn drop_overwritten(&mut self, live: impl FnMut(&LoggedWrite) -> bool) {
         self.entries.retain(live);
+        self.heaped = 0;
     }
 }
 
@@ -150,6 +234,57 @@ mod tests {
         let writes = [write(1, 512), write(0, 1024), write(9, 0), write(2, 0)];
         check(ReadOrder::Written, &writes, &[0, 1, 2]);
         check(ReadOrder::Offset, &writes, &[2, 1, 0]);
+    }
+
+    #[test]
+    fn batches_take_the_first_writes_of_all_so_far() {
+        for order in [ReadOrder::Written, ReadOrder::Offset] {
+            let mut log = WrittenLog::new(64, order).unwrap();
+            let mut left: Vec<LoggedWrite> = Vec::new();
+            for number in 0..500_u64 {
+                let written = write(number ^ 5, number * 7919 % 64);
+                log.push(written, |written| written.sequence.is_multiple_of(3));
+                if left.len() == 64 {
+                    left.retain(|written| written.sequence.is_multiple_of(3));
+                }
+                left.push(written);
+                if !number.is_multiple_of(3) {
+                    continue;
+                }
+                left.sort_by_key(|w| match order {
+                    ReadOrder::Written => (0, w.sequence),
+                    ReadOrder::Offset => (w.offset, w.sequence),
+                });
+                log.gather();
+                let first = log.next(|_| true);
+                assert_eq!(first, Some(left[0]));
+                if number.is_multiple_of(2) {
+                    log.put_back(left[0]);
+                    assert_eq!(log.next(|_| true), first);
+                }
+                left.remove(0);
+            }
+            log.sort();
+            let rest: Vec<_> = std::iter::from_fn(|| log.next(|_| true)).collect();
+            left.sort_by_key(|w| match order {
+                ReadOrder::Written => (0, w.sequence),
+                ReadOrder::Offset => (w.offset, w.sequence),
+            });
+            assert_eq!(rest, left);
+        }
+    }
+
+    #[test]
+    fn a_batch_does_not_look_at_all_writes_that_earlier_ones_left() {
+        // Sorting them in each of these batches would take minutes.
+        let mut log = WrittenLog::new(1 << 18, ReadOrder::Offset).unwrap();
+        for number in 0..1 << 18 {
+            log.push(write(number, number * 7919 % 65_521), |_| true);
+            if number.is_multiple_of(2) {
+                log.gather();
+                assert!(log.next(|_| true).is_some());
+            }
+        }
     }
 
     #[test]
