@@ -60,6 +60,7 @@ pub(super) fn files(
         offset_increment: in_bytes(options.offset_increment),
         clone: place.clone,
         smallest: pattern::smallest(options),
+        begins_in_range: !options.random && pattern::has_one_size(options),
         offset_align: u64::from(options.files.offset_align),
         append: options.files.append,
         fill: options.fills(),
@@ -132,7 +133,7 @@ fn pass_end(options: &Options) -> PassEnd {
     let goes_round = u64::try_from(gap).is_ok_and(|gap| gap >= pattern::smallest(options));
     let repeats = pattern::may_repeat(options) && options.random_generator != RandomGenerator::Lfsr;
     match (options.zones.mode, options.random) {
-        (ZoneMode::Strided | ZoneMode::Zbd, _) => PassEnd::Range,
+        (ZoneMode::Strided | ZoneMode::Zbd, _) => PassEnd::Bytes,
         (ZoneMode::None, true) if repeats => PassEnd::Never,
         (ZoneMode::None, true) if pattern::may_outlast_range(options) => PassEnd::FullMap,
         (ZoneMode::None, false) if goes_round => PassEnd::Never,

@@ -130,6 +130,13 @@ pub fn smallest(options: &Options) -> u64 {
     smallest.unwrap_or(1).max(1)
 }
 
+/// Returns true if all ops have the same size.
+pub(crate) fn has_one_size(options: &Options) -> bool {
+    let mut bounds = sized(options).map(|direction| bounds(options, direction));
+    let smallest = smallest(options);
+    bounds.all(|(min, max)| (min, max) == (smallest, smallest))
+}
+
 /// Returns true if a pass ends when the random map is full instead of by the bytes of the range:
 /// directions with different block sizes share the map, or some ops take no block from it.
 pub(crate) fn may_outlast_range(options: &Options) -> bool {

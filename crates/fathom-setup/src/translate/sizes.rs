@@ -36,6 +36,8 @@ pub(crate) struct SizeRequest<'a> {
     pub(crate) clone: u32,
     /// Smallest op of the job in bytes; ≥ 1.
     pub(crate) smallest: u64,
+    /// An op needs only to begin in the range: sequential ops, all of the smallest size.
+    pub(crate) begins_in_range: bool,
     /// `offset_align`: alignment of an offset in percent; 0 for the smallest op.
     pub(crate) offset_align: u64,
     /// `file_append`: start at the end of the existing file.
@@ -60,8 +62,10 @@ pub(crate) struct Existing {
 /// End of a pass over the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PassEnd {
-    /// After as many bytes as the range holds.
+    /// At the end of the range, after the ops that it holds.
     Range,
+    /// After as many bytes as the range holds: zones start over at its end.
+    Bytes,
     /// When one of two directions, each with its own position, reaches the end of the range.
     FirstDirection,
     /// When the random map is full, after a number of bytes unknown in advance: directions share
@@ -168,7 +172,11 @@ pub(crate) fn sizes(
     };
     // Beyond `size` a pass goes on to the end of the files, which `filesize` makes larger.
     let range = if bytes_per_pass > asked { total } else { asked };
-    let (bytes_per_pass, loops, bytes_in_all) = passes(request, range, bytes_per_pass);
+    let covered = match request.pass_end {
+        PassEnd::Range if bytes_per_pass > asked => covered(request, &files),
+        _ => range,
+    };
+    let (bytes_per_pass, loops, bytes_in_all) = passes(request, (range, covered), bytes_per_pass);
     Ok(ResolvedSizes {
         files,
         bytes_per_pass,
@@ -177,8 +185,27 @@ pub(crate) fn sizes(
     })
 }
 
+/// Returns the bytes of all files that the ops of a pass move, of a tail too short for an op none;
+/// but all if there is no op, which is found later.
+fn covered(request: &SizeRequest<'_>, files: &[FileSize]) -> u64 {
+    let smallest = request.smallest;
+    let each = files.iter().zip(request.files).map(|(file, existing)| {
+        let whole = file.bytes.max(existing.bytes.unwrap_or(0));
+        let room = match request.begins_in_range {
+            true => whole.saturating_sub(file.offset),
+            false => file.length,
+        };
+        // The end of an op beyond the range does not count: the next pass has fewer bytes for it.
+        (room - room % smallest).min(file.length)
+    });
+    match each.fold(0, u64::saturating_add) {
+        0 => files.iter().map(|file| file.length).sum(),
+        bytes => bytes,
+    }
+}
+
 /// Returns the bytes per pass, the number of passes, and the total bytes if those end the job
-/// instead, from the range (`asked`) and `io_size`.
+/// instead, from the range (`asked`), the bytes that a pass over it moves, and `io_size`.
 ///
 /// Observed with fio 3.33:
 /// - With several passes, or `time_based`, each pass covers the whole range; a sequential mix ends
@@ -188,13 +215,17 @@ pub(crate) fn sizes(
 ///   bytes. Bytes read back count, and every pass is completed.
 /// - With an `io_size` below the range, the next loop continues where the last one ended instead of
 ///   starting over.
-fn passes(request: &SizeRequest<'_>, asked: u64, io_size: u64) -> (u64, u32, Option<u64>) {
+fn passes(
+    request: &SizeRequest<'_>,
+    (asked, covered): (u64, u64),
+    io_size: u64,
+) -> (u64, u32, Option<u64>) {
     let loops = request.loops.max(1);
     let all = io_size.saturating_mul(loops.into());
     let to_the_end = match request.pass_end {
         PassEnd::FirstDirection => request.time_based || loops > 1,
         PassEnd::FullMap => request.time_based || loops > 1 || request.io_size.is_some(),
-        PassEnd::Range | PassEnd::Never => false,
+        PassEnd::Range | PassEnd::Bytes | PassEnd::Never => false,
     };
     if asked == 0 || io_size == asked && !to_the_end {
         return (io_size, loops, None);
@@ -209,20 +240,17 @@ fn passes(request: &SizeRequest<'_>, asked: u64, io_size: u64) -> (u64, u32, Opt
     if request.time_based {
         return (asked, loops, None);
     }
-    if request.reads_back && io_size > asked && request.pass_end == PassEnd::Range {
-        let needed = io_size.div_ceil(asked.saturating_mul(2));
-        let needed = u32::try_from(needed).unwrap_or(u32::MAX);
-        return (asked, loops.max(needed), None);
+    let needed = |bytes: u64| u32::try_from(io_size.div_ceil(bytes.max(1))).unwrap_or(u32::MAX);
+    let has_end = matches!(request.pass_end, PassEnd::Range | PassEnd::Bytes);
+    if request.reads_back && io_size > asked && has_end {
+        return (asked, loops.max(needed(covered.saturating_mul(2))), None);
     }
     match (io_size < asked, loops) {
         (_, 1) => (io_size, 1, None),
         (true, _) if all <= asked => (all, 1, None),
         (_, _) if request.pass_end == PassEnd::Never => (all, 1, None),
         (true, _) => (asked, loops, Some(all)),
-        (false, _) => {
-            let needed = u32::try_from(io_size.div_ceil(asked)).unwrap_or(u32::MAX);
-            (asked, loops.max(needed), None)
-        }
+        (false, _) => (asked, loops.max(needed(covered)), None),
     }
 }
 

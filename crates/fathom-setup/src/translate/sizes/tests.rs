@@ -33,6 +33,7 @@ fn ask(files: &[Existing]) -> SizeRequest<'_> {
         offset_increment: Size::Bytes(0),
         clone: 0,
         smallest: 4 * K,
+        begins_in_range: false,
         offset_align: 0,
         append: false,
         fill: false,
@@ -319,6 +320,36 @@ fn what_is_read_back_counts_towards_io_size() {
         let found = sizes(&request, &mut |low, _| low).expect("sizes");
         assert_eq!((found.bytes_per_pass, found.loops), (1 << 20, want));
     }
+}
+
+#[test]
+fn passes_move_no_bytes_of_a_tail_too_short_for_an_op() {
+    #[track_caller]
+    fn check(words: (u64, u64, u64), reads_back: bool, files: &[Existing], want: u32) {
+        let (size, io_size, smallest) = words;
+        let request = SizeRequest {
+            size: Some(Size::Bytes(size * K)),
+            io_size: Some(Size::Bytes(io_size * K)),
+            loops: if reads_back { 1 } else { 2 },
+            reads_back,
+            smallest: smallest * K,
+            begins_in_range: true,
+            ..ask(files)
+        };
+        let found = sizes(&request, &mut |low, _| low).expect("sizes");
+        assert_eq!(found.loops, want, "{words:?}");
+    }
+    // fio 3.33 makes as many passes: 16 writes, 8, and 8 that are read back.
+    check((7, 64, 4), false, &[MISSING], 16);
+    check((10, 30, 4), false, &[MISSING], 4);
+    check((100, 1024, 64), true, &[MISSING], 8);
+    // Of each of two files.
+    check((14, 64, 4), false, &[MISSING; 2], 8);
+    // An op that begins in the range may end after it, where the file goes on.
+    check((7, 64, 4), false, &[file(100 * K)], 10);
+    check((7, 64, 4), false, &[file(7 * K)], 16);
+    // No op at all.
+    check((3, 64, 4), false, &[MISSING], 22);
 }
 
 #[test]
