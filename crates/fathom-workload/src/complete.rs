@@ -84,8 +84,8 @@ impl Worker {
         direction: Direction,
         now: Tick,
     ) {
-        if let Some(thinking) = &mut self.thinking {
-            thinking.completed();
+        if self.thinking.is_some() {
+            self.count_for_pause();
         }
         self.release_zone(slot, true);
         let state = *self.queue.slots.state(slot);
@@ -121,6 +121,14 @@ impl Worker {
                     self.on_mismatch(&state, mismatch);
                 }
             }
+        }
+    }
+
+    /// Counts a completed op towards the next pause, unless it reads back after a pass.
+    fn count_for_pause(&mut self) {
+        let reads_back = self.is_reading_back();
+        if let Some(thinking) = self.thinking.as_mut().filter(|_| !reads_back) {
+            thinking.completed();
         }
     }
 
@@ -174,9 +182,7 @@ impl Worker {
         };
         if tolerated {
             self.recorder.tolerated(error);
-            if let Some(thinking) = &mut self.thinking {
-                thinking.completed();
-            }
+            self.count_for_pause();
         } else {
             self.fail(error);
         }

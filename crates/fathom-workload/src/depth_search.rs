@@ -52,6 +52,8 @@ pub(crate) struct DepthSearch {
 enum Stage {
     Searching,
     Last,
+    /// The job drains: its last ops decide nothing.
+    Over,
 }
 
 /// Consequence of an op's latency.
@@ -109,6 +111,9 @@ impl DepthSearch {
 
     /// Judges a completed op.
     pub(crate) fn completed(&mut self, latency: Nanos, now: Tick) -> LatencyVerdict {
+        if self.stage == Stage::Over {
+            return LatencyVerdict::GoOn;
+        }
         self.ops += 1;
         self.late += u64::from(latency > self.target.latency);
         // If no op may be late, the first late one decides.
@@ -131,6 +136,7 @@ impl DepthSearch {
     fn go_up(&mut self) -> LatencyVerdict {
         self.met = Some(self.good.max(self.depth));
         if self.stage == Stage::Last && !self.target.run {
+            self.stage = Stage::Over;
             return LatencyVerdict::Done;
         }
         self.good = self.good.max(self.depth);
@@ -233,6 +239,27 @@ mod tests {
         assert_eq!(found(101, 20), (1, Some(1)));
         assert_eq!(found(101, 30), (1, Some(0)), "not even depth 1, by now");
         assert_eq!(found(100, 40), (1, Some(1)));
+    }
+
+    #[test]
+    fn ops_after_the_last_window_decide_nothing() {
+        let target = LatencyTarget {
+            latency: Nanos::new(100),
+            window: Nanos::new(10),
+            share: 99_000_000,
+            run: false,
+        };
+        let mut search = DepthSearch::new(target, 1);
+        let verdicts = [(100, 10), (100, 20), (500, 30), (100, 40), (100, 50)];
+        let verdicts =
+            verdicts.map(|(latency, at)| search.completed(Nanos::new(latency), Tick::new(at)));
+        let [first, second, rest @ ..] = verdicts;
+        assert_eq!(
+            (first, second),
+            (LatencyVerdict::Final, LatencyVerdict::Done)
+        );
+        assert_eq!(rest, [LatencyVerdict::GoOn; 3]);
+        assert_eq!(search.found().met, Some(1));
     }
 
     #[test]

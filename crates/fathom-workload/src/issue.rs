@@ -113,11 +113,8 @@ impl Worker {
     }
 
     fn issue_next<E: Engine>(&mut self, engine: &mut E, now: Tick) -> IssueStatus {
-        if self
-            .thinking
-            .as_ref()
-            .is_some_and(|thinking| thinking.is_due(now))
-        {
+        let thinking = self.thinking.as_ref();
+        if thinking.is_some_and(|thinking| thinking.is_due(now)) && !self.is_reading_back() {
             return IssueStatus::ThinkTime;
         }
         if self.queue.exclusive && !self.queue.is_drained() {
@@ -293,7 +290,9 @@ impl Worker {
                 limits.count_op();
             }
         }
-        if let Some(thinking) = &mut self.thinking {
+        if let Some(thinking) = &mut self.thinking
+            && self.stage != Stage::ReadingBack
+        {
             thinking.issued(now);
         }
         if target.direction == Direction::Write {

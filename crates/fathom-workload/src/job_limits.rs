@@ -8,6 +8,7 @@ use fathom_core::{Direction, Errno, Nanos, PerDirection, Tick};
 use crate::config::WorkerConfig;
 use crate::depth_search::{DepthSearch, FoundDepth, LatencyVerdict};
 use crate::flow::{FlowMember, FlowShare};
+use crate::readback::Readback;
 use crate::results::JobError;
 use crate::slots::SlotState;
 use crate::worker::{Stage, Worker};
@@ -15,6 +16,7 @@ use crate::worker::{Stage, Worker};
 /// Limits of a job and their state.
 #[derive(Debug)]
 pub(crate) struct JobLimits {
+    /// Number of ops to issue over all passes.
     ops_left: u64,
     /// Bytes left to move before counting starts.
     pub(crate) ramp_left: u64,
@@ -140,15 +142,26 @@ impl Worker {
         if let Some(bound) = limits.slowest[direction].filter(|&bound| latency > bound) {
             return self.too_slow(direction, op, latency, bound);
         }
-        let Some(search) = &mut limits.search else {
+        let reads_back = || self.readback.as_ref().is_some_and(Readback::is_reading);
+        // What is read back after a pass does not count, as in fio.
+        let Some(search) = limits.search.as_mut().filter(|_| !reads_back()) else {
             return;
         };
         let target = search.target();
         match search.completed(latency, now) {
             LatencyVerdict::GoOn => {}
             LatencyVerdict::Final => self.restart_measurement(now),
-            LatencyVerdict::Done => self.stop_issuing(),
+            LatencyVerdict::Done => self.end_with_pass(),
             LatencyVerdict::Hopeless => self.too_slow(direction, op, latency, target),
+        }
+    }
+
+    /// Ends the job with this pass, as if it had issued all of its ops: what it wrote is read back,
+    /// unless it is time-based.
+    fn end_with_pass(&mut self) {
+        match &mut self.limits {
+            Some(limits) if !self.config.time_based => limits.ops_left = 0,
+            _ => self.stop_issuing(),
         }
     }
 

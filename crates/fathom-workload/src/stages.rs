@@ -48,11 +48,7 @@ impl Worker {
                 self.next_pass(now);
             }
             After::End => {
-                let reading = self
-                    .readback
-                    .as_ref()
-                    .is_some_and(|readback| readback.is_reading());
-                let which = match reading {
+                let which = match self.is_reading_back() {
                     true => READS,
                     false => self.directions_in_use(),
                 };
@@ -194,7 +190,11 @@ impl Worker {
             (recreate, _) => self.source.pass.recreate = recreate,
         }
         self.timers.io_period_start = now;
+        // Between the passes there was more than the end of the last ops.
+        let anew = !matches!(self.stage, Stage::Draining(After::Pass));
+        self.resume_rate_checks(now, anew);
         self.stage = self.stage_of_ops();
+        self.set_next_rule();
     }
 
     /// Returns the stage in which the job's ops are issued now.
@@ -204,6 +204,13 @@ impl Worker {
             _ if self.config.is_dry_run => Stage::DryRun,
             _ => Stage::Running,
         }
+    }
+
+    /// Returns whether the job reads back what it wrote in a pass. Rules on its own ops, such as
+    /// pauses between them, do not hold for these reads.
+    pub(crate) fn is_reading_back(&self) -> bool {
+        let readback = self.readback.as_ref();
+        readback.is_some_and(|readback| readback.is_reading())
     }
 
     /// Returns whether writes are read back after the pass that ends. A dry run does so

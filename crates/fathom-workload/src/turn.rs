@@ -277,8 +277,8 @@ impl Worker {
             priorities.clear();
         }
         self.timers.ramp_end = Tick::MAX;
-        self.timers.rate_checked = None;
         self.timers.rate_seen = PerDirection::default();
+        self.resume_rate_checks(now, true);
         if let Some(runtime) = self.config.runtime {
             self.timers.deadline = now + runtime;
         }
@@ -298,7 +298,11 @@ impl Worker {
             self.recorder.sample(now);
         }
         if now >= self.timers.rate_check {
-            self.check_rate(now);
+            match self.judges_rate() {
+                true => self.check_rate(now),
+                // Until the next pass, or the end of the ramp.
+                false => self.timers.rate_check = Tick::MAX,
+            }
         }
         self.watch_steadiness(now);
         if now >= self.timers.deadline {
@@ -326,6 +330,26 @@ impl Worker {
                     .as_ref()
                     .map_or(Tick::MAX, |steady| steady.next()),
             );
+    }
+
+    /// Returns whether the rate of ops counts: not in the ramp, nor while none are issued, because
+    /// the job reads back, syncs its files or waits for its last ops. All of this is as in fio.
+    fn judges_rate(&self) -> bool {
+        let issues = matches!(self.stage, Stage::Running | Stage::Draining(After::Think));
+        issues && self.timers.ramp_end == Tick::MAX
+    }
+
+    /// Resumes the checks of `rate_min`; `anew`: with an observation that begins now, because the
+    /// time since the last check does not count.
+    pub(crate) fn resume_rate_checks(&mut self, now: Tick, anew: bool) {
+        let timers = &mut self.timers;
+        if anew {
+            timers.rate_checked = None;
+        }
+        let has_least = self.config.rate_min.iter().any(|(_, pace)| pace.is_some());
+        if has_least && timers.rate_check == Tick::MAX {
+            timers.rate_check = now;
+        }
     }
 
     /// Fails the job if a direction is below its `rate_min`. The first check only starts the
