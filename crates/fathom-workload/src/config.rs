@@ -115,6 +115,18 @@ impl WorkerConfig {
         }
     }
 
+    /// Returns the map that the job's writes and trims to one of its files need, if they are stamped
+    /// every `interval` bytes; 0 if they are not.
+    ///
+    /// # Panics
+    /// The job has no such file.
+    #[must_use]
+    pub fn map_layout(&self, file: usize, interval: u32) -> MapLayout {
+        let layout = map_layout(&self.pattern, file, interval);
+        let zones = self.zoned.as_ref().and_then(|zoned| zoned.sets.get(file));
+        zones.map_or(layout, |zones| layout.in_zones(zones))
+    }
+
     /// Returns the layouts of a dry run's maps, by file; none for other jobs.
     #[must_use]
     pub fn dry_run_layouts(&self) -> Vec<MapLayout> {
@@ -125,7 +137,7 @@ impl WorkerConfig {
             .and_then(Result::ok);
         let layouts = verifier.iter().flat_map(|verifier| {
             let files = 0..pattern.files.len();
-            files.map(|file| map_layout(pattern, file, verifier.interval()))
+            files.map(|file| self.map_layout(file, verifier.interval()))
         });
         layouts.collect()
     }

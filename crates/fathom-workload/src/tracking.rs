@@ -14,9 +14,7 @@ use fathom_core::{Direction, FileIndex, NoMemory, OpKind, Slot};
 use crate::config::{Mix, WorkerConfig};
 use crate::slots::SlotState;
 use crate::source::used_directions;
-use crate::verify::{
-    Change, Content, DryRunMap, Expected, Generation, GenerationMap, Verifier, map_layout,
-};
+use crate::verify::{Change, Content, DryRunMap, Expected, Generation, GenerationMap, Verifier};
 use crate::worker::Worker;
 
 /// Generation maps of a job's files, and what its ops in flight need of them.
@@ -182,9 +180,8 @@ fn writes(config: &WorkerConfig) -> bool {
 
 /// Creates the maps of a job whose files no other job uses.
 fn own_maps(config: &WorkerConfig, interval: u32) -> Vec<Option<Arc<GenerationMap>>> {
-    let pattern = &config.pattern;
-    let map = |file| Arc::new(GenerationMap::new(map_layout(pattern, file, interval)));
-    (0..pattern.files.len())
+    let map = |file| Arc::new(GenerationMap::new(config.map_layout(file, interval)));
+    (0..config.pattern.files.len())
         .map(|file| Some(map(file)))
         .collect()
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fathom_core::Direction;
 use fathom_host::FileIdentity;
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
-use fathom_workload::{GenerationMap, MapLayout, Verifier, VerifyConfig, map_layout};
+use fathom_workload::{GenerationMap, MapLayout, Verifier, VerifyConfig};
 
 use super::pattern::{draws_in, uses};
 use super::{FileSetup, JobSetup};
@@ -99,7 +99,7 @@ impl FileUsers {
         }
         if changes(setup) {
             let interval = format.as_ref().map_or(0, |format| format.interval);
-            let layout = map_layout(&setup.worker.pattern, file, interval);
+            let layout = setup.worker.map_layout(file, interval);
             self.layout = Some(self.layout.map_or(layout, |all| all.merged(&layout)));
         }
         match (&self.format, format) {

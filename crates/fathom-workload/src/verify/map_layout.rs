@@ -9,6 +9,7 @@ use super::generation_map::GenerationMap;
 use super::layout::common_divisor;
 use crate::config::{PatternConfig, Sequencer, SizeChoice};
 use crate::source::used_directions;
+use crate::zones::ZoneSet;
 
 /// Part of a file that a map covers, and its granularity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +53,7 @@ pub fn map_layout(pattern: &PatternConfig, file: usize, interval: u32) -> MapLay
         start: range.offset,
         // A sequential op of fixed size may end after its range.
         end: range.file.min(end.saturating_add(largest.into())).max(end),
-        block_bytes: u32::try_from(refined(block, range.length)).unwrap_or(u32::MAX),
+        block_bytes: u32::try_from(block).unwrap_or(u32::MAX),
     }
 }
 
@@ -107,6 +108,20 @@ impl MapLayout {
         self.blocks().saturating_mul(DryRunMap::BYTES_PER_BLOCK)
     }
 
+    /// Returns the layout for writes that begin with the zones of a device and follow each other
+    /// there; the last one in a zone ends with it.
+    #[must_use]
+    pub(crate) fn in_zones(self, zones: &ZoneSet) -> Self {
+        let block = zones
+            .distances_from(self.start)
+            .into_iter()
+            .fold(self.block_bytes.into(), gcd);
+        Self {
+            block_bytes: u32::try_from(block).unwrap_or(u32::MAX),
+            ..self
+        }
+    }
+
     /// Returns the layout that suits both jobs on a file.
     #[must_use]
     pub fn merged(&self, other: &Self) -> Self {
@@ -159,24 +174,12 @@ impl SizeChoice {
     }
 }
 
-/// Returns a divisor of the block that suits this length too, unless it would be tiny. The ends of
-/// write zones cut ops, and a range is made of them; no other op needs it.
-const fn refined(block: u64, length: u64) -> u64 {
-    match gcd(block, length) {
-        common if common < SECTOR => block,
-        common => common,
-    }
-}
-
 const fn gcd(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
     }
     a
 }
-
-/// Smallest unit of a zoned device.
-const SECTOR: u64 = 512;
 
 #[cfg(test)]
 mod tests {
@@ -226,6 +229,19 @@ mod tests {
         check(true, 1 << 20, zones(5000, 5000, 0), 8);
         check(true, 1 << 20, zones(8192, 5000, 3192), 4096);
         check(false, 1 << 20, zones(1 << 20, 1 << 20, 100), 4096);
+    }
+
+    #[test]
+    fn writes_follow_each_other_in_zones() {
+        let of = |capacity| {
+            let config = fixture::pattern(Mix::Write, true, 12 << 10, 48 << 20);
+            let zones = ZoneSet::emulated(48 << 20, 4 << 20, capacity);
+            map_layout(&config, 0, 12 << 10)
+                .in_zones(&zones)
+                .block_bytes
+        };
+        assert_eq!(of(4 << 20), 4096);
+        assert_eq!(of((3 << 20) + 1024), 1024);
     }
 
     #[test]

@@ -109,6 +109,15 @@ impl ZoneSet {
         }
     }
 
+    /// Returns the distances between an offset and the starts of zones, and the capacities.
+    pub(crate) fn distances_from(&self, offset: u64) -> Vec<u64> {
+        let table = self.lock();
+        let zones = (0..table.len()).map(|index| table.zone(index));
+        zones
+            .flat_map(|zone| [zone.start.abs_diff(offset), zone.length, zone.capacity])
+            .collect()
+    }
+
     /// Returns the length of the first zone, which is that of all but perhaps the last.
     #[must_use]
     pub fn zone_bytes(&self) -> u64 {
