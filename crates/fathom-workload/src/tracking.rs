@@ -220,9 +220,11 @@ fn zeros(count: usize) -> Result<Box<[u32]>, NoMemory> {
 fn largest_read(config: &WorkerConfig) -> u32 {
     let used = used_directions(config.pattern.mix);
     let sizes = &config.pattern.sizes;
+    // By order, sequential ops have the size of reads, whatever their direction.
+    let by_order = config.pattern.sizes_by_order;
     let used = [Direction::Read, Direction::Write]
         .into_iter()
-        .filter(|&d| used[d]);
+        .filter(|&d| used[d] || by_order);
     used.map(|direction| sizes[direction].largest())
         .max()
         .unwrap_or(0)

@@ -9,8 +9,8 @@ use fathom_core::{
     Slot, Step, Submitted, Tick,
 };
 use fathom_workload::{
-    CHECKSUMS, Control, LatencyTarget, Mix, Pace, PatternConfig, Results, Sequencer, SyncRules,
-    Think, VerifyConfig, VerifyMethod, Worker, WorkerConfig, turn,
+    CHECKSUMS, Control, LatencyTarget, MapMode, Mix, Pace, PatternConfig, Results, Sequencer,
+    SizeChoice, SyncRules, Think, VerifyConfig, VerifyMethod, Worker, WorkerConfig, turn,
 };
 
 /// Returns a job that writes `ops` blocks in sequence and reads them back.
@@ -34,16 +34,25 @@ fn rated(ops: u64, least: u64) -> WorkerConfig {
 /// Runs a job and returns its results, and the end of each op. `latency` is the latency of an op
 /// that begins at a time, both in ms.
 fn run(config: WorkerConfig, latency: fn(OpKind, u64) -> u64) -> (Results, Vec<(OpKind, u64)>) {
+    run_on(engine(&config, latency), config)
+}
+
+/// Returns the engine of a job.
+fn engine(config: &WorkerConfig, latency: fn(OpKind, u64) -> u64) -> Memory {
     let bytes = config.pattern.files[0].file;
-    let mut engine = Memory {
+    Memory {
         file: vec![0; usize::try_from(bytes).expect("a small file")],
-        buffers: vec![vec![0; 4096]; config.depth as usize],
+        buffers: vec![vec![0; 16 << 10]; config.depth as usize],
+        damaged: None,
         latency,
         now: 0,
         in_flight: VecDeque::new(),
         prepared: Vec::new(),
         done: Vec::new(),
-    };
+    }
+}
+
+fn run_on(mut engine: Memory, config: WorkerConfig) -> (Results, Vec<(OpKind, u64)>) {
     let mut worker =
         Worker::new(config, engine.capabilities(), Tick::ZERO).expect("it makes sense");
     let control = Control::default();
@@ -63,6 +72,8 @@ fn run(config: WorkerConfig, latency: fn(OpKind, u64) -> u64) -> (Results, Vec<(
 struct Memory {
     file: Vec<u8>,
     buffers: Vec<Vec<u8>>,
+    /// Offset of a byte that reads find damaged.
+    damaged: Option<u64>,
     latency: fn(OpKind, u64) -> u64,
     now: u64,
     prepared: Vec<Op>,
@@ -86,7 +97,12 @@ impl Memory {
         let part = &mut self.file[at..][..op.length as usize];
         let buffer = &mut self.buffers[op.slot.index()][..op.length as usize];
         match direction {
-            Direction::Read => buffer.copy_from_slice(part),
+            Direction::Read => {
+                buffer.copy_from_slice(part);
+                let damaged = self.damaged.and_then(|at| at.checked_sub(op.offset));
+                let damaged = damaged.and_then(|at| buffer.get_mut(usize::try_from(at).ok()?));
+                damaged.into_iter().for_each(|byte| *byte ^= 1);
+            }
             Direction::Write => part.copy_from_slice(buffer),
             Direction::Trim => part.fill(0),
         }
@@ -275,5 +291,21 @@ fn writes_with_gaps_are_read_back() {
         assert_eq!(results.error, None);
         let (reads, writes) = (results.directions.read.ios, results.directions.write.ios);
         assert!(writes > 100 && reads == writes, "{gap}: {reads} {writes}");
+    }
+}
+
+#[test]
+fn every_block_of_an_op_is_checked_whichever_size_it_has() {
+    let mut config = job(16);
+    config.pattern.random = true;
+    config.pattern.map = MapMode::Off;
+    config.pattern.sizes_by_order = true;
+    config.pattern.sizes.read = SizeChoice::Fixed(16 << 10);
+    config.pattern.percentage_random.write = 0;
+    for block in 0..16 {
+        let mut engine = engine(&config, |_, _| 1);
+        engine.damaged = Some(block * 4096 + 1000);
+        let (results, _) = run_on(engine, config.clone());
+        assert!(results.error.is_some(), "block {block}");
     }
 }
