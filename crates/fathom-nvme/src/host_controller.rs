@@ -2,6 +2,7 @@
 
 use fathom_core::{Nanos, Tick};
 
+use crate::block_format::format_index;
 use crate::command::{Command, Opcode};
 use crate::completion::Completion;
 use crate::fabrics::{Connect, Property};
@@ -380,8 +381,7 @@ impl HostController {
         let nsid = self.config.namespaces[index];
         let no_namespace = ControllerError::NoNamespace { nsid };
         let identity = NamespaceIdentity::decode(page).ok_or(no_namespace)?;
-        let format = usize::from(page[FLBAS] & 0xf);
-        if u16_at(page, LBAF0 + 4 * format) != 0 {
+        if u16_at(page, LBAF0 + 4 * format_index(page)) != 0 {
             return Err(ControllerError::Unsupported("blocks with metadata"));
         }
         if self.facts.data_bytes_max >> identity.block_shift == 0 {
@@ -437,7 +437,6 @@ const NO_NAMESPACE: (u8, u8) = (0, 0x0b);
 // Offsets in Identify pages.
 const SGLS: usize = 536;
 const ICDOFF: usize = 1800;
-const FLBAS: usize = 26;
 const LBAF0: usize = 128;
 
 #[cfg(test)]

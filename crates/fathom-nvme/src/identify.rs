@@ -1,5 +1,6 @@
 //! Identify data structures, which a controller returns and a host reads.
 
+use crate::block_format::format_index;
 use crate::text::{put_padded, put_terminated};
 use crate::wire::{put, u16_at, u32_at, u64_at};
 
@@ -180,8 +181,7 @@ impl NamespaceIdentity {
     /// of 8 EiB or above.
     #[must_use]
     pub fn decode(page: &Page) -> Option<Self> {
-        let format = usize::from(page[FLBAS] & 0xf);
-        let block_shift = page[LBAF0 + 4 * format + 2];
+        let block_shift = page[LBAF0 + 4 * format_index(page) + 2];
         let nguid = *page[NGUID..].first_chunk()?;
         let blocks = u64_at(page, NSZE);
         let is_usable =
@@ -262,7 +262,6 @@ const MSDBD: usize = 1803;
 const NSZE: usize = 0;
 const NCAP: usize = 8;
 const NUSE: usize = 16;
-const FLBAS: usize = 26;
 const NMIC: usize = 30;
 /// Namespace attributes; bit 0: write-protected.
 const NSATTR: usize = 99;
@@ -324,6 +323,22 @@ mod tests {
         assert_eq!(NamespaceIdentity::decode(&page), Some(identity));
         assert_eq!(page[99], 1, "namespace attributes");
         assert_eq!(NamespaceIdentity::decode(&[0; IDENTIFY_BYTES]), None);
+    }
+
+    #[test]
+    fn the_format_in_use_may_be_beyond_the_sixteenth() {
+        let identity = NamespaceIdentity {
+            blocks: 1 << 21,
+            block_shift: 9,
+            nguid: *b"0123456789abcdef",
+            is_write_protected: false,
+        };
+        let mut page = identity.encode();
+        page[LBAF0 + 4 * 17 + 2] = 12;
+        // Format 17: its low 4 bits, and the others in bits 6:5.
+        page[26] = 0x21;
+        let decoded = NamespaceIdentity::decode(&page).expect("a namespace");
+        assert_eq!(decoded.block_shift, 12);
     }
 
     #[test]

@@ -261,6 +261,21 @@ fn a_shutdown_that_is_never_complete_is_given_up() {
 }
 
 #[test]
+fn metadata_are_those_of_the_format_in_use() {
+    let mut host = HostController::new(config(), Tick::ZERO);
+    host.facts.data_bytes_max = UNLIMITED_BYTES;
+    let mut page = NAMESPACE.encode();
+    page[26] = 0x21;
+    page[LBAF0 + 4 * 17 + 2] = 12;
+    page[LBAF0 + 4] = 8;
+    let step = host.on_namespace(0, &page, Tick::ZERO);
+    assert_eq!(step, Ok(Step::Namespace(1)));
+    page[LBAF0 + 4 * 17] = 8;
+    let refused = host.on_namespace(0, &page, Tick::ZERO);
+    assert!(matches!(refused, Err(ControllerError::Unsupported(_))));
+}
+
+#[test]
 fn sizes_follow_from_mdts_and_the_smallest_page() {
     assert_eq!(data_bytes_max(0, 5), 1 << 17);
     assert_eq!(data_bytes_max(0, 0), UNLIMITED_BYTES);
