@@ -35,6 +35,8 @@ pub struct Decoder {
     filled: usize,
     /// Length of the last header that was complete; it stays there until the next one begins.
     complete: usize,
+    /// Offset of the data in a PDU that has some.
+    data_offset: usize,
     state: State,
 }
 
@@ -95,6 +97,7 @@ impl Decoder {
             header: [0; HEADER_BYTES_MAX],
             filled: 0,
             complete: 0,
+            data_offset: 0,
             state: State::Header(COMMON_BYTES),
         }
     }
@@ -242,7 +245,7 @@ impl Decoder {
         } else if data == 0 {
             self.expect_header();
         } else {
-            let left = usize::from(self.header[DATA_OFFSET]) - wanted;
+            let left = self.data_offset - wanted;
             self.state = match left {
                 0 => State::data(data),
                 left => State::Padding { left, data },
@@ -299,15 +302,16 @@ impl Decoder {
         let Some(most) = self.data_bytes_max(kind) else {
             return Err(self.refuse(invalid, LENGTH));
         };
-        let offset = usize::from(self.header[DATA_OFFSET]);
-        let alignment = match kind.has_digests() {
-            true => usize::from(self.framing.alignment()),
-            // As sent before the alignment is negotiated.
-            false => 1,
-        };
-        if offset < before_data || !offset.is_multiple_of(alignment) {
-            return Err(self.refuse(invalid, DATA_OFFSET));
+        let mut offset = before_data;
+        // A termination request reserves the field: its data follow the header.
+        if kind.has_digests() {
+            offset = usize::from(self.header[DATA_OFFSET]);
+            let alignment = usize::from(self.framing.alignment());
+            if offset < before_data || !offset.is_multiple_of(alignment) {
+                return Err(self.refuse(invalid, DATA_OFFSET));
+            }
         }
+        self.data_offset = offset;
         let digest = self.framing.data_digest_bytes(kind);
         if (self.header[FLAGS] & FLAG_DATA_DIGEST != 0) != (digest > 0) {
             return Err(self.refuse(invalid, FLAGS));
@@ -352,7 +356,7 @@ impl Decoder {
         if length == before_data {
             return 0;
         }
-        let around = usize::from(self.header[DATA_OFFSET]) + self.framing.data_digest_bytes(kind);
+        let around = self.data_offset + self.framing.data_digest_bytes(kind);
         u32::try_from(length.saturating_sub(around)).unwrap_or(u32::MAX)
     }
 

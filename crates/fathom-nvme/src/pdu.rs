@@ -370,6 +370,8 @@ impl Pdu {
             Self::TermReq(_, request) => {
                 put(bytes, 8, request.status.0.to_le_bytes());
                 put(bytes, 10, request.information.to_le_bytes());
+                // Reserved here: the data follow the header.
+                bytes[3] = 0;
             }
             Self::Command(command) => put(bytes, 8, *command.as_bytes()),
             Self::Response(completion) => put(bytes, 8, completion.to_bytes()),

@@ -233,10 +233,14 @@ fn a_refusal_of_the_initialization_reaches_the_host() {
         information: 8,
     };
     let pdu = Pdu::TermReq(Side::Controller, reason);
-    let bytes = wire(&pdu, &[7; 128], Framing::PLAIN);
-    assert_eq!(bytes.len(), 152);
-    let got = decode(&mut Decoder::new(Side::Host, LIMITS), &bytes, &[]).expect("a sound PDU");
-    assert_eq!((got[0].pdu, got[0].data.len()), (pdu, 128));
+    let mut bytes = wire(&pdu, &[7; 128], Framing::PLAIN);
+    assert_eq!((bytes.len(), bytes[3]), (152, 0));
+    // Reserved, whatever the sender stores there: SPDK 0, others the offset of the data.
+    for offset in [0, 24, 255] {
+        bytes[3] = offset;
+        let got = decode(&mut Decoder::new(Side::Host, LIMITS), &bytes, &[]).expect("a sound PDU");
+        assert_eq!((got[0].pdu, got[0].data.len()), (pdu, 128));
+    }
 }
 
 /// Each byte of the common header wrong in turn: what is refused, and where.
