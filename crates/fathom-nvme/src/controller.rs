@@ -438,14 +438,19 @@ impl Output {
     }
 }
 
-/// Returns a keep-alive time-out, rounded up to the granularity; `None` if 0 turns the timer off.
+/// Returns a keep-alive time-out, rounded up to the granularity as far as its 32 bits go; `None` if
+/// 0 turns the timer off.
 fn timeout(ms: u32, kind: ControllerKind) -> Option<Nanos> {
     let unit = u64::from(KEEP_ALIVE_GRANULARITY) * 100;
     match (ms, kind) {
         (0, ControllerKind::Io) => None,
         // Nobody else ends a discovery controller whose host is gone.
         (0, ControllerKind::Discovery) => Some(DISCOVERY_SILENCE_MAX),
-        _ => Some(Nanos::from_millis(u64::from(ms).next_multiple_of(unit))),
+        _ => {
+            let most = u64::from(u32::MAX) / unit * unit;
+            let rounded = u64::from(ms).next_multiple_of(unit);
+            Some(Nanos::from_millis(rounded.min(most)))
+        }
     }
 }
 

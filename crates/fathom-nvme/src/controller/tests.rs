@@ -280,6 +280,10 @@ fn silence_ends_a_controller() {
     // A timer that is set anew does not count the time before.
     let _completion = controller.admin(&set(1000), &[], ms(60_000));
     assert_eq!(controller.deadline(), Some(ms(61_000)));
+    // Rounded up, the longest one would not fit dword 0 of the completion.
+    assert_eq!(result_of(&mut controller, set(u32::MAX)), Ok(0));
+    let get = Command::new(Opcode::GET_FEATURES, 10).with_dword(10, 0x0f);
+    assert_eq!(result_of(&mut controller, get), Ok(4_294_967_000));
 }
 
 #[test]
