@@ -252,6 +252,30 @@ fn a_target_that_is_replaced_by_another_is_not_written_to() {
     }
 }
 
+/// Ops that begin after a reconnect have the limits of the controller that has come back.
+#[test]
+fn a_target_may_come_back_with_a_smaller_limit() {
+    let peer = Peer::start(PeerConfig::default());
+    let mut bench = Bench::with_bytes(peer, 2, "reconnect=20", 65_536);
+    bench.open();
+    let mut read = bench.read(0, 0);
+    read.length = 65_536;
+    assert_eq!(bench.run(read).result, 65_536);
+    bench.replace_peer(PeerConfig {
+        limits: ControllerLimits {
+            mdts: 1,
+            ..PeerConfig::default().limits
+        },
+        ..PeerConfig::default()
+    });
+    // The first may be in flight when the connection is found to be lost; the others begin after.
+    for _ in 0..3 {
+        assert_eq!(bench.run(read).result, 65_536);
+    }
+    assert_eq!(bench.peer().io_commands(), 3 * 8);
+    bench.finish();
+}
+
 #[test]
 fn ops_fail_when_reconnecting_is_given_up() {
     for options in ["reconnect=0", "reconnect=1 connect_timeout=1"] {

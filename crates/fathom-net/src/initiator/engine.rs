@@ -132,8 +132,10 @@ impl Initiator {
     /// Handles what has arrived; looks at each socket if `is_forced`.
     #[inline]
     fn look(&mut self, is_forced: bool) {
-        for session in &mut self.sessions {
-            session.look(&self.epoll, &mut self.slots);
+        for (number, session) in self.sessions.iter_mut().enumerate() {
+            if session.look(&self.epoll, &mut self.slots) {
+                renew(&mut self.files, number, session);
+            }
             session.receive(&mut self.slots, is_forced);
         }
     }
@@ -217,9 +219,12 @@ impl Engine for Initiator {
     fn open(&mut self, file: FileIndex) -> Result<(), EngineError> {
         let file = &mut self.files[file.index()];
         assert!(file.open.is_none(), "the file is open");
-        let session = &mut self.sessions[file.session];
+        let number = file.session;
+        let session = &mut self.sessions[number];
         session.open(&self.epoll, &self.waker)?;
         file.open = Some(session.extent(file.namespace));
+        // It may have connected anew after others were opened.
+        renew(&mut self.files, number, session);
         Ok(())
     }
 
@@ -304,6 +309,16 @@ impl Engine for Initiator {
             let (address, why) = (&session.terms().address, session.failure()?);
             Some(format!("{address} was abandoned: {why}"))
         })
+    }
+}
+
+/// Sets the terms of a session's open files to those of the controller that is connected now: one
+/// that comes back may have other limits.
+#[cold]
+fn renew(files: &mut [File], number: usize, session: &Session) {
+    for file in files.iter_mut().filter(|file| file.session == number) {
+        let namespace = file.namespace;
+        file.open = file.open.map(|_old| session.extent(namespace));
     }
 }
 

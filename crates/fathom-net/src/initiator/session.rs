@@ -178,12 +178,15 @@ impl Session {
         }
     }
 
-    /// Handles what the keeper has to tell.
+    /// Handles what the keeper has to tell; returns whether the terms of ops may have changed.
     #[inline]
-    pub(crate) fn look(&mut self, epoll: &Epoll, slots: &mut Slots) {
+    pub(crate) fn look(&mut self, epoll: &Epoll, slots: &mut Slots) -> bool {
+        let mut has_news = false;
         while let Some(news) = self.keeper.as_ref().and_then(Keeper::news) {
             self.on_news(news, epoll, slots);
+            has_news = true;
         }
+        has_news
     }
 
     fn connect(&mut self, epoll: &Epoll, waker: &Arc<Waker>) -> Result<(), LinkError> {
