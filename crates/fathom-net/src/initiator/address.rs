@@ -33,7 +33,7 @@ pub(crate) enum Family {
     V6,
 }
 
-/// Reason why a name is not an address.
+/// Reason why a name is not an address, or an option has no value that can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AddressError {
     pub(crate) why: String,
@@ -138,7 +138,8 @@ fn family(value: &str) -> Result<Family, AddressError> {
     }
 }
 
-fn nqn(key: &str, value: &str) -> Result<String, AddressError> {
+/// Checks the length of an NQN, the value of `key`.
+pub(crate) fn nqn(key: &str, value: &str) -> Result<String, AddressError> {
     match value.len() {
         1..=NQN_BYTES_MAX => Ok(value.to_owned()),
         length => Err(error(

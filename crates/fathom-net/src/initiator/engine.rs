@@ -344,11 +344,11 @@ fn find_namespace(config: &EngineConfig) -> Result<RemoteFile, EngineError> {
 }
 
 fn resolve(config: &EngineConfig) -> Result<Options, EngineError> {
-    Options::resolve(&config.options).map_err(|why| EngineError {
+    Options::resolve(&config.options).map_err(|fault| EngineError {
         step: EngineStep::Call("nvme_tcp"),
-        target: why,
+        target: fault.why,
         errno: None,
-        hint: "write hostid=xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx".into(),
+        hint: fault.hint.into(),
     })
 }
 

@@ -7,6 +7,8 @@ use fathom_core::{
 };
 use fathom_nvme::Digests;
 
+use crate::initiator::address::{AddressError, nqn};
+
 /// Facts about the engine.
 pub(crate) static INFO: EngineInfo = EngineInfo {
     synchronous: Synchronous::Never,
@@ -113,18 +115,21 @@ pub(crate) struct Options {
 
 impl Options {
     /// Resolves the values of a job; the error is a faulty option.
-    pub(crate) fn resolve(values: &EngineValues) -> Result<Self, String> {
+    pub(crate) fn resolve(values: &EngineValues) -> Result<Self, AddressError> {
         let number = |option: &EngineOption| {
             let fallback = || option.default.parse().ok();
             values.number(option).or_else(fallback).unwrap_or(0)
         };
         let seconds = |option| Nanos::from_secs(number(option));
         let host_id = match values.text(&HOSTID) {
-            Some(text) => uuid(text).ok_or_else(|| format!("hostid={text}: not a UUID"))?,
+            Some(text) => uuid(text).ok_or_else(|| AddressError {
+                why: format!("hostid={text}: not a UUID"),
+                hint: "write hostid=xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx",
+            })?,
             None => own_host_id(),
         };
         let host_nqn = match values.text(&HOSTNQN) {
-            Some(nqn) => nqn.to_owned(),
+            Some(text) => nqn(HOSTNQN.name, text)?,
             None => own_host_nqn(&host_id),
         };
         let limit = |option| Some(seconds(option)).filter(|limit| !limit.is_zero());
@@ -185,7 +190,7 @@ fn hyphenated(id: &[u8; 16]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use fathom_core::OptionKind;
+    use fathom_core::{OptionKind, OptionValue};
 
     use super::*;
 
@@ -198,6 +203,19 @@ mod tests {
         assert!(options.host_nqn.starts_with("nqn."));
         let off = EngineValues::default().with(&KEEP_ALIVE, 0);
         assert_eq!(Options::resolve(&off).expect("options").keep_alive, None);
+    }
+
+    #[test]
+    fn an_nqn_that_is_too_long_is_refused() {
+        let with = |length| {
+            let mut values = EngineValues::default();
+            values.set(HOSTNQN.name, OptionValue::Text("n".repeat(length)));
+            Options::resolve(&values).map(|options| options.host_nqn.len())
+        };
+        assert_eq!(with(223), Ok(223));
+        let fault = with(224).expect_err("too long");
+        assert_eq!(fault.why, "hostnqn: an NQN of 224 bytes");
+        assert_eq!(fault.hint, "an NQN has 1 to 223 bytes");
     }
 
     #[test]
