@@ -11,6 +11,8 @@ pub(crate) struct Devices {
     queues: Vec<DeviceQueue>,
     /// Devices to ask for completions: those with commands in flight, at least.
     busy: Vec<u32>,
+    /// Place in `busy` of the device to ask next.
+    turn: usize,
     /// Requests that wait for a tag, of any device.
     waiting: usize,
 }
@@ -64,6 +66,7 @@ impl Devices {
         };
         Self {
             busy: Vec::with_capacity(devices.len()),
+            turn: 0,
             waiting: 0,
             queues: devices.into_iter().map(queue).collect(),
         }
@@ -111,13 +114,15 @@ impl Devices {
         }
     }
 
-    /// Returns the next command that has completed.
+    /// Returns the next command that has completed, of the same device as the last one for as long
+    /// as that has some; `None` after all devices were asked.
     #[inline]
     pub(crate) fn completed(&mut self, now: Tick) -> Option<Reaped> {
-        let mut place = self.busy.len();
-        while place > 0 {
-            place -= 1;
-            let device = self.busy[place];
+        for _ in 0..self.busy.len() {
+            if self.turn >= self.busy.len() {
+                self.turn = 0;
+            }
+            let device = self.busy[self.turn];
             let queue = &mut self.queues[device as usize];
             if let Some(finished) = queue.device.completed(now) {
                 queue.free.push(finished.tag);
@@ -132,10 +137,19 @@ impl Devices {
             // A device may serve other threads, too.
             if queue.free.len() == queue.owners.len() && queue.device.next().is_none() {
                 queue.is_busy = false;
-                self.busy.swap_remove(place);
+                // In order: a swap could let a device behind pass for one that was asked.
+                self.busy.remove(self.turn);
+            } else {
+                self.turn += 1;
             }
         }
         None
+    }
+
+    /// Gives the turn to the next device: one whose commands complete at once, each followed by
+    /// another, would keep it.
+    pub(crate) const fn pass_turn(&mut self) {
+        self.turn += 1;
     }
 
     /// Returns a request that waited for a tag, of a device that has one now.
@@ -203,5 +217,94 @@ impl DeviceQueue {
 
     fn has_room(&self) -> bool {
         !self.free.is_empty() || (self.owners.len() as u64) < u64::from(self.in_flight_max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_core::{Direction, Geometry};
+
+    use super::*;
+
+    /// Device whose commands complete at once.
+    #[derive(Debug, Default)]
+    struct Quick(VecDeque<u32>);
+
+    impl BlockDevice for Quick {
+        fn geometry(&self) -> Geometry {
+            Geometry::UNBOUNDED
+        }
+
+        fn start(&mut self, command: &Command, _data: &mut CommandData, _now: Tick) {
+            self.0.push_back(command.tag);
+        }
+
+        fn next(&self) -> Option<Tick> {
+            (!self.0.is_empty()).then_some(Tick::ZERO)
+        }
+
+        fn completed(&mut self, now: Tick) -> Option<Finished> {
+            Some(Finished::new(self.0.pop_front()?, now, 0))
+        }
+    }
+
+    fn devices(count: u32) -> Devices {
+        let quick = |_| -> Box<dyn BlockDevice> { Box::new(Quick::default()) };
+        Devices::new((0..count).map(quick).collect())
+    }
+
+    fn start(devices: &mut Devices, device: u32) {
+        let owner = Owner {
+            connection: device,
+            slot: 0,
+        };
+        let op = DeviceOp {
+            kind: OpKind::Data(Direction::Trim),
+            offset: 0,
+            length: 512,
+        };
+        assert!(devices.start(device, owner, &op, &mut None, Tick::ZERO));
+    }
+
+    /// Returns the device of the next completion.
+    fn next(devices: &mut Devices) -> Option<u32> {
+        Some(devices.completed(Tick::ZERO)?.device)
+    }
+
+    #[test]
+    fn a_device_keeps_the_turn_until_it_is_passed() {
+        let mut devices = devices(3);
+        for device in [0, 1, 2, 1, 1, 1] {
+            start(&mut devices, device);
+        }
+        assert_eq!(next(&mut devices), Some(0));
+        // The first of them has no more.
+        assert_eq!(next(&mut devices), Some(1));
+        start(&mut devices, 1);
+        assert_eq!(next(&mut devices), Some(1));
+        devices.pass_turn();
+        assert_eq!(next(&mut devices), Some(2));
+        assert_eq!((0..3).map(|_| next(&mut devices)).last(), Some(Some(1)));
+        assert_eq!(next(&mut devices), None);
+        assert!(devices.busy.is_empty());
+    }
+
+    /// Wherever the turn is, a search asks each device once, although it drops idle ones meanwhile.
+    #[test]
+    fn no_device_is_missed() {
+        for busy in 0_u32..16 {
+            for turn in 0..4 {
+                let mut devices = devices(4);
+                devices.rouse();
+                devices.turn = turn;
+                let started: Vec<u32> = (0..4).filter(|device| busy >> device & 1 == 1).collect();
+                started
+                    .iter()
+                    .for_each(|&device| start(&mut devices, device));
+                let mut found: Vec<u32> = std::iter::from_fn(|| next(&mut devices)).collect();
+                found.sort_unstable();
+                assert_eq!(found, started, "{busy:04b} from {turn}");
+            }
+        }
     }
 }

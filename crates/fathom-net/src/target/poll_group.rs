@@ -208,13 +208,13 @@ impl PollGroup {
     /// Returns whether nothing moves.
     fn settle(&mut self) -> bool {
         let (connections, work) = (&mut self.connections, &mut self.work);
-        let mut left = REAPS;
-        while left > 0 {
+        work.reaps_left = REAPS;
+        while work.reaps_left > 0 {
             let mut is_done = true;
-            while left > 0
+            while work.reaps_left > 0
                 && let Some(reaped) = work.devices.completed(work.now)
             {
-                left -= 1;
+                work.reaps_left -= 1;
                 work.admission.served(reaped.device, reaped.took);
                 let owner = reaped.owner;
                 if let Some(connection) = connections.get(owner.connection) {
@@ -239,6 +239,7 @@ impl PollGroup {
                 return true;
             }
         }
+        work.devices.pass_turn();
         false
     }
 
@@ -338,7 +339,8 @@ const DEVICE: u64 = u64::MAX - 2;
 
 /// Events of one wait: some more than are ready at a time.
 const EVENTS: u16 = 256;
-/// Completions of devices that are handled before their responses are sent.
+/// Completions of devices that are handled before their responses are sent; one after which its
+/// request goes on counts as many.
 const REAPS: u32 = 256;
 /// Rounds of sending and passing buffers on before sockets have their turn again.
 const ROUNDS: u32 = 4;

@@ -32,6 +32,8 @@ pub(crate) struct Work {
     pub(crate) aside_bytes: u64,
     /// Bytes of admin commands' data.
     pub(crate) page_bytes: u64,
+    /// Completions of devices that may still be handled in this round.
+    pub(crate) reaps_left: u32,
     pub(crate) now: Tick,
     /// Connections with input.
     pub(crate) active: Vec<u32>,
@@ -78,6 +80,7 @@ impl Work {
             page_bytes: 0,
             now,
             active: Vec::new(),
+            reaps_left: 0,
             dirty: Vec::new(),
             ended: Vec::new(),
             counters: Counters::default(),

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use fathom_block::Null;
 use fathom_core::{BlockDevice, CommandData, Finished, Geometry, Nanos, Tick};
-use fathom_net::target::{DeviceError, DeviceFactory, TargetConfig, TargetStatistics};
+use fathom_net::target::{
+    DeviceError, DeviceFactory, NamespaceConfig, Target, TargetConfig, TargetStatistics,
+};
 use fathom_nvme::{Command, Connect, Opcode, Pdu};
 
-use crate::bare_host::{BareHost, connect, inside, transfer};
-use crate::setup::{NO_DIGESTS, Nulls, config, connections, memory, null, start, wait_for};
+use crate::bare_host::{BareHost, connect, h2c, inside, outside, transfer};
+use crate::setup::{Lines, NO_DIGESTS, Nulls, config, connections, memory, null, start, wait_for};
 
 const SHORT: Nanos = Nanos::from_millis(40);
 
@@ -187,9 +189,45 @@ fn large_commands_delay_no_other_host() {
     }
 }
 
-/// Device that takes far longer than a host may be silent.
-#[derive(Debug, Default)]
-struct Slow(VecDeque<Finished>);
+/// As above, while a command of another device is in flight.
+#[test]
+fn large_commands_delay_no_other_device() {
+    let mut config = config(Arc::new(Slows(Nanos::from_millis(2))), 1);
+    let namespaces = &mut config.subsystems[0].namespaces;
+    namespaces.push(NamespaceConfig {
+        nsid: 2,
+        device: Arc::new(Nulls(1 << 62)),
+        ..namespaces[0].clone()
+    });
+    let (target, address, _) = start(config);
+    let admin = BareHost::admin(address, NO_DIGESTS);
+    let mut queues = [1, 2].map(|qid| admin.io(address, qid, NO_DIGESTS));
+    let read = Pdu::Command(transfer(Opcode::READ, 1, 0, 4096));
+    queues[0].send(&read, &[]);
+    wait_for(&target, |statistics| statistics.buffers_in_use == 1);
+    let range = [0, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0];
+    for cid in 0..31 {
+        let command = Command::new(Opcode::DATASET_MANAGEMENT, cid)
+            .with_nsid(2)
+            .with_dword(10, 255)
+            .with_dword(11, 4)
+            .with_data(inside(4096));
+        queues[1].send(&Pdu::Command(command), &range.repeat(256));
+    }
+    for _ in 0..4 {
+        assert!(queues[0].receive().is_some());
+        queues[0].send(&read, &[]);
+    }
+    let statistics = target.stop();
+    assert_eq!(statistics.namespaces[1].io.others, 0, "they are not done");
+}
+
+/// Device that takes a time of its own for each command.
+#[derive(Debug)]
+struct Slow {
+    time: Nanos,
+    started: VecDeque<Finished>,
+}
 
 impl BlockDevice for Slow {
     fn geometry(&self) -> Geometry {
@@ -200,31 +238,42 @@ impl BlockDevice for Slow {
     }
 
     fn start(&mut self, command: &fathom_core::Command, _data: &mut CommandData, now: Tick) {
-        let at = now + Nanos::from_millis(400);
-        self.0
-            .push_back(Finished::new(command.tag, at, command.whole()));
+        let finished = Finished::new(command.tag, now + self.time, command.whole());
+        self.started.push_back(finished);
     }
 
     fn next(&self) -> Option<Tick> {
-        self.0.front().map(|finished| finished.at)
+        self.started.front().map(|finished| finished.at)
     }
 
     fn completed(&mut self, now: Tick) -> Option<Finished> {
-        let is_due = self.0.front().is_some_and(|finished| finished.at <= now);
-        is_due.then(|| self.0.pop_front()).flatten()
+        let is_due = self.next().is_some_and(|at| at <= now);
+        is_due.then(|| self.started.pop_front()).flatten()
     }
 }
 
 #[derive(Debug)]
-struct Slows;
+struct Slows(Nanos);
+
+impl Slows {
+    fn device(&self) -> Slow {
+        Slow {
+            time: self.0,
+            started: VecDeque::new(),
+        }
+    }
+}
+
+/// Far longer than a host may be silent.
+const LONG: Nanos = Nanos::from_millis(400);
 
 impl DeviceFactory for Slows {
     fn open(&self, _thread: u32, _now: Tick) -> Result<Box<dyn BlockDevice>, DeviceError> {
-        Ok(Box::new(Slow::default()))
+        Ok(Box::new(self.device()))
     }
 
     fn geometry(&self) -> Geometry {
-        Slow::default().geometry()
+        self.device().geometry()
     }
 }
 
@@ -232,7 +281,7 @@ impl DeviceFactory for Slows {
 #[test]
 fn hosts_connect_while_others_hold_all_buffers() {
     for cache in [0, 8] {
-        let mut config = config(Arc::new(Slows), 1);
+        let mut config = config(Arc::new(Slows(LONG)), 1);
         config.buffers.count = Some(1);
         config.buffers.cache = cache;
         let (target, address, _) = start(config);
@@ -259,7 +308,7 @@ fn hosts_connect_while_others_hold_all_buffers() {
 /// A connection that has stopped for a buffer is not silent.
 #[test]
 fn hosts_are_not_blamed_for_a_lack_of_buffers() {
-    let mut config = config(Arc::new(Slows), 1);
+    let mut config = config(Arc::new(Slows(LONG)), 1);
     config.limits.transfer_timeout = SHORT;
     config.buffers.count = Some(1);
     config.buffers.cache = 0;

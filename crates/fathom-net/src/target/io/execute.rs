@@ -125,6 +125,7 @@ impl Connection {
                 let left = flight.command.length - flight.progress;
                 if left > 0 {
                     flight.op.offset += u64::from(done.length);
+                    count_part(work);
                     flight.op.length = u32::try_from(left).unwrap_or(u32::MAX).min(done.length);
                     return self.issue(slot, work);
                 }
@@ -133,6 +134,7 @@ impl Connection {
                     false => self.succeed(slot, work),
                 }
             }
+                count_part(work);
             IoAction::Deallocate(_) => {
                 self.deallocate(slot, work);
             }
@@ -236,6 +238,12 @@ impl DeviceOp {
         matches!(self.kind, OpKind::Data(_))
     }
 }
+/// Takes a part of a large request into account: a device that completes each at once would keep
+/// the thread, and none of these is bounded by what a host sends.
+const fn count_part(work: &mut Work) {
+    work.reaps_left = work.reaps_left.saturating_sub(PART_REAPS);
+}
+
 
 /// Returns what is left of the first range that `done` bytes over all ranges do not cover; all
 /// ranges must be valid.
@@ -275,6 +283,9 @@ fn status_of(errno: Option<Errno>, kind: OpKind) -> Status {
         _ => Status::INTERNAL_ERROR,
     }
 }
+/// Completions that one of a part of a large request counts as: a round has a few, each of which
+/// may fill a buffer's worth of memory.
+const PART_REAPS: u32 = 63;
 
 /// Largest trim of a device command.
 const TRIM_BYTES_MAX: u32 = 1 << 30;
