@@ -154,6 +154,8 @@ impl Connection {
             }
         }
     }
+                // The host owes nothing while it waits for the request.
+                self.heard_at = work.now;
 
     /// Goes on with a command whose data have arrived.
     #[inline]

@@ -322,6 +322,37 @@ fn hosts_are_not_blamed_for_a_lack_of_buffers() {
     assert!(first.receive().is_some());
 }
 
+/// The limit on silence runs from the request for data on, however late that comes.
+#[test]
+fn hosts_are_not_blamed_for_a_late_request() {
+    let device = Slows(Nanos::from_millis(1200));
+    let mut config = config(Arc::new(device), 1);
+    config.limits.transfer_timeout = Nanos::from_millis(1000);
+    config.buffers.count = Some(1);
+    config.buffers.cache = 0;
+    let (_target, address, _) = start(config);
+    let mut admin = BareHost::admin(address, NO_DIGESTS);
+    let mut first = admin.io(address, 1, NO_DIGESTS);
+    let mut second = admin.io(address, 2, NO_DIGESTS);
+    first.send(&Pdu::Command(transfer(Opcode::READ, 1, 0, 4096)), &[]);
+    let write = transfer(Opcode::WRITE, 2, 0, 8192);
+    second.send(&Pdu::Command(write), &[]);
+    let Pdu::R2t(ready) = second.receive().expect("a request").pdu else {
+        panic!("no request for data");
+    };
+    // Counters are published when the limits are looked at: one look has passed once the read,
+    // which gave up the buffer, is among them.
+    let health = Command::new(Opcode::GET_LOG_PAGE, 5)
+        .with_dword(10, 127 << 16 | 0x02)
+        .with_data(outside(512));
+    while admin.succeed(health, &[])[64] == 0 {}
+    second.send(&h2c(ready.cid, ready.ttag, 8192), &[1; 8192]);
+    let Pdu::Response(completion) = second.receive().expect("an answer").pdu else {
+        panic!("no response");
+    };
+    assert!(completion.status.is_success());
+}
+
 /// Device with a bug.
 #[derive(Debug)]
 struct Broken;
