@@ -24,7 +24,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 
 /// Parses the size of a data buffer.
 pub(crate) fn buffer_size(text: &str) -> Result<u32, String> {
-    read_buffer_size(text).ok_or_else(|| "expected a power of two from 4k to 1m".to_owned())
+    read_buffer_size(text).ok_or_else(|| "expected a power of two from 8k to 1m".to_owned())
 }
 
 /// Parses an address to listen on.

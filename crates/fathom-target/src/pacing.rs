@@ -19,11 +19,12 @@ pub(crate) fn read_buffers(top: &Fields<'_>) -> BufferConfig {
     }
 }
 
-/// Reads the size of a buffer: a power of two, since it is the largest transfer, too.
+/// Reads the size of a buffer: a power of two, since it is the largest transfer, too. Hosts are told
+/// that as MDTS, which has no value for 4 KiB.
 #[must_use]
 pub fn read_buffer_size(text: &str) -> Option<u32> {
     let bytes = u32::try_from(read_size(text)?).ok()?;
-    let is_allowed = bytes.is_power_of_two() && (4096..=1 << 20).contains(&bytes);
+    let is_allowed = bytes.is_power_of_two() && (8192..=1 << 20).contains(&bytes);
     is_allowed.then_some(bytes)
 }
 
@@ -175,6 +176,6 @@ fn read_tuner(fields: &Fields<'_>) -> Option<TunerConfig> {
 
 const US: Nanos = Nanos::from_micros(1);
 const MS: Nanos = Nanos::from_millis(1);
-pub(crate) const BUFFER_SIZE: &str = "a power of two from 4k to 1m";
+pub(crate) const BUFFER_SIZE: &str = "a power of two from 8k to 1m";
 /// As many as 128 queues of 1024 entries on 8 controllers ask for.
 const BUFFERS_MAX: u32 = 1 << 20;

@@ -376,3 +376,8 @@ fn cpus_and_limits_fit() {
         &["t.toml:3:19: 16384 B in a capsule, and a buffer has 8192 B"],
     );
 }
+    // Hosts could not be told such a limit.
+    check_refused(
+        &with("buffer_size = '4k'\n"),
+        &["`buffer_size` must be a power of two from 8k to 1m"],
+    );

@@ -93,7 +93,8 @@ pub struct TargetLimits {
     pub queues: u16,
     /// Bytes of data in the capsule of an I/O command, 4096 to 16384.
     pub in_capsule_bytes: u32,
-    /// Largest transfer: a power of two of 4 KiB, at most a buffer.
+    /// Largest transfer: a power of two from 8 KiB, at most a buffer. That of a device is not below
+    /// 8 KiB either.
     pub io_bytes_max: u32,
     /// Connections in all.
     pub connections_max: u32,

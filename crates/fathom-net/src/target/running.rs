@@ -21,7 +21,7 @@ use super::mailbox::{Mailbox, Message};
 use super::poll_group::PollGroup;
 use super::registry::Registry;
 use super::statistics::{IoCounters, NamespaceStatistics, TargetStatistics, ThreadStatistics};
-use super::subsystem::{PAGE_BYTES, Served};
+use super::subsystem::{Served, TRANSFER_BYTES_MIN};
 
 /// Running target. Dropping it stops it, as [`stop`](Self::stop) does.
 #[derive(Debug)]
@@ -332,7 +332,7 @@ fn check(config: &TargetConfig) -> Result<(), ConfigFault> {
         termination_timeout,
     } = config.limits;
     let buffer_bytes = config.buffers.bytes;
-    let is_transfer = io_bytes_max.is_power_of_two() && io_bytes_max >= PAGE_BYTES;
+    let is_transfer = io_bytes_max.is_power_of_two() && io_bytes_max >= TRANSFER_BYTES_MIN;
     let checks = [
         (
             "queue_entries",

@@ -85,12 +85,11 @@ impl Served {
             namespaces.push(served);
             identities.push((served.nsid, identity));
         }
-        let pages = transfer_bytes_max / PAGE_BYTES;
-        if pages == 0 {
+        if transfer_bytes_max < TRANSFER_BYTES_MIN {
             let fault = ConfigFault::Limit("largest transfer of a device");
             return Err(NetError::Config(fault));
         }
-        let mdts = pages.ilog2();
+        let mdts = (transfer_bytes_max / PAGE_BYTES).ilog2();
         Ok(Self {
             subsystem: Arc::new(Subsystem {
                 nqn: config.nqn.clone(),
@@ -216,6 +215,9 @@ fn entry(port_id: u16, at: SocketAddr, nqn: &str) -> DiscoveryEntry {
 }
 
 /// Unit of MDTS.
-pub(crate) const PAGE_BYTES: u32 = 4096;
+const PAGE_BYTES: u32 = 4096;
+/// Least limit of transfers: MDTS is a power of two of pages, and 0 of it stands for no limit, so
+/// that a host could not be told one of 4 KiB.
+pub(crate) const TRANSFER_BYTES_MIN: u32 = 2 * PAGE_BYTES;
 const BLOCK_BYTES_MIN: u32 = 512;
 const BLOCK_BYTES_MAX: u32 = 65_536;

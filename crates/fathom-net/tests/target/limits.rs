@@ -353,6 +353,16 @@ fn hosts_are_not_blamed_for_a_late_request() {
     assert!(completion.status.is_success());
 }
 
+#[test]
+fn transfers_of_a_page_are_no_limit_that_hosts_could_be_told() {
+    for (bytes, is_valid) in [(4096, false), (8192, true)] {
+        let mut config = config(null(), 1);
+        config.limits.io_bytes_max = bytes;
+        let started = Target::start(config, Arc::new(Lines::default()));
+        assert_eq!(started.is_ok(), is_valid, "{bytes} B");
+    }
+}
+
 /// Device with a bug.
 #[derive(Debug)]
 struct Broken;
