@@ -31,8 +31,9 @@ impl Facts {
             .flat_map(|one| one.connections.iter().map(|it| connection(one.thread, it)))
             .collect();
         let mut all = CommandsRecord::default();
-        for namespace in &counted.namespaces {
-            all.merge(&commands(&namespace.io));
+        let namespaces = counted.namespaces.iter().map(|one| &one.io);
+        for io in namespaces.chain(threads.iter().map(|one| &one.unnamed)) {
+            all.merge(&commands(io));
         }
         let pending = threads.iter().map(|one| one.admission.pending).sum();
         let named = counted.namespaces.iter().zip(&self.devices);
@@ -72,7 +73,7 @@ impl Facts {
 
     fn thread(&self, counted: &ThreadStatistics) -> ThreadRecord {
         let mut all = CommandsRecord::default();
-        for io in &counted.namespaces {
+        for io in counted.namespaces.iter().chain([&counted.unnamed]) {
             all.merge(&commands(io));
         }
         let admission = &counted.admission;

@@ -15,7 +15,7 @@ pub(crate) struct Flight {
     pub(crate) state: FlightState,
     /// Command, of an I/O queue.
     pub(crate) command: IoCommand,
-    /// Index of its namespace in the subsystem.
+    /// Index of its namespace in the subsystem; beyond all for a command that names none.
     pub(crate) namespace: u32,
     /// Command, of an admin queue.
     pub(crate) admin: Option<Box<Command>>,
@@ -81,6 +81,11 @@ impl Flights {
             self.0.resize_with(place + 1, Flight::default);
         }
         &mut self.0[place]
+    }
+
+    /// Returns the place of a request's namespace in its subsystem.
+    pub(crate) fn namespace(&self, slot: u16) -> u32 {
+        self.0[usize::from(slot)].namespace
     }
 
     /// Returns the data of a request.

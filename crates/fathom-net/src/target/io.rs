@@ -33,13 +33,16 @@ impl Connection {
         flight.progress = 0;
         let (namespace, command, moves_data) = match decoded {
             Ok(decoded) => decoded,
-            Err(status) if in_capsule > 0 => {
+            Err((namespace, status)) => {
+                flight.namespace = namespace;
+                if in_capsule == 0 {
+                    return self.fail_io(slot, status, work);
+                }
                 flight.state = FlightState::Dropping;
                 flight.drops_data = true;
                 flight.status = status;
                 return;
             }
-            Err(status) => return self.fail(slot, status, work),
         };
         flight.command = command;
         flight.namespace = namespace;
@@ -59,20 +62,22 @@ impl Connection {
         }
     }
 
-    /// Decodes a command; returns its namespace's place and whether that moves data.
+    /// Decodes a command; returns its namespace's place and whether that moves data. The error is
+    /// the place, or [`NO_NAMESPACE`], and the status.
     #[inline]
-    fn decode_io(&self, command: &Command) -> Result<(u32, IoCommand, bool), Status> {
+    fn decode_io(&self, command: &Command) -> Result<(u32, IoCommand, bool), (u32, Status)> {
         let Role::Io(role) = &self.role else {
-            return Err(Status::INTERNAL_ERROR);
+            return Err((NO_NAMESPACE, Status::INTERNAL_ERROR));
         };
         if command.opcode() == Opcode::FABRICS {
-            return Err(Status::INVALID_OPCODE.do_not_retry());
+            return Err((NO_NAMESPACE, Status::INVALID_OPCODE.do_not_retry()));
         }
         let served = &role.served;
         let place = served.place(command.nsid());
-        let place = place.ok_or(Status::INVALID_NAMESPACE.do_not_retry())?;
+        let place = place.ok_or((NO_NAMESPACE, Status::INVALID_NAMESPACE.do_not_retry()))?;
         let namespace = &served.namespaces[place as usize];
-        let decoded = IoCommand::decode(command, &namespace.io, served.transfer_bytes_max)?;
+        let decoded = IoCommand::decode(command, &namespace.io, served.transfer_bytes_max);
+        let decoded = decoded.map_err(|status| (place, status))?;
         Ok((place, decoded, namespace.moves_data))
     }
 
@@ -149,13 +154,13 @@ impl Connection {
             }
             IoData::FromHost { length, .. } => {
                 flight.state = FlightState::Transfer;
+                // The host owes nothing while it waits for the request.
+                self.heard_at = work.now;
                 let request = self.queue.request_data(slot, length);
                 self.push(&request, None, work);
             }
         }
     }
-                // The host owes nothing while it waits for the request.
-                self.heard_at = work.now;
 
     /// Goes on with a command whose data have arrived.
     #[inline]
@@ -173,7 +178,7 @@ impl Connection {
         }
         match is_intact {
             true => self.execute(slot, work),
-            false => self.fail(slot, Status::TRANSIENT_TRANSPORT_ERROR, work),
+            false => self.fail_io(slot, Status::TRANSIENT_TRANSPORT_ERROR, work),
         }
     }
 
@@ -205,5 +210,7 @@ impl Flight {
     }
 }
 
+/// Place of the namespace of a command that names none.
+const NO_NAMESPACE: u32 = u32::MAX;
 /// In-capsule data of a thread that wait without a buffer, beyond which their connections stop.
 const ASIDE_BYTES_MAX: u64 = 64 << 20;

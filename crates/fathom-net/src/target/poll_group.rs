@@ -314,6 +314,7 @@ impl PollGroup {
             refused_connects: work.counters.refused_connects,
             admission: work.admission.statistics(),
             namespaces: work.namespaces.clone(),
+            unnamed: work.unnamed,
             connections: connections.map(|one| one.statistics()).collect(),
         }
     }

@@ -45,6 +45,8 @@ pub struct ThreadStatistics {
     pub admission: AdmissionStatistics,
     /// By namespace, over the present and past connections.
     pub namespaces: Vec<IoCounters>,
+    /// Commands that name no namespace of their subsystem, likewise.
+    pub unnamed: IoCounters,
     /// By connection, those that are open.
     pub connections: Vec<ConnectionStatistics>,
 }
@@ -117,6 +119,12 @@ impl IoCounters {
             }
             Direction::Trim => self.others += 1,
         }
+    }
+
+    /// Counts a command that failed.
+    pub(crate) const fn add_error(&mut self) {
+        self.others += 1;
+        self.errors += 1;
     }
 
     /// Adds the counts of another.

@@ -43,6 +43,8 @@ pub(crate) struct Work {
     pub(crate) ended: Vec<u32>,
     pub(crate) counters: Counters,
     /// By device.
+    /// Commands that name no namespace.
+    pub(crate) unnamed: IoCounters,
     pub(crate) namespaces: Vec<IoCounters>,
 }
 
@@ -84,6 +86,7 @@ impl Work {
             dirty: Vec::new(),
             ended: Vec::new(),
             counters: Counters::default(),
+            unnamed: IoCounters::default(),
             namespaces: vec![IoCounters::default(); shared.device_count()],
             shared: Arc::clone(shared),
         }

@@ -102,7 +102,7 @@ fn data_for_tags_that_the_host_does_not_own_end_the_connection() {
 
 #[test]
 fn a_wrong_data_digest_fails_its_command_only() {
-    let (_target, address, _) = start(config(memory(1 << 20), 1));
+    let (target, address, _) = start(config(memory(1 << 20), 1));
     let admin = BareHost::admin(address, BOTH);
     let mut queue = admin.io(address, 1, BOTH);
     let command = transfer(Opcode::WRITE, 7, 0, 4096).with_data(inside(4096));
@@ -120,6 +120,9 @@ fn a_wrong_data_digest_fails_its_command_only() {
     assert_eq!(completion.status, Status::TRANSIENT_TRANSPORT_ERROR);
     let read = queue.succeed(transfer(Opcode::READ, 8, 0, 4096), &[]);
     assert_eq!(read, [0; 4096], "nothing was written");
+    drop(queue);
+    let io = &target.stop().namespaces[0].io;
+    assert_eq!((io.writes, io.errors, io.digest_errors), (0, 1, 1));
 }
 
 /// Two Connects, of which the first is refused without having been run, are answered together: when

@@ -126,8 +126,8 @@ fn commands_without_transfers_work() {
 }
 
 #[test]
-fn failed_commands_leave_the_stream_intact() {
-    let (_target, address, _) = start(config(memory(1 << 20), 1));
+fn failed_commands_leave_the_stream_intact_and_are_counted() {
+    let (target, address, _) = start(config(memory(1 << 20), 1));
     let admin = BareHost::admin(address, BOTH);
     let mut queue = admin.io(address, 1, BOTH);
     let beyond = transfer(Opcode::WRITE, 1, 1 << 20, 4096);
@@ -151,6 +151,16 @@ fn failed_commands_leave_the_stream_intact() {
     assert_eq!(queue.run(large, &[]).0.status, invalid);
     let read = queue.succeed(transfer(Opcode::READ, 1, 0, 4096), &[]);
     assert_eq!(read, [0; 4096]);
+    let compare = transfer(Opcode::COMPARE, 7, 0, 512).with_data(inside(512));
+    let differs = Status::COMPARE_FAILURE.do_not_retry();
+    assert_eq!(queue.run(compare, &[3; 512]).0.status, differs);
+    drop(queue);
+    wait_for(&target, |statistics| connections(statistics) == 1);
+    let statistics = target.stop();
+    let io = &statistics.namespaces[0].io;
+    assert_eq!((io.reads, io.others, io.errors), (1, 7, 7));
+    let unnamed = &statistics.threads[0].unnamed;
+    assert_eq!((unnamed.others, unnamed.errors), (1, 1));
 }
 
 /// With one buffer, a write that has it waits for data that follow the capsules of writes that do

@@ -172,14 +172,15 @@ impl Connection {
     /// Handles the end of a command's data.
     fn received(&mut self, slot: u16, is_intact: bool, work: &mut Work) {
         if !is_intact {
-            self.counters.io.digest_errors += 1;
+            self.count_digest_error(slot, work);
         }
         let flight = self.flights.get(slot);
+        let status = flight.status;
         match flight.state {
-            FlightState::Dropping => {
-                let status = flight.status;
-                self.fail(slot, status, work);
+            FlightState::Dropping if flight.admin.is_some() => {
+                self.fail_admin(slot, status, work);
             }
+            FlightState::Dropping => self.fail_io(slot, status, work),
             _ if flight.admin.is_some() => match is_intact {
                 true => self.run_admin(slot, work),
                 false => self.fail_admin(slot, Status::TRANSIENT_TRANSPORT_ERROR, work),

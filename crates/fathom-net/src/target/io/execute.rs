@@ -95,8 +95,7 @@ impl Connection {
             }
             (_, moved, kind) => {
                 let status = status_of(moved.err(), kind);
-                self.count_error(slot, work);
-                self.fail(slot, status, work);
+                self.fail_io(slot, status, work);
             }
         }
     }
@@ -125,8 +124,8 @@ impl Connection {
                 let left = flight.command.length - flight.progress;
                 if left > 0 {
                     flight.op.offset += u64::from(done.length);
-                    count_part(work);
                     flight.op.length = u32::try_from(left).unwrap_or(u32::MAX).min(done.length);
+                    count_part(work);
                     return self.issue(slot, work);
                 }
                 match is_durable {
@@ -134,8 +133,8 @@ impl Connection {
                     false => self.succeed(slot, work),
                 }
             }
-                count_part(work);
             IoAction::Deallocate(_) => {
+                count_part(work);
                 self.deallocate(slot, work);
             }
             IoAction::Compare => self.compare(slot, work),
@@ -166,7 +165,7 @@ impl Connection {
         let left = ranges(flight.payload.bytes(), count, namespace);
         let next = match part_at(left, flight.progress) {
             Ok(next) => next,
-            Err(status) => return self.fail(slot, status, work),
+            Err(status) => return self.fail_io(slot, status, work),
         };
         let Some(Range {
             offset,
@@ -198,7 +197,7 @@ impl Connection {
         };
         match is_equal {
             true => self.succeed(slot, work),
-            false => self.fail(slot, Status::COMPARE_FAILURE.do_not_retry(), work),
+            false => self.fail_io(slot, Status::COMPARE_FAILURE.do_not_retry(), work),
         }
     }
 
@@ -238,12 +237,12 @@ impl DeviceOp {
         matches!(self.kind, OpKind::Data(_))
     }
 }
+
 /// Takes a part of a large request into account: a device that completes each at once would keep
 /// the thread, and none of these is bounded by what a host sends.
 const fn count_part(work: &mut Work) {
     work.reaps_left = work.reaps_left.saturating_sub(PART_REAPS);
 }
-
 
 /// Returns what is left of the first range that `done` bytes over all ranges do not cover; all
 /// ranges must be valid.
@@ -283,10 +282,10 @@ fn status_of(errno: Option<Errno>, kind: OpKind) -> Status {
         _ => Status::INTERNAL_ERROR,
     }
 }
+
 /// Completions that one of a part of a large request counts as: a round has a few, each of which
 /// may fill a buffer's worth of memory.
 const PART_REAPS: u32 = 63;
-
 /// Largest trim of a device command.
 const TRIM_BYTES_MAX: u32 = 1 << 30;
 

@@ -1,11 +1,12 @@
 //! Responses of I/O commands, and their count.
 
 use fathom_core::Direction;
-use fathom_nvme::{Completion, Digest, IoAction};
+use fathom_nvme::{Completion, Digest, IoAction, Status};
 
-use crate::target::connection::Connection;
+use crate::target::connection::{Connection, Role};
 use crate::target::flight::FlightState;
 use crate::target::send_queue::Source;
+use crate::target::statistics::IoCounters;
 use crate::target::work::Work;
 
 impl Connection {
@@ -76,12 +77,30 @@ impl Connection {
         work.namespaces[device].add(direction, bytes);
     }
 
-    pub(super) fn count_error(&mut self, slot: u16, work: &mut Work) {
-        let namespace = self.flights.get(slot).namespace;
-        self.counters.io.errors += 1;
-        self.counters.io.others += 1;
-        let device = self.device(namespace) as usize;
-        work.namespaces[device].errors += 1;
-        work.namespaces[device].others += 1;
+    /// Completes a command without success, and counts it.
+    pub(crate) fn fail_io(&mut self, slot: u16, status: Status, work: &mut Work) {
+        self.counters.io.add_error();
+        self.namespace_counters(slot, work).add_error();
+        self.fail(slot, status, work);
+    }
+
+    /// Counts data whose digest was wrong.
+    pub(crate) fn count_digest_error(&mut self, slot: u16, work: &mut Work) {
+        self.counters.io.digest_errors += 1;
+        if matches!(self.role, Role::Io(_)) {
+            self.namespace_counters(slot, work).digest_errors += 1;
+        }
+    }
+
+    /// Returns the counters of a command's namespace, or those of the commands that name none.
+    fn namespace_counters<'a>(&self, slot: u16, work: &'a mut Work) -> &'a mut IoCounters {
+        let Role::Io(role) = &self.role else {
+            return &mut work.unnamed;
+        };
+        let place = self.flights.namespace(slot);
+        match role.served.namespaces.get(place as usize) {
+            Some(namespace) => &mut work.namespaces[namespace.device as usize],
+            None => &mut work.unnamed,
+        }
     }
 }
