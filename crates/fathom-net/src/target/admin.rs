@@ -32,7 +32,12 @@ impl Connection {
         flight.drops_data = false;
         if in_capsule > 0 {
             // At most 8 KiB, which the queue has checked.
-            flight.payload = work.page(vec![0; in_capsule as usize]);
+            if !self.add_page(slot, vec![0; in_capsule as usize], work) {
+                let flight = self.flights.get(slot);
+                flight.state = FlightState::Dropping;
+                flight.drops_data = true;
+                flight.status = Status::INTERNAL_ERROR;
+            }
             return;
         }
         let is_connecting = matches!(self.role, Role::Connecting);
@@ -43,13 +48,35 @@ impl Connection {
                 self.fail_admin(slot, Status::COMMAND_SEQUENCE_ERROR.do_not_retry(), work);
             }
             length @ 1..=ADMIN_CAPSULE_BYTES => {
-                flight.payload = work.page(vec![0; length as usize]);
-                flight.state = FlightState::Transfer;
+                if !self.add_page(slot, vec![0; length as usize], work) {
+                    return self.fail_admin(slot, Status::INTERNAL_ERROR, work);
+                }
+                self.flights.get(slot).state = FlightState::Transfer;
                 let request = self.queue.request_data(slot, length);
                 self.push(&request, None, work);
             }
             _ => self.fail_admin(slot, Status::INVALID_FIELD.do_not_retry(), work),
         }
+    }
+
+    /// Gives a command its data, and takes their memory into account; returns `false` if there is
+    /// too little left of it. A connection always has some: what others hold keeps no host out.
+    fn add_page(&mut self, slot: u16, data: Vec<u8>, work: &mut Work) -> bool {
+        let bytes = data.len() as u64;
+        let is_reserved = self.page_bytes + bytes <= PAGE_BYTES_RESERVED;
+        if !is_reserved && work.page_bytes + bytes > PAGE_BYTES_MAX {
+            return false;
+        }
+        self.page_bytes += bytes;
+        work.page_bytes += bytes;
+        self.flights.get(slot).payload = Payload::Page(data);
+        true
+    }
+
+    /// Notes that data of an admin command are gone.
+    pub(crate) const fn remove_page(&mut self, bytes: usize, work: &mut Work) {
+        self.page_bytes -= bytes as u64;
+        work.page_bytes -= bytes as u64;
     }
 
     /// Completes a command that is not run, without success. Nothing of it may stay in its slot: a
@@ -58,7 +85,7 @@ impl Connection {
         let flight = self.flights.get(slot);
         flight.admin = None;
         let payload = std::mem::take(&mut flight.payload);
-        work.page_bytes -= payload.bytes().len() as u64;
+        self.remove_page(payload.bytes().len(), work);
         self.fail(slot, status, work);
     }
 
@@ -69,7 +96,7 @@ impl Connection {
         let Some(command) = flight.admin.take() else {
             return;
         };
-        work.page_bytes -= payload.bytes().len() as u64;
+        self.remove_page(payload.bytes().len(), work);
         match &mut self.role {
             Role::Connecting => self.connect(slot, &command, payload.bytes(), work),
             Role::Admin(admin) => {
@@ -108,16 +135,15 @@ impl Connection {
 
     /// Sends a page and the response.
     fn send_page(&mut self, slot: u16, data: Vec<u8>, completion: Completion, work: &mut Work) {
-        // The host receives none of its answers.
-        if work.page_bytes > PAGE_BYTES_MAX {
-            return self.fail(slot, Status::INTERNAL_ERROR, work);
-        }
         // Cannot truncate: pages have at most 128 KiB.
         let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
         let digest = (self.queue.has_data_digest()).then(|| Digest::of(&data).to_bytes());
+        // The host receives none of its answers.
+        if !self.add_page(slot, data, work) {
+            return self.fail(slot, Status::INTERNAL_ERROR, work);
+        }
         let header = self.queue.data(slot, length, false);
         let encoded = self.queue.encode(&header, length);
-        self.flights.get(slot).payload = work.page(data);
         let source = (Source::Payload(slot), length);
         (self.out).push_data(encoded.as_bytes(), source, digest, None);
         self.complete(slot, completion, work);
@@ -321,8 +347,12 @@ fn refuse(status: Status, cid: u16) -> Completion {
 /// Entries of an admin queue that any host may ask for; hosts ask for 32.
 const ADMIN_ENTRIES_MIN: u16 = 128;
 
-/// Data of admin commands on a thread, beyond which answers fail: a thousand log pages.
+/// Data of admin commands on a thread, beyond which commands that need more fail: a thousand log
+/// pages.
 const PAGE_BYTES_MAX: u64 = 64 << 20;
+/// Data of admin commands that a connection may have in any case: the largest of a capsule and two
+/// Identify pages. Of all connections that a target has by default, as much as the limit.
+const PAGE_BYTES_RESERVED: u64 = 16 << 10;
 
 /// Direction of the data, in an opcode or the type of a fabrics command.
 const TRANSFER: u8 = 3;

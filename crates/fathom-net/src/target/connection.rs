@@ -46,6 +46,8 @@ pub(crate) struct Connection {
     window: usize,
     /// Commands that a device has, or that wait for one.
     pub(crate) in_device: u32,
+    /// Bytes of admin commands' data.
+    pub(crate) page_bytes: u64,
     pub(crate) opened_at: Tick,
     pub(crate) heard_at: Tick,
     pub(crate) sent_at: Tick,
@@ -127,6 +129,7 @@ impl Connection {
             is_dirty: false,
             window: WINDOW_MIN,
             in_device: 0,
+            page_bytes: 0,
             opened_at: now,
             heard_at: now,
             sent_at: now,

@@ -8,7 +8,6 @@ use fathom_nvme::Digest;
 
 use super::connection::Connection;
 use super::devices::Devices;
-use super::flight::Payload;
 use super::running::Shared;
 use super::statistics::IoCounters;
 
@@ -32,9 +31,9 @@ pub(crate) struct Work {
     pub(crate) aside_bytes: u64,
     /// Bytes of admin commands' data.
     pub(crate) page_bytes: u64,
+    pub(crate) now: Tick,
     /// Completions of devices that may still be handled in this round.
     pub(crate) reaps_left: u32,
-    pub(crate) now: Tick,
     /// Connections with input.
     pub(crate) active: Vec<u32>,
     /// Connections with output.
@@ -43,9 +42,9 @@ pub(crate) struct Work {
     pub(crate) ended: Vec<u32>,
     pub(crate) counters: Counters,
     /// By device.
+    pub(crate) namespaces: Vec<IoCounters>,
     /// Commands that name no namespace.
     pub(crate) unnamed: IoCounters,
-    pub(crate) namespaces: Vec<IoCounters>,
 }
 
 /// Counters of a thread.
@@ -81,13 +80,13 @@ impl Work {
             aside_bytes: 0,
             page_bytes: 0,
             now,
-            active: Vec::new(),
             reaps_left: 0,
+            active: Vec::new(),
             dirty: Vec::new(),
             ended: Vec::new(),
             counters: Counters::default(),
-            unnamed: IoCounters::default(),
             namespaces: vec![IoCounters::default(); shared.device_count()],
+            unnamed: IoCounters::default(),
             shared: Arc::clone(shared),
         }
     }
@@ -99,12 +98,6 @@ impl Work {
             connection.is_active = true;
             self.active.push(connection.id.index);
         }
-    }
-
-    /// Takes data of an admin command into account.
-    pub(crate) fn page(&mut self, data: Vec<u8>) -> Payload {
-        self.page_bytes += data.len() as u64;
-        Payload::Page(data)
     }
 
     /// Returns the digest of zeros: the same lengths recur.

@@ -353,6 +353,36 @@ fn hosts_are_not_blamed_for_a_late_request() {
     assert!(completion.status.is_success());
 }
 
+/// What others promise and do not send keeps no host out.
+#[test]
+fn hosts_connect_while_others_promise_data() {
+    let (_target, address, _) = start(config(null(), 1));
+    let promise = |cid| {
+        let command = Command::new(Opcode::SET_FEATURES, cid).with_dword(10, 0x81);
+        Pdu::Command(command.with_dword(11, 1).with_data(outside(8192)))
+    };
+    let mut requested = 0;
+    let _crowd: Vec<_> = (0..70)
+        .map(|_| {
+            let mut host = BareHost::open(address, NO_DIGESTS);
+            let largest = Connect {
+                sq_size: 127,
+                ..connect(0, Connect::ANY_CONTROLLER)
+            };
+            assert!(host.connect(&largest).status.is_success());
+            host.set_configuration(0x46_0001);
+            (0..127).for_each(|cid| host.send(&promise(cid), &[]));
+            let answers = (0..127).map(|_| host.receive().expect("an answer").pdu);
+            requested += answers.filter(|pdu| matches!(pdu, Pdu::R2t(_))).count();
+            host
+        })
+        .collect();
+    assert!((8192..127 * 70).contains(&requested), "{requested}");
+    let mut other = BareHost::admin(address, NO_DIGESTS);
+    let identify = Command::new(Opcode::IDENTIFY, 1).with_dword(10, 1);
+    other.succeed(identify.with_data(outside(4096)), &[]);
+}
+
 #[test]
 fn transfers_of_a_page_are_no_limit_that_hosts_could_be_told() {
     for (bytes, is_valid) in [(4096, false), (8192, true)] {

@@ -94,7 +94,7 @@ impl Connection {
             Payload::Page(page) if matches!(self.role, Role::Io(_)) => {
                 work.aside_bytes -= page.len() as u64;
             }
-            Payload::Page(page) => work.page_bytes -= page.len() as u64,
+            Payload::Page(page) => self.remove_page(page.len(), work),
         }
     }
 }
