@@ -306,7 +306,7 @@ impl Connection {
             Role::Connecting => mailbox.subtract_load(),
             Role::Io(io) => {
                 mailbox.subtract_load();
-                work.shared.registry.disconnect(io.cntlid, io.qid);
+                (work.shared.registry).disconnect(io.cntlid, io.qid, self.id);
             }
             Role::Admin(admin) => {
                 let queues = work.shared.registry.remove(admin.controller.cntlid());

@@ -87,8 +87,8 @@ impl Registry {
         Ok(Arc::clone(&entry.served))
     }
 
-    /// Sets the number of I/O queues that may connect, and returns those to close if there are to
-    /// be none.
+    /// Sets the number of I/O queues that may connect; if there are to be none, removes those that
+    /// have, and returns them to be closed.
     pub(crate) fn set_queues(&self, cntlid: u16, qid_max: u16) -> Vec<ConnectionId> {
         let controllers = &mut *self.lock();
         let Some(entry) = controllers.entries.get_mut(&cntlid) else {
@@ -96,14 +96,17 @@ impl Registry {
         };
         entry.qid_max = qid_max;
         match qid_max {
-            0 => entry.queues.values().copied().collect(),
+            // Their identifiers are free at once: the host need not wait for other threads.
+            0 => std::mem::take(&mut entry.queues).into_values().collect(),
             _ => Vec::new(),
         }
     }
 
-    /// Removes an I/O queue.
-    pub(crate) fn disconnect(&self, cntlid: u16, qid: u16) {
-        if let Some(entry) = self.lock().entries.get_mut(&cntlid) {
+    /// Removes an I/O queue, unless another connection has taken its place after a reset.
+    pub(crate) fn disconnect(&self, cntlid: u16, qid: u16, connection: ConnectionId) {
+        if let Some(entry) = self.lock().entries.get_mut(&cntlid)
+            && entry.queues.get(&qid) == Some(&connection)
+        {
             entry.queues.remove(&qid);
         }
     }
@@ -121,3 +124,43 @@ impl Registry {
 
 /// Largest identifier of a controller; those above are reserved.
 const CNTLID_MAX: u16 = 0xffef;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::config::TargetLimits;
+
+    #[test]
+    fn a_reset_frees_the_identifiers_of_queues() {
+        let local = ([127, 0, 0, 1], 4420).into();
+        let served = Served::discovery(&[], (&[], local), "", &TargetLimits::DEFAULT);
+        let (served, registry) = (Arc::new(served), Registry::default());
+        let cntlid = registry.add(&served, "nqn.host").expect("an identifier");
+        let connect = Connect {
+            record_format: 0,
+            qid: 1,
+            sq_size: 31,
+            attributes: 0,
+            keep_alive_ms: 0,
+            host_id: [1; 16],
+            cntlid,
+            subsystem_nqn: served.subsystem.nqn.clone(),
+            host_nqn: "nqn.host".to_owned(),
+        };
+        let connection = |serial| ConnectionId {
+            thread: 1,
+            index: 0,
+            serial,
+        };
+        let connects = |serial| registry.connect(&connect, 0, connection(serial)).is_ok();
+        assert!(registry.set_queues(cntlid, 4).is_empty() && connects(1));
+        assert!(!connects(2), "in use");
+        assert_eq!(registry.set_queues(cntlid, 0), [connection(1)]);
+        assert!(registry.set_queues(cntlid, 4).is_empty() && connects(3));
+        // The first connection ends later, on its thread.
+        registry.disconnect(cntlid, 1, connection(1));
+        assert!(!connects(4), "in use");
+        registry.disconnect(cntlid, 1, connection(3));
+        assert!(connects(5));
+    }
+}
