@@ -64,10 +64,8 @@ impl Server {
             ends: AtomicBool::new(false),
         });
         let accepting = Arc::clone(&shared);
-        let service = Service::start("serve", listener, move |listener: &TcpListener| {
-            if let Ok((stream, _peer)) = listener.accept() {
-                admit(stream, &accepting);
-            }
+        let service = Service::start("serve", listener, move |stream| {
+            admit(stream, &accepting);
         })?;
         Ok(Self {
             address,

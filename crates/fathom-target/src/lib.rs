@@ -38,6 +38,6 @@ pub use plan::{
 };
 pub use problem::TargetFileError;
 pub use running::{RunningTarget, StartError};
-pub use service::{Client, Service, Snapshot};
+pub use service::{Accept, Client, Service, Snapshot};
 pub use sizes::{read_size, show_size};
 pub use stats_socket::{StatsError, StatsSocket, find_target, read_stats};

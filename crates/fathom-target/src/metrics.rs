@@ -1,7 +1,7 @@
 //! Prometheus endpoint: answers requests for `/metrics`, and nothing else.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use fathom_report::prometheus;
 
@@ -31,9 +31,9 @@ impl Metrics {
             true => Hosts::Addresses,
             false => Hosts::Any,
         };
-        let service = Service::start("metrics", listener, move |listener: &TcpListener| {
+        let service = Service::start("metrics", listener, move |stream| {
             // A client that has gone, or is too slow, gets nothing: it will ask again.
-            let _gone = answer(listener, hosts, &snapshot);
+            let _gone = answer(stream, hosts, &snapshot);
         })?;
         Ok(Self {
             address,
@@ -48,8 +48,7 @@ impl Metrics {
     }
 }
 
-fn answer(listener: &TcpListener, hosts: Hosts, snapshot: &Snapshot) -> io::Result<()> {
-    let (stream, _peer) = listener.accept()?;
+fn answer(stream: TcpStream, hosts: Hosts, snapshot: &Snapshot) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     let mut client = Client::new(stream);
     let bytes = client.read_until(REQUEST_BYTES_MAX, is_whole)?;
@@ -70,7 +69,7 @@ const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 #[cfg(test)]
 mod tests {
     use std::io::{Read as _, Write as _};
-    use std::net::{Shutdown, TcpStream};
+    use std::net::Shutdown;
     use std::sync::Arc;
 
     use fathom_record::TargetRecord;

@@ -1,7 +1,9 @@
 //! Small servers beside a target or a run: a thread that accepts, limits on time and size.
 
 use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -24,17 +26,20 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts a thread that calls `answer` when a client may be accepted.
+    /// Starts a thread that accepts clients and calls `answer` with each. A failure to accept, such
+    /// as a lack of descriptors, is met again with each attempt until it passes: the thread pauses
+    /// after one.
     ///
     /// # Errors
     /// The error of a system call.
-    pub fn start<L: AsFd + Send + 'static>(
+    pub fn start<L: Accept + Send + 'static>(
         name: &'static str,
         listener: L,
-        mut answer: impl FnMut(&L) + Send + 'static,
+        mut answer: impl FnMut(L::Stream) + Send + 'static,
     ) -> io::Result<Self> {
         let epoll = Epoll::new()?;
         let waker = Arc::new(Waker::new()?);
+        let stop = Arc::clone(&waker);
         epoll.add(&listener, LISTENER, Interest::Readable)?;
         epoll.add(&*waker, STOP, Interest::Readable)?;
         let run = move || {
@@ -46,8 +51,22 @@ impl Service {
                 if events.iter().any(|event| event.token == STOP) {
                     return;
                 }
-                if events.iter().any(|event| event.token == LISTENER) {
-                    answer(&listener);
+                if events.iter().all(|event| event.token != LISTENER) {
+                    continue;
+                }
+                match listener.accept_one() {
+                    Ok(stream) => answer(stream),
+                    // The client was quicker, or a signal.
+                    Err(error)
+                        if matches!(
+                            error.kind(),
+                            ErrorKind::WouldBlock
+                                | ErrorKind::Interrupted
+                                | ErrorKind::ConnectionAborted
+                        ) => {}
+                    Err(_) => {
+                        let _ended_early = wait_readable(&*stop, PAUSE);
+                    }
                 }
             }
         };
@@ -56,6 +75,34 @@ impl Service {
             waker,
             thread: Some(thread),
         })
+    }
+}
+
+/// Listening socket that does not block.
+pub trait Accept: AsFd {
+    /// Connection to a client.
+    type Stream;
+
+    /// Accepts a client.
+    ///
+    /// # Errors
+    /// The error of `accept(2)`.
+    fn accept_one(&self) -> io::Result<Self::Stream>;
+}
+
+impl Accept for TcpListener {
+    type Stream = TcpStream;
+
+    fn accept_one(&self) -> io::Result<TcpStream> {
+        self.accept().map(|(stream, _peer)| stream)
+    }
+}
+
+impl Accept for UnixListener {
+    type Stream = UnixStream;
+
+    fn accept_one(&self) -> io::Result<UnixStream> {
+        self.accept().map(|(stream, _peer)| stream)
     }
 }
 
@@ -157,5 +204,56 @@ impl<S: Read + Write + AsFd> Client<S> {
 
 /// Time in which a client is answered: one that is slower blocks those behind it.
 pub(crate) const CLIENT_TIME_MAX: Nanos = Nanos::from_millis(1000);
+/// Pause after a failure to accept.
+const PAUSE: Nanos = Nanos::from_millis(100);
 const LISTENER: u64 = 0;
 const STOP: u64 = 1;
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::BorrowedFd;
+    use std::sync::mpsc::{Sender, channel};
+
+    use fathom_core::Errno;
+
+    use super::*;
+
+    /// Listener with a client, of a process without descriptors for it.
+    struct Full {
+        clients: Waker,
+        attempts: Sender<Tick>,
+        clock: Clock,
+    }
+
+    impl AsFd for Full {
+        fn as_fd(&self) -> BorrowedFd<'_> {
+            self.clients.as_fd()
+        }
+    }
+
+    impl Accept for Full {
+        type Stream = ();
+
+        fn accept_one(&self) -> io::Result<()> {
+            let _ended = self.attempts.send(self.clock.now());
+            Err(io::Error::from(Errno::EMFILE))
+        }
+    }
+
+    #[test]
+    fn a_client_that_cannot_be_accepted_is_not_tried_without_a_pause() {
+        let (attempts, times) = channel();
+        let full = Full {
+            clients: Waker::new().unwrap(),
+            attempts,
+            clock: Clock::monotonic(),
+        };
+        full.clients.wake();
+        let service = Service::start("full", full, |()| panic!("nothing was accepted"));
+        let first = times.recv().unwrap();
+        let second = times.recv().unwrap();
+        // Poll rounds its wait to milliseconds.
+        assert!(second - first >= PAUSE - Nanos::from_millis(1));
+        drop(service);
+    }
+}

@@ -55,7 +55,7 @@ impl StatsSocket {
             .map_err(failed("listen on"))?;
         let service = Service::start("stats", listener, move |listener: &UnixListener| {
             // A client that has gone, or is too slow, gets nothing.
-            let _gone = answer(listener, &snapshot);
+            let _gone = answer(stream, &snapshot);
         });
         Ok(Self {
             _service: service.map_err(failed("serve"))?,
@@ -77,8 +77,7 @@ impl Drop for StatsSocket {
     }
 }
 
-fn answer(listener: &UnixListener, snapshot: &Snapshot) -> io::Result<()> {
-    let (stream, _peer) = listener.accept()?;
+fn answer(stream: UnixStream, snapshot: &Snapshot) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     let mut json = snapshot().to_json().map_err(io::Error::other)?;
     json.push('\n');
