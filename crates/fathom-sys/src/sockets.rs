@@ -3,6 +3,10 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
 
 /// Kind of an internet socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +31,10 @@ pub fn create(address: &SocketAddr, kind: SocketKind) -> io::Result<OwnedFd> {
         SocketKind::Stream => libc::SOCK_STREAM,
         SocketKind::Datagram => libc::SOCK_DGRAM,
     };
+    socket(family, kind)
+}
+
+fn socket(family: libc::c_int, kind: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: plain integers.
     let socket = unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, 0) };
     if socket < 0 {
@@ -67,10 +75,54 @@ pub fn connect(socket: impl AsFd, address: &SocketAddr) -> io::Result<()> {
         // SAFETY: the descriptor is open, and the address alive and of this length.
         check(unsafe { libc::connect(socket, raw, length) })
     });
-    connected.map_err(|error| match error.raw_os_error() {
+    connected.map_err(timed_out)
+}
+
+/// Connects to a Unix-domain socket. A listener whose backlog is full lets others wait, which the
+/// standard library does without an end.
+///
+/// # Errors
+/// The error of a system call; [`TimedOut`](io::ErrorKind::TimedOut) after the time-out, and
+/// [`InvalidInput`](io::ErrorKind::InvalidInput) for a path that no socket can have.
+pub fn connect_unix(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
+    let (raw, length) = unix_address(path)?;
+    let stream = UnixStream::from(socket(libc::AF_UNIX, libc::SOCK_STREAM)?);
+    stream.set_write_timeout(Some(timeout))?;
+    let (socket, raw) = (stream.as_raw_fd(), (&raw const raw).cast());
+    // SAFETY: the descriptor is open, and the address alive and not shorter than this length.
+    let connected = check(unsafe { libc::connect(socket, raw, length) });
+    connected.map_err(timed_out)?;
+    stream.set_write_timeout(None)?;
+    Ok(stream)
+}
+
+/// Returns the error of a connect whose time-out may have ended it.
+fn timed_out(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
         Some(libc::EINPROGRESS | libc::EAGAIN) => io::ErrorKind::TimedOut.into(),
         _ => error,
-    })
+    }
+}
+
+/// Returns the address of a path, and its length in bytes.
+fn unix_address(path: &Path) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
+    let bytes = path.as_os_str().as_bytes();
+    let mut raw = libc::sockaddr_un {
+        sun_family: family(libc::AF_UNIX),
+        sun_path: [0; UNIX_PATH_BYTES],
+    };
+    // One zero is left behind the path.
+    if bytes.is_empty() || bytes.len() >= UNIX_PATH_BYTES || bytes.contains(&0) {
+        let why = format!(
+            "the path of a socket has 1 to {} bytes",
+            UNIX_PATH_BYTES - 1
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    for (place, &byte) in raw.sun_path.iter_mut().zip(bytes) {
+        *place = libc::c_char::from_ne_bytes([byte]);
+    }
+    Ok((raw, length_of(&raw)))
 }
 
 /// Calls `call` with an address in the kernel's form.
@@ -104,7 +156,7 @@ fn with_raw<T>(
 }
 
 fn family(family: libc::c_int) -> libc::sa_family_t {
-    // Cannot truncate: 2 and 10.
+    // Cannot truncate: 1, 2 and 10.
     libc::sa_family_t::try_from(family).unwrap_or_default()
 }
 
@@ -196,14 +248,17 @@ fn check(result: libc::c_int) -> io::Result<()> {
     }
 }
 
+/// Bytes of the path in an address.
+const UNIX_PATH_BYTES: usize = 108;
 /// Connections that may wait to be accepted. A job accepts one; the rest is for peers that connect
 /// again.
 const BACKLOG: libc::c_int = 10;
 
 #[cfg(test)]
 mod tests {
-    use std::io::{ErrorKind, Write};
+    use std::io::{ErrorKind, Read, Write};
     use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::UnixListener;
 
     use super::*;
 
@@ -227,6 +282,33 @@ mod tests {
             }
         };
         assert!(taken(16_384) < taken(2 << 20));
+    }
+
+    #[test]
+    fn a_full_backlog_is_waited_for_up_to_the_time_out() {
+        let path = std::env::temp_dir().join(format!("fathom-full-{}.sock", std::process::id()));
+        let listener = UnixListener::bind(&path).unwrap();
+        let connect = |millis| connect_unix(&path, Duration::from_millis(millis));
+        let mut near = connect(10_000).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        near.write_all(b"x").unwrap();
+        far.read_exact(&mut [0]).unwrap();
+        let mut waiting = Vec::new();
+        let full = loop {
+            match connect(1) {
+                Ok(stream) => waiting.push(stream),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(full.kind(), ErrorKind::TimedOut);
+        drop(listener);
+        assert_eq!(connect(1).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(connect(1).unwrap_err().kind(), ErrorKind::NotFound);
+        for wrong in ["", &"x".repeat(108), "a\0b"] {
+            let error = connect_unix(Path::new(wrong), Duration::from_millis(1)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{wrong:?}");
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fathom_record::TargetRecord;
+use fathom_sys::sockets::connect_unix;
 
 use crate::service::{Client, Service, Snapshot};
 
@@ -53,7 +54,7 @@ impl StatsSocket {
         listener
             .set_nonblocking(true)
             .map_err(failed("listen on"))?;
-        let service = Service::start("stats", listener, move |listener: &UnixListener| {
+        let service = Service::start("stats", listener, move |stream| {
             // A client that has gone, or is too slow, gets nothing.
             let _gone = answer(stream, &snapshot);
         });
@@ -100,8 +101,11 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
 fn is_dead(path: &Path) -> bool {
     // A connection to a regular file is refused, too.
     let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
-    let refused = UnixStream::connect(path).err().filter(|_| is_socket);
-    refused.is_some_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+    // One with a full backlog has a process, and is not waited for.
+    let refused = connect_unix(path, Duration::from_millis(1)).err();
+    refused
+        .filter(|_| is_socket)
+        .is_some_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }
 
 /// Removes sockets that killed targets have left in the folder: their process is gone, too, so none
@@ -145,7 +149,13 @@ fn read_within(path: &Path, limit: Duration) -> Result<TargetRecord, StatsError>
             source,
         }
     };
-    let stream = UnixStream::connect(path).map_err(failed("connect to"))?;
+    let silent = || StatsError::Silent {
+        path: path.to_owned(),
+    };
+    let stream = connect_unix(path, limit).map_err(|error| match error.kind() {
+        ErrorKind::TimedOut => silent(),
+        _ => failed("connect to")(error),
+    })?;
     stream
         .set_read_timeout(Some(limit))
         .map_err(failed("read"))?;
@@ -154,9 +164,7 @@ fn read_within(path: &Path, limit: Duration) -> Result<TargetRecord, StatsError>
     limited
         .read_to_string(&mut text)
         .map_err(|error| match error.kind() {
-            ErrorKind::WouldBlock => StatsError::Silent {
-                path: path.to_owned(),
-            },
+            ErrorKind::WouldBlock => silent(),
             _ => failed("read")(error),
         })?;
     TargetRecord::from_json(&text).map_err(|error| StatsError::Reply {
@@ -419,6 +427,12 @@ mod tests {
         let path = folder.join("target-1.sock");
         let _stopped = UnixListener::bind(&path).unwrap();
         let read = read_within(&path, Duration::from_millis(1));
+        assert!(matches!(read, Err(StatsError::Silent { .. })), "{read:?}");
+        // Nor has one whose backlog is full.
+        let wait = Duration::from_millis(1);
+        let waiting: Vec<_> = std::iter::from_fn(|| connect_unix(&path, wait).ok()).collect();
+        assert!(!waiting.is_empty() && !is_dead(&path));
+        let read = read_within(&path, wait);
         assert!(matches!(read, Err(StatsError::Silent { .. })), "{read:?}");
         fs::remove_dir_all(&folder).unwrap();
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use fathom_core::Nanos;
 use fathom_nbd::Endpoint;
+use fathom_sys::sockets;
 
 use crate::dial::dial;
 use crate::nbd::error::LinkError;
@@ -30,7 +31,8 @@ impl Stream {
                 Ok(Self::Tcp(stream))
             }
             Endpoint::Unix { path } => {
-                let stream = UnixStream::connect(path);
+                let timeout = Duration::from_nanos(timeout.get().max(1));
+                let stream = sockets::connect_unix(path.as_ref(), timeout);
                 let stream = stream.map_err(|error| LinkError::Socket("connect", error))?;
                 Ok(Self::Unix(stream))
             }
