@@ -59,7 +59,7 @@ pub struct HostConfig {
     pub queues: u16,
     /// Namespaces to identify.
     pub namespaces: Vec<u32>,
-    /// Time that a command may take.
+    /// Time that a command may take, and the controller to become ready.
     pub timeout: Nanos,
 }
 
@@ -183,9 +183,9 @@ impl HostController {
                 Step::Enable
             }
             Step::Enable => {
-                // Units of 500 ms.
+                // Units of 500 ms, up to two minutes: the user's limit holds for this, too.
                 let timeout = (self.capabilities >> 24 & 0xff).max(1) * 500;
-                self.ready_by = now + Nanos::from_millis(timeout);
+                self.ready_by = now + Nanos::from_millis(timeout).min(self.config.timeout);
                 Step::AwaitReady
             }
             Step::AwaitReady => self.on_status(result, now)?,

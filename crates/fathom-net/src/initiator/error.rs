@@ -75,6 +75,7 @@ impl LinkError {
                     (1, 0x84) => format!("let the target admit host {host_nqn}, or set hostnqn"),
                     _ => String::new(),
                 },
+                ControllerError::NotReady => "raise connect_timeout, or look at the target".into(),
                 ControllerError::NoNamespace { .. } => {
                     "set ns to a namespace of the subsystem".into()
                 }
