@@ -22,7 +22,7 @@ mod tests;
 /// of a request belong to the queue until its completion.
 ///
 /// # Cost
-/// No allocation, lock or map per request: the cookie is the tag and the number of times it was
+/// No allocation, lock or map per request that succeeds: the cookie is the tag and the number of times it was
 /// used, so that a late reply to an earlier request does not pass for one to this.
 ///
 /// # Errors
@@ -37,8 +37,8 @@ pub struct RequestQueue {
     /// First bytes of a head that arrives in parts.
     head: [u8; HEAD_BYTES_MAX],
     head_bytes: usize,
-    /// Text of the latest error, as far as it is kept.
-    text: Vec<u8>,
+    /// Errors of requests, by tag.
+    notes: Box<[ErrorNote]>,
 }
 
 /// Event of a connection.
@@ -112,6 +112,15 @@ struct Entry {
     coverage: Coverage,
 }
 
+/// Errors of a request that has failed, apart from the others' memory.
+#[derive(Clone, Debug, Default)]
+struct ErrorNote {
+    /// Text of the first one, as far as it is kept.
+    text: Vec<u8>,
+    /// Number of them.
+    chunks: u32,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Free,
@@ -148,7 +157,7 @@ impl RequestQueue {
             state: State::Head,
             head: [0; HEAD_BYTES_MAX],
             head_bytes: 0,
-            text: Vec::with_capacity(text::LETTERS_MAX),
+            notes: vec![ErrorNote::default(); tags as usize].into_boxed_slice(),
         }
     }
 
@@ -263,11 +272,11 @@ impl RequestQueue {
         self.in_flight
     }
 
-    /// Returns the text that the server gave with the latest error, fit for a message; empty if it
-    /// gave none.
+    /// Returns the text that the server gave with the error of a request, fit for a message; empty
+    /// if it gave none. Ask when the request has completed with a failure.
     #[must_use]
-    pub fn error_text(&self) -> String {
-        text::printable(&self.text)
+    pub fn error_text(&self, tag: u32) -> String {
+        text::printable(&self.notes[tag as usize].text)
     }
 
     #[inline]
@@ -301,7 +310,7 @@ impl RequestQueue {
                     rest,
                     is_last,
                 } => {
-                    if !self.skip_text(input, (text, rest)) {
+                    if !self.skip_text(input, tag, (text, rest)) {
                         return Ok(None);
                     }
                     self.state = match is_last {
@@ -360,7 +369,7 @@ impl RequestQueue {
                 entry.stage = Stage::Answered;
                 if error != 0 {
                     entry.failure.get_or_insert(ServerError(error));
-                    self.text.clear();
+                    self.notes[tag as usize].text.clear();
                 }
                 self.state = match is_read && error == 0 {
                     true => State::Data {
@@ -414,8 +423,19 @@ impl RequestQueue {
             }
             Chunk::Error { error: 0, .. } => return Err(ReplyError::NoError),
             Chunk::Error { error, text, rest } => {
-                entry.failure.get_or_insert(ServerError(error));
-                self.text.clear();
+                let note = &mut self.notes[tag as usize];
+                let (mut text, mut rest) = (text, rest);
+                if entry.failure.is_none() {
+                    entry.failure = Some(ServerError(error));
+                    *note = ErrorNote::default();
+                } else {
+                    // The failure is the first error, and so are its words.
+                    rest += u32::from(std::mem::take(&mut text));
+                }
+                note.chunks += 1;
+                if note.chunks > ERROR_CHUNKS_MAX {
+                    return Err(ReplyError::TooManyErrors);
+                }
                 self.state = State::Text {
                     tag,
                     text,
@@ -461,11 +481,12 @@ impl RequestQueue {
 
     /// Takes the rest of an error off the input, and returns whether all of it was there.
     #[cold]
-    fn skip_text(&mut self, input: &mut &[u8], (mut text, mut rest): (u16, u32)) -> bool {
+    fn skip_text(&mut self, input: &mut &[u8], tag: u32, (mut text, mut rest): (u16, u32)) -> bool {
         let taken = usize::from(text).min(input.len());
         let (bytes, behind) = input.split_at(taken);
-        let kept = taken.min(text::LETTERS_MAX - self.text.len());
-        self.text.extend_from_slice(&bytes[..kept]);
+        let words = &mut self.notes[tag as usize].text;
+        let kept = taken.min(text::LETTERS_MAX - words.len());
+        words.extend_from_slice(&bytes[..kept]);
         // Cannot truncate: at most `text`, and at most `rest`.
         text -= u16::try_from(taken).unwrap_or(text);
         let skipped = rest.min(u32::try_from(behind.len()).unwrap_or(rest));
@@ -504,3 +525,6 @@ impl Entry {
         }
     }
 }
+
+/// Errors of one request, beyond which the server may send more for ever. Servers send one.
+const ERROR_CHUNKS_MAX: u32 = 1024;

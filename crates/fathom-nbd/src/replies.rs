@@ -82,6 +82,8 @@ pub enum ReplyError {
     EmptyChunk,
     /// An error without a number.
     NoError,
+    /// Errors of one request without an end.
+    TooManyErrors,
 }
 
 impl fmt::Display for ReplyError {
@@ -119,6 +121,7 @@ impl fmt::Display for ReplyError {
             Self::MissingData => f.write_str("reply to a read lacks data"),
             Self::EmptyChunk => f.write_str("empty chunk that is not the last of its reply"),
             Self::NoError => f.write_str("error reply without an error"),
+            Self::TooManyErrors => f.write_str("error replies to a request without an end"),
         }
     }
 }

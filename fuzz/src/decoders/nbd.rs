@@ -86,7 +86,7 @@ fn on_event(queue: &mut RequestQueue, event: Event<'_>) -> Result<(), String> {
         } => check_range(tag, offset, length as usize),
         Event::Completed { tag, failure } => {
             if failure.is_some() {
-                let _may_be_shown = queue.error_text();
+                let _may_be_shown = queue.error_text(tag);
             }
             submit(queue, tag);
             Ok(())

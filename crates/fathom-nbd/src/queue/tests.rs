@@ -221,7 +221,7 @@ fn chunks_of_a_read_come_in_any_order() {
     ];
     assert_eq!((seen, error), (want.to_vec(), None));
     assert_eq!(queue.in_flight(), 2);
-    assert_eq!(queue.error_text(), "");
+    assert_eq!([3, 4].map(|tag| queue.error_text(tag)), ["no space", ""]);
 }
 
 #[test]
@@ -232,13 +232,42 @@ fn the_text_of_an_error_is_kept() {
         feed(&mut queue, &bytes, &[3]).0,
         [Seen::Completed(0, Some(5))]
     );
-    assert_eq!(queue.error_text(), "bad sector");
+    assert_eq!(queue.error_text(0), "bad sector");
     let long = error(5, 1, 1 << 15 | 1, 5, &"x".repeat(4096), 0);
     assert_eq!(
         feed(&mut queue, &long, &[77]).0,
         [Seen::Completed(5, Some(5))]
     );
-    assert_eq!(queue.error_text(), "x".repeat(256));
+    assert_eq!(queue.error_text(5), "x".repeat(256));
+}
+
+#[test]
+fn errors_of_two_requests_keep_their_texts() {
+    let mut queue = queue(true);
+    let kind = 1 << 15 | 1;
+    let bytes = [
+        error(0, 0, kind, 5, "disk A failed", 0),
+        error(5, 0, kind, 5, "disk B failed", 0),
+        error(0, 0, kind, 28, "and is full", 4),
+        chunk(cookie(0), 1, 0, &[]),
+        chunk(cookie(5), 1, 0, &[]),
+    ];
+    let (seen, error) = feed(&mut queue, &bytes.concat(), &[7]);
+    let want = [Seen::Completed(0, Some(5)), Seen::Completed(5, Some(5))];
+    assert_eq!((seen, error), (want.to_vec(), None));
+    let texts = [0, 5].map(|tag| queue.error_text(tag));
+    assert_eq!(texts, ["disk A failed", "disk B failed"]);
+}
+
+/// None of them is the last: without a limit, the request never completes.
+#[test]
+fn errors_of_a_request_have_an_end() {
+    let one = error(0, 0, 1 << 15 | 1, 5, "again", 0);
+    let mut queue = queue(true);
+    let (seen, error) = feed(&mut queue, &one.repeat(1024), &[]);
+    assert_eq!((seen, error), (vec![], None));
+    let (_, error) = feed(&mut queue, &one, &[]);
+    assert_eq!(error, Some(ReplyError::TooManyErrors));
 }
 
 #[track_caller]

@@ -170,7 +170,7 @@ impl Link {
                 } => slots.place(tag, offset, length).fill(0),
                 Event::Completed { tag, failure } => {
                     if let Some(error) = failure {
-                        explain(error, &self.queue, slots);
+                        explain(error, tag, &self.queue, slots);
                     }
                     if let Some((request, buffer_offset)) = slots.completed(tag, failure) {
                         self.queue.submit(tag, request, buffer_offset);
@@ -209,8 +209,8 @@ impl AsFd for Link {
 
 /// Keeps the words of a server that fails a request.
 #[cold]
-fn explain(error: ServerError, queue: &RequestQueue, slots: &mut Slots) {
-    let text = queue.error_text();
+fn explain(error: ServerError, tag: u32, queue: &RequestQueue, slots: &mut Slots) {
+    let text = queue.error_text(tag);
     if !text.is_empty() {
         slots.explain(error.errno(), format!("the server says {error}: {text}"));
     }
