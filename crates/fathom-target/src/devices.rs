@@ -240,8 +240,10 @@ pub(crate) fn read(fields: &Fields<'_>, around: &Surroundings<'_>) -> Option<Dev
 
 /// Reads the size of a device without storage that has one, and its block size.
 fn size_and_block(fields: &Fields<'_>) -> Option<(u64, u32)> {
-    let block = block_size(fields, Some(BLOCK_BYTES))?;
-    let size = fields.parsed("size", false, SIZE, read_size)?;
+    let block = block_size(fields, Some(BLOCK_BYTES));
+    // Read in any case, so that the key is known.
+    let size = fields.parsed("size", false, SIZE, read_size);
+    let (block, size) = (block?, size?);
     whole_blocks(fields, size, block).then_some((size, block))
 }
 

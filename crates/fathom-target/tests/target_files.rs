@@ -281,6 +281,17 @@ fn files_are_judged_before_they_are_opened() {
 }
 
 #[test]
+fn a_wrong_block_size_hides_no_other_key() {
+    for kind in ["null", "memory"] {
+        let device = DEVICE.replace("null", kind);
+        check_refused(
+            &format!("{device}block_size = '3k'\n{SUBSYSTEM}{NAMESPACE}"),
+            &["t.toml:5:14: `block_size` must be 512, 1k, 2k or 4k"],
+        );
+    }
+}
+
+#[test]
 fn hosts_are_listed_or_any() {
     let with = |keys: &str| format!("{DEVICE}{SUBSYSTEM}{keys}{NAMESPACE}");
     let hosts = |keys: &str| parse(&with(keys)).unwrap().subsystems[0].hosts.clone();
@@ -375,9 +386,9 @@ fn cpus_and_limits_fit() {
         &with("buffer_size = '8k'\n[limits]\nin_capsule_size = '16k'\n"),
         &["t.toml:3:19: 16384 B in a capsule, and a buffer has 8192 B"],
     );
-}
     // Hosts could not be told such a limit.
     check_refused(
         &with("buffer_size = '4k'\n"),
         &["`buffer_size` must be a power of two from 8k to 1m"],
     );
+}
