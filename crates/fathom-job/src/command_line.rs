@@ -114,6 +114,7 @@ pub(crate) fn read_in(
         job: None,
         files: Vec::new(),
         show_command: false,
+        has_rank: false,
         section_spots: Vec::new(),
         clients: ClientWords::new(request.args),
         instead: None,
@@ -144,6 +145,8 @@ struct Reader<'a> {
     job: Option<(String, Spot)>,
     files: Vec<Spot>,
     show_command: bool,
+    /// There is a `--rank`, which may be wrong.
+    has_rank: bool,
     section_spots: Vec<Spot>,
     clients: ClientWords<'a>,
     /// The action to take instead of running jobs.
@@ -384,6 +387,7 @@ impl Reader<'_> {
             Action::Serve => settings.serve = Some(switch_values::address(given)?),
             Action::ServeAnyHost => settings.serve_any_host = true,
             Action::Rank => {
+                self.has_rank = true;
                 let rank = rank::rank(given, self.builder.environment)?;
                 self.builder.check_rank(rank, given)?;
                 self.builder.settings.rank = Some(rank);
@@ -488,7 +492,8 @@ impl Reader<'_> {
     fn alone_under_launcher(&mut self) {
         let settings = &self.builder.settings;
         let is_run = !settings.parse_only && !settings.merge_only && !self.show_command;
-        if self.dialect == Dialect::Fio || settings.rank.is_some() || !is_run {
+        let is_rank = self.has_rank || settings.rank.is_some();
+        if self.dialect == Dialect::Fio || is_rank || !is_run {
             return;
         }
         if let Some(Launched { variable, count }) = Launched::of(self.builder.environment) {

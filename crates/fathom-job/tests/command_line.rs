@@ -5,7 +5,7 @@ mod world;
 use fathom_core::{Nanos, OutputFormat};
 use fathom_engine::options::FIXEDBUFS;
 use fathom_job::{Dialect, IdleProfile, Invocation, SelfTest, Settings, ShowMode, Size, parse};
-use world::{World, file, job};
+use world::{World, file, job, words};
 
 #[track_caller]
 fn refuse(line: &str, want: &[&str]) {
@@ -28,6 +28,21 @@ fn settings(line: &str) -> Settings {
         Ok(other) => panic!("{line}: {other:?}"),
         Err(errors) => panic!("{line}: {}", errors.render("fio", false)),
     }
+}
+
+/// Not a job that a launcher has started without one.
+#[test]
+fn a_wrong_rank_is_one_problem() {
+    let world = World::default()
+        .with_variable("OMPI_COMM_WORLD_RANK", "x")
+        .with_variable("OMPI_COMM_WORLD_SIZE", "3");
+    let codes = |line: &str| -> Vec<&str> {
+        let refused = parse(&words(line), Dialect::Fathom, &world).unwrap_err();
+        refused.diagnostics.iter().map(|found| found.code).collect()
+    };
+    assert_eq!(codes("--name=a --size=1m"), ["launched-alone"]);
+    let wrong = codes("--rank=auto --name=a --size=1m");
+    assert!(wrong.len() == 1 && wrong != ["launched-alone"], "{wrong:?}");
 }
 
 /// Virtual time starts no threads, so there may be more jobs than their limit.
