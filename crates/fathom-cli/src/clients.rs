@@ -91,7 +91,7 @@ fn started(line: &[String], clients: &Clients, dialect: Dialect) -> Result<Progr
     }
     here.extend(line.iter().map(OsString::from));
     let names: Vec<&str> = hosts.iter().map(|(host, _)| &*host.name).collect();
-    let mut command = launcher.command(&rank, &here, &names, is_root());
+    let mut command = launcher.command(&rank, &here, &names, is_root())?;
     if clients.settings.debug.includes("process") {
         let text = format!("process  {}\n", mpi_launcher::line(&command));
         output::print(StandardStream::Error, &text);

@@ -68,13 +68,21 @@ impl MpiLauncher {
 
     /// Returns the command that starts a rank beside the user with some words, then one on each
     /// host with others. `as_root`: the user is root, and has chosen to be.
+    ///
+    /// # Errors
+    /// A word of the user is one that ends a rank's words for every launcher.
     pub(crate) fn command(
         &self,
         rank: &RankCommand,
         here: &[OsString],
         hosts: &[&str],
         as_root: bool,
-    ) -> Command {
+    ) -> Result<Command> {
+        if here.iter().any(|word| word == NEXT_RANK) {
+            let hint = "write `--SWITCH=:` as one word, or name a file `./:`";
+            let why = "--client: the MPI launcher takes the word `:` for the end of the line";
+            return Err(with_hint(why, Some(hint)));
+        }
         let mut command = Command::new(&self.program);
         match self.kind {
             LauncherKind::OpenMpi => {
@@ -98,7 +106,7 @@ impl MpiLauncher {
             .chain(hosts.iter().map(|&name| (name, &rank.words[..])))
         {
             if !std::mem::take(&mut first) {
-                command.arg(":");
+                command.arg(NEXT_RANK);
             }
             command.args(["-n", "1"]);
             if self.kind == LauncherKind::OpenMpi {
@@ -107,7 +115,7 @@ impl MpiLauncher {
             command.arg(&rank.program);
             command.args(words);
         }
-        command
+        Ok(command)
     }
 }
 
@@ -173,6 +181,8 @@ pub(crate) fn in_path(name: &str) -> Option<PathBuf> {
     files.next()
 }
 
+/// Word between two ranks.
+const NEXT_RANK: &str = ":";
 /// Variable that names the launcher.
 const VARIABLE: &str = "FATHOM_MPIRUN";
 const NAMES: [&str; 2] = ["mpirun", "mpiexec"];
@@ -222,7 +232,11 @@ mod tests {
         };
         let here = ["conduct", "it's"].map(OsString::from);
         let command = launcher.command(&rank, &here, &["a", "b"], as_root);
-        assert_eq!(line(&command), want);
+        assert_eq!(line(&command.unwrap()), want);
+        let split = ["conduct", "--description", ":"].map(OsString::from);
+        let refused = launcher.command(&rank, &split, &["a"], as_root);
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains("the word `:`"), "{text}");
     }
 
     #[test]
