@@ -94,6 +94,7 @@ impl Worker {
     }
 
     fn end_pass(&mut self, now: Tick) {
+        self.pause_rate_checks(now);
         if !self.config.is_dry_run {
             self.close_io_period(self.directions_in_use(), now);
         }
@@ -190,9 +191,7 @@ impl Worker {
             (recreate, _) => self.source.pass.recreate = recreate,
         }
         self.timers.io_period_start = now;
-        // Between the passes there was more than the end of the last ops.
-        let anew = !matches!(self.stage, Stage::Draining(After::Pass));
-        self.resume_rate_checks(now, anew);
+        self.resume_rate_checks(now);
         self.stage = self.stage_of_ops();
         self.set_next_rule();
     }

@@ -17,6 +17,8 @@ pub(crate) struct Timers {
     pub(crate) rate_check: Tick,
     /// Last check of it; `None` before the first.
     pub(crate) rate_checked: Option<Tick>,
+    /// End of the last pass, and the time from then to the next check.
+    pub(crate) rate_paused: (Tick, Nanos),
     /// Ops and bytes at the last check.
     pub(crate) rate_seen: PerDirection<(u64, u64)>,
     /// Start of the current period of I/O, which counts as runtime when it ends.
@@ -38,6 +40,7 @@ impl Timers {
             deadline: Tick::MAX,
             rate_check: Tick::MAX,
             rate_checked: None,
+            rate_paused: (Tick::ZERO, Nanos::ZERO),
             rate_seen: PerDirection::new((0, 0), (0, 0), (0, 0)),
             io_period_start: origin,
             clock_read: Nanos::ZERO,

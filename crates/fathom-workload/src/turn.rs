@@ -235,7 +235,7 @@ impl Worker {
         }
         self.timers.io_period_start = now;
         self.timers.rate_check = now + RATE_MIN_GRACE;
-        if self.config.rate_min.iter().all(|(_, pace)| pace.is_none()) {
+        if !self.has_least_rate() {
             self.timers.rate_check = Tick::MAX;
         }
         self.source.schedules.begin(now);
@@ -277,8 +277,7 @@ impl Worker {
             priorities.clear();
         }
         self.timers.ramp_end = Tick::MAX;
-        self.timers.rate_seen = PerDirection::default();
-        self.resume_rate_checks(now, true);
+        self.restart_rate_checks(now);
         if let Some(runtime) = self.config.runtime {
             self.timers.deadline = now + runtime;
         }
@@ -339,17 +338,39 @@ impl Worker {
         issues && self.timers.ramp_end == Tick::MAX
     }
 
-    /// Resumes the checks of `rate_min`; `anew`: with an observation that begins now, because the
-    /// time since the last check does not count.
-    pub(crate) fn resume_rate_checks(&mut self, now: Tick, anew: bool) {
+    /// Begins the observation of `rate_min` anew.
+    fn restart_rate_checks(&mut self, now: Tick) {
+        self.timers.rate_checked = None;
+        self.timers.rate_seen = PerDirection::default();
+        if self.has_least_rate() && self.timers.rate_check == Tick::MAX {
+            self.timers.rate_check = now;
+        }
+    }
+
+    /// Stops the checks of `rate_min` at the end of a pass: what follows issues no ops.
+    pub(crate) fn pause_rate_checks(&mut self, now: Tick) {
         let timers = &mut self.timers;
-        if anew {
-            timers.rate_checked = None;
+        let left = match timers.rate_check == Tick::MAX {
+            true => Nanos::ZERO,
+            false => timers.rate_check - now,
+        };
+        timers.rate_paused = (now, left);
+        timers.rate_check = Tick::MAX;
+    }
+
+    /// Resumes the checks of `rate_min` with a pass, as if no time had passed since the last one.
+    pub(crate) fn resume_rate_checks(&mut self, now: Tick) {
+        if !self.has_least_rate() {
+            return;
         }
-        let has_least = self.config.rate_min.iter().any(|(_, pace)| pace.is_some());
-        if has_least && timers.rate_check == Tick::MAX {
-            timers.rate_check = now;
-        }
+        let timers = &mut self.timers;
+        let (paused, left) = timers.rate_paused;
+        timers.rate_checked = timers.rate_checked.map(|checked| checked + (now - paused));
+        timers.rate_check = now + left;
+    }
+
+    fn has_least_rate(&self) -> bool {
+        self.config.rate_min.iter().any(|(_, pace)| pace.is_some())
     }
 
     /// Fails the job if a direction is below its `rate_min`. The first check only starts the
