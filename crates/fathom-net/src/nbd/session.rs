@@ -163,7 +163,7 @@ impl Session {
 #[cold]
 fn lose(error: &LinkError, token: u64, slots: &mut Slots) -> LinkState {
     let errno = error.errno();
-    slots.explain(errno, error.to_string());
+    slots.explain_loss(errno, error.to_string());
     slots.fail(token, errno);
     LinkState::Lost(errno)
 }

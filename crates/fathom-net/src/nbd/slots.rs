@@ -12,8 +12,9 @@ pub(crate) struct Slots {
     ops: Box<[SlotOp]>,
     buffers: Buffers,
     done: VecDeque<Completion>,
-    /// Latest failure of which more is known than its errno.
-    failure: Option<(Errno, String)>,
+    /// Failures of which more is known than their errno, the first of each: a job that several ops
+    /// fail at once reports the first.
+    failures: Vec<(Errno, String)>,
 }
 
 /// Terms of an op that its export and the job set.
@@ -59,7 +60,7 @@ impl Slots {
             ops: vec![free; depth as usize].into_boxed_slice(),
             buffers,
             done: VecDeque::with_capacity(depth as usize),
-            failure: None,
+            failures: Vec::new(),
         }
     }
 
@@ -128,16 +129,26 @@ impl Slots {
         }
     }
 
-    /// Notes what is known about a failure.
+    /// Notes what is known about the failure of an op.
     #[cold]
     pub(crate) fn explain(&mut self, errno: Errno, text: String) {
-        self.failure = Some((errno, text));
+        if self.explanation(errno).is_none() {
+            self.failures.push((errno, text));
+        }
     }
 
-    /// Returns what is known about the latest failure with this errno.
+    /// Notes what is known about the loss of a connection, with which all later ops fail.
+    #[cold]
+    pub(crate) fn explain_loss(&mut self, errno: Errno, text: String) {
+        self.failures.retain(|(other, _)| *other != errno);
+        self.failures.push((errno, text));
+    }
+
+    /// Returns what is known about the failures with this errno.
     pub(crate) fn explanation(&self, errno: Errno) -> Option<String> {
-        let (own, text) = self.failure.as_ref()?;
-        (*own == errno).then(|| text.clone())
+        let mut failures = self.failures.iter();
+        let (_, text) = failures.find(|(own, _)| *own == errno)?;
+        Some(text.clone())
     }
 
     /// Returns the place of data to receive.
