@@ -2,11 +2,11 @@
 
 use fathom_core::{Op, OpKind, Slot};
 
-use super::Ring;
 use super::abi::{
     ATTRIBUTE_INTEGRITY, CHECK_APPLICATION, CHECK_GUARD, CHECK_REFERENCE, IntegrityAttribute,
 };
 use super::entry::Fields;
+use super::{Ring, RingConfig};
 
 /// Checks of protection information that a ring asks the kernel and the device for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +33,13 @@ impl IntegrityChecks {
             ..IntegrityAttribute::default()
         }
     }
+}
+
+/// Returns the attributes of a ring's slots: none if its ops have no metadata.
+pub(super) fn attributes(config: &RingConfig) -> Box<[IntegrityAttribute]> {
+    let checks = config.integrity.into_iter();
+    let each = checks.flat_map(|checks| (0..config.slots).map(move |_| checks.attribute()));
+    each.collect()
 }
 
 impl Ring {

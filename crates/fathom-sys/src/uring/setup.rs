@@ -11,9 +11,10 @@ use super::abi::{
     SETUP_IOPOLL, SETUP_NO_SQARRAY, SETUP_SINGLE_ISSUER, SETUP_SQ_AFF, SETUP_SQE128, SETUP_SQPOLL,
     SETUP_SUBMIT_ALL, SETUP_TASKRUN_FLAG, UNREGISTER_RING_FDS, Update,
 };
+use super::integrity::{IntegrityChecks, attributes};
 use super::rings::Rings;
 use super::streams::Streams;
-use super::{IntegrityChecks, Memory, Mode, Ring};
+use super::{Memory, Mode, Ring};
 use crate::file_io::RwFlags;
 use crate::in_flight::{InFlight, Ready};
 use crate::memory::Buffers;
@@ -96,10 +97,6 @@ impl<const BIG: bool> Ring<BIG> {
         let extra = extra.map_err(failed(EngineStep::MapBuffers))?;
         let mode = Mode::new(config, built.flags & SETUP_DEFER_TASKRUN != 0);
         let vectors = if mode.vectored { config.slots } else { 0 };
-        let attributes = config.integrity.map(|checks| {
-            let attribute = checks.attribute();
-            vec![attribute; config.slots as usize].into_boxed_slice()
-        });
         let empty = libc::iovec {
             iov_base: std::ptr::null_mut(),
             iov_len: 0,
@@ -115,7 +112,7 @@ impl<const BIG: bool> Ring<BIG> {
                 buffers,
                 extra,
                 vectors: vec![empty; vectors as usize].into_boxed_slice(),
-                attributes: attributes.unwrap_or_default(),
+                attributes: attributes(config),
             }),
             in_flight: InFlight::new(config.slots),
             ready: Ready::new(config.slots),
