@@ -4,15 +4,18 @@
 # test: metadata and protection information of io_uring
 # kernel: 6.17, the first that says what metadata a device has
 # vm: --nvme ms=8,pi=1 --nvme ms=16,pi=1,pif=2,mset=0 --nvme ms=64,pi=3
-# vm: --nvme size=16M --nvme-module poll_queues=2
+# vm: --nvme size=16M --nvme-module poll_queues=1
 . /guest.sh
 
-# job NSID OPTION...
+# Runs a job on a namespace, or on a file: `job NSID|PATH OPTION...`.
 job() {
-    nsid=$1
+    case $1 in
+        /*) file=$1 ;;
+        *) file=/dev/nvme0n$1 ;;
+    esac
     shift
-    fathom run --name=vm --ioengine=io_uring --direct=1 --filename="/dev/nvme0n$nsid" --bs=4k \
-        --size=2m --iodepth=8 --output=report "$@" >/tmp/log 2>&1
+    fathom run --name=vm --ioengine=io_uring --direct=1 --filename="$file" --bs=4k --size=2m \
+        --iodepth=8 --output=report "$@" >/tmp/log 2>&1
 }
 
 own='--pi_act=0 --md_per_io_size=512'
@@ -57,4 +60,4 @@ step 'what is refused'
 refused 'set md_per_io_size=64 for the 8 blocks' 1 --rw=read --md_per_io_size=32
 refused 'no metadata' 4 --rw=read --md_per_io_size=512
 refused 'direct=1' 1 --rw=read --md_per_io_size=512 --direct=0
-refused 'only block devices have metadata' 1 --filename=/tmp/file --rw=write --md_per_io_size=512
+refused 'only block devices have metadata' /tmp/file --rw=write --md_per_io_size=512

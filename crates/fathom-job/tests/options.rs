@@ -215,7 +215,7 @@ fn pace() {
     check("--thinktime_spin=1ms", |o| {
         o.thinktime_spin == Nanos::from_millis(1)
     });
-    check("--thinktime_blocks=8", |o| o.thinktime_blocks == 8);
+    check("--thinktime_blocks=8", |o| o.thinktime_blocks == Some(8));
     check("--thinktime_blocks_type=issue", |o| {
         o.thinktime_blocks_issue
     });
