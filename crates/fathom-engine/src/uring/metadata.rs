@@ -95,7 +95,8 @@ impl UringWithMetadata {
             refuse(Errno::of(&error), hint.into())
         })?;
         let Some(metadata) = metadata else {
-            let hint = "the device's blocks have no metadata: leave out md_per_io_size";
+            let hint = "the block layer has no metadata of the device's blocks: leave out \
+                        md_per_io_size, or run with `--ioengine=io_uring_cmd`";
             return Err(refuse(None, hint.into()));
         };
         let Some(format) = block_format(&metadata) else {
