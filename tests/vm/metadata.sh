@@ -3,14 +3,22 @@
 #
 # test: metadata and protection information of io_uring
 # kernel: 6.17, the first that says what metadata a device has
-# vm: --nvme ms=8,pi=1 --nvme ms=16,pi=1,pif=2 --nvme size=16M
+# vm: --nvme ms=8,pi=1 --nvme ms=16,pi=1,pif=2 --nvme ms=64,pi=3 --nvme size=16M
 . /guest.sh
+
+# Prints the name of a namespace's devices without their first letters: `0n1`. Newer kernels find
+# namespaces in any order, and number them in it.
+name_of() {
+    for block in /sys/block/nvme0n*; do
+        [ "$(cat "$block/nsid")" != "$1" ] || echo "${block##*/nvme}"
+    done
+}
 
 # Runs a job on a namespace, or on a file: `job NSID|PATH OPTION...`.
 job() {
     case $1 in
         /*) file=$1 ;;
-        *) file=/dev/nvme0n$1 ;;
+        *) file=/dev/nvme$(name_of "$1") ;;
     esac
     shift
     fathom run --name=vm --ioengine=io_uring --direct=1 --filename="$file" --bs=4k --size=2m \
@@ -28,12 +36,14 @@ done
 # shellcheck disable=SC2086
 works 2 --rw=randwrite --verify=crc32c $own $all
 # shellcheck disable=SC2086
+works 3 --rw=randwrite --verify=crc32c $own --pi_chk=GUARD,APPTAG
+# shellcheck disable=SC2086
 works 1 --rw=randrw --bssplit=512/20:4k/40:32k/40 $own $all
 
 step 'as io_uring_cmd and the kernel see it'
 # shellcheck disable=SC2086
 works 1 --rw=write $own $all --apptag=0x4321
-fathom run --name=vm --ioengine=io_uring_cmd --filename=/dev/ng0n1 --rw=read --bs=4k --size=2m \
+fathom run --name=vm --ioengine=io_uring_cmd --filename="/dev/ng$(name_of 1)" --rw=read --bs=4k --size=2m \
     --output=report $own $all --apptag=0x4321 >/tmp/log 2>&1 || fail 'other tuples by io_uring_cmd'
 works 1 --rw=read
 works 1 --rw=write
@@ -55,6 +65,6 @@ step 'what is wrong'
 
 step 'what is refused'
 refused 'set md_per_io_size=64 for the 8 blocks' 1 --rw=read --md_per_io_size=32
-refused 'no metadata' 3 --rw=read --md_per_io_size=512
+refused 'no metadata' 4 --rw=read --md_per_io_size=512
 refused 'direct=1' 1 --rw=read --md_per_io_size=512 --direct=0
 refused 'only block devices have metadata' /tmp/file --rw=write --md_per_io_size=512
