@@ -22,8 +22,8 @@ mod tests;
 /// of a request belong to the queue until its completion.
 ///
 /// # Cost
-/// No allocation, lock or map per request that succeeds: the cookie is the tag and the number of times it was
-/// used, so that a late reply to an earlier request does not pass for one to this.
+/// No allocation, lock or map per request that succeeds: the cookie is the tag and the number of
+/// times it was used, so that a late reply to an earlier request does not pass for one to this.
 ///
 /// # Errors
 /// A [`ReplyError`] is final: close the connection. Requests in flight have no completion then.

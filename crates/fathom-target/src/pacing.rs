@@ -19,8 +19,8 @@ pub(crate) fn read_buffers(top: &Fields<'_>) -> BufferConfig {
     }
 }
 
-/// Reads the size of a buffer: a power of two, since it is the largest transfer, too. Hosts are told
-/// that as MDTS, which has no value for 4 KiB.
+/// Reads the size of a buffer: a power of two, since it is the largest transfer, too. Hosts are
+/// told that as MDTS, which has no value for 4 KiB.
 #[must_use]
 pub fn read_buffer_size(text: &str) -> Option<u32> {
     let bytes = u32::try_from(read_size(text)?).ok()?;

@@ -115,8 +115,8 @@ impl WorkerConfig {
         }
     }
 
-    /// Returns the map that the job's writes and trims to one of its files need, if they are stamped
-    /// every `interval` bytes; 0 if they are not.
+    /// Returns the map that the job's writes and trims to one of its files need, if they are
+    /// stamped every `interval` bytes; 0 if they are not.
     ///
     /// # Panics
     /// The job has no such file.

@@ -353,7 +353,7 @@ fn hosts_are_not_blamed_for_a_late_request() {
     assert!(completion.status.is_success());
 }
 
-/// What others promise and do not send keeps no host out.
+/// Data that others promise and do not send keep no host out.
 #[test]
 fn hosts_connect_while_others_promise_data() {
     let (_target, address, _) = start(config(null(), 1));
