@@ -83,14 +83,28 @@ fn without_a_change_there_is_no_claim() {
 #[test]
 fn failed_cells_fail_the_count_of_false_alarms() {
     let folder = with("110");
-    // The device of the machine file has another name.
-    folder.write("m.toml", MACHINE.replace("\"*\"", "\"/dev/other\""));
+    let faults = "[device.faults]\nread_errors_ppm = 1000000\n[noise]";
+    folder.write("m.toml", MACHINE.replace("[noise]", faults));
     let alarms = folder.fathom("lab lab.toml --a-a 2 --json").expect(1);
     let row = &alarms.json()["rows"][0];
     assert_eq!(
         (&row["failed_cells"], &row["with_claim"]),
         (&4.into(), &0.into()),
         "{row}"
+    );
+}
+
+#[test]
+fn a_machine_without_the_jobs_device_is_refused_before_any_run() {
+    let folder = with("110");
+    folder.write("m.toml", MACHINE.replace("\"*\"", "\"/dev/other\""));
+    let refused = folder.fathom("lab lab.toml").expect(2);
+    let want = "lab.toml:8:12: m.toml has no model for `/dev/modelled`";
+    assert!(refused.err.contains(want), "{}", refused.err);
+    assert!(
+        refused.err.contains("no job uses `/dev/other`"),
+        "{}",
+        refused.err
     );
 }
 
