@@ -140,8 +140,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// Returns the result of a command that completed in full:
-    /// [`Completion::BYTES_MAX`](crate::Completion::BYTES_MAX) at most.
+    /// Returns the result of a command that completed in full, at most [`Completion::BYTES_MAX`].
     #[must_use]
     #[inline]
     pub const fn whole(&self) -> i32 {
