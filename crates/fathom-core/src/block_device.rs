@@ -166,7 +166,7 @@ pub struct Finished {
     pub tag: u32,
     /// Time of completion, at most the caller's `now`.
     pub at: Tick,
-    /// Bytes moved, or a negated errno, as in [`Completion`](crate::Completion).
+    /// Bytes moved, or a negated errno, as in [`Completion`].
     pub result: i32,
     /// Buffer of the command, if `start` took it.
     pub data: CommandData,
