@@ -27,6 +27,16 @@ pub(crate) fn no_memory(config: &EngineConfig, error: &io::Error) -> EngineError
     }
 }
 
+/// Returns the error of a value that an option does not take.
+pub(crate) fn refused_value(option: &'static str, value: String, hint: &str) -> EngineError {
+    EngineError {
+        step: EngineStep::Option(option),
+        target: value,
+        errno: None,
+        hint: hint.into(),
+    }
+}
+
 /// Returns the error of a queue that the kernel no longer serves.
 pub(crate) fn broken(call: &'static str, engine: &str, error: &io::Error) -> EngineError {
     EngineError {

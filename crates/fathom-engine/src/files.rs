@@ -238,6 +238,11 @@ impl Files {
         self.open[file.index()].as_ref()
     }
 
+    /// Returns the path of a file.
+    pub(crate) fn path(&self, file: FileIndex) -> &str {
+        &self.list[file.index()].path
+    }
+
     /// Returns the kind of an open file.
     pub(crate) fn kind(&self, file: FileIndex) -> FileKind {
         self.kinds[file.index()]

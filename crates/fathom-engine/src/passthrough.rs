@@ -29,6 +29,7 @@ use crate::protection::OwnProtection;
 use crate::uring::{RingUse, check_ring, start_error};
 use crate::{EngineConfig, EngineFile, Registration};
 
+pub(crate) use encode::extent;
 use encode::{RANGE_BYTES, encode, put_range, refusal};
 use namespace::{Namespace, check_node, look_up};
 use options::Options;
@@ -251,12 +252,9 @@ impl Passthrough {
             }
             OpKind::Data(Direction::Write) => {
                 if let Some(own) = own_protection.filter(|_| encoded.command.moves_data()) {
-                    let (data, metadata) = self.ring.both_buffers(op.slot);
-                    own.protect(
-                        encoded.first,
-                        part(data, op.buffer_offset, op.length),
-                        metadata,
-                    );
+                    let (data, metadata) =
+                        (self.ring).data_and_metadata(op.slot, op.buffer_offset, op.length);
+                    own.protect(encoded.first, data, metadata);
                 }
             }
             OpKind::Data(Direction::Read) | OpKind::Sync(_) => {}
@@ -354,8 +352,8 @@ impl Passthrough {
         let Some(own) = &self.own_protection[file.index()] else {
             return op.length;
         };
-        let (data, metadata) = self.ring.both_buffers(slot);
-        let data = part(data, op.buffer_offset, op.length.unsigned_abs());
+        let length = op.length.unsigned_abs();
+        let (data, metadata) = (self.ring).data_and_metadata(slot, op.buffer_offset, length);
         match own.check(op.first, data, metadata) {
             Ok(()) => op.length,
             Err((block, error)) => {
@@ -553,10 +551,6 @@ fn zones(config: &EngineConfig) -> Result<Option<ZoneReport>, EngineError> {
 
 const fn is_write(op: &Op) -> bool {
     matches!(op.kind, OpKind::Data(Direction::Write))
-}
-
-fn part(buffer: &mut [u8], offset: u32, length: u32) -> &mut [u8] {
-    &mut buffer[offset as usize..][..length as usize]
 }
 
 /// Interval between looks at the format of the namespaces, each a read of sysfs.

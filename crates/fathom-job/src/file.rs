@@ -1,10 +1,9 @@
 //! Reader of job files: turns sections into jobs.
 
-use std::io::ErrorKind;
-
 use crate::build::Builder;
 use crate::diagnostics::{Diagnostic, Severity};
 use crate::findings::FindingClass;
+use crate::includes::OpenFiles;
 use crate::layer::{OptionLayer, WrittenOption};
 use crate::lines::{self, Item};
 use crate::problem::Problem;
@@ -81,9 +80,7 @@ struct Section {
 struct Reader<'b, 'a> {
     builder: &'b mut Builder<'a>,
     section: Option<Section>,
-    /// The stack of files being read, each included by the one before.
-    open: Vec<String>,
-    includes: u32,
+    open: OpenFiles,
     /// Set once the error about an option before the first section was reported.
     orphan_told: bool,
 }
@@ -93,14 +90,13 @@ impl<'b, 'a> Reader<'b, 'a> {
         Self {
             builder,
             section: None,
-            open: vec![file.to_owned()],
-            includes: 0,
+            open: OpenFiles::new(file),
             orphan_told: false,
         }
     }
 
     fn read(mut self, bytes: &[u8]) {
-        let file = self.open[0].clone();
+        let file = self.open.job_file().to_owned();
         for item in lines::items(&file, bytes) {
             if let Item::Section {
                 name,
@@ -254,74 +250,21 @@ impl<'b, 'a> Reader<'b, 'a> {
 
     fn include(&mut self, spot: &Spot) {
         let environment = self.builder.environment;
-        self.includes += 1;
         let rank = self.builder.rank.as_ref();
         let replaced = substitute(spot.text(), false, environment, rank);
         let replaced = replaced.map(|replaced| replaced.text);
         let wanted = replaced.unwrap_or_else(|| spot.text().to_owned());
-        let result = self.open_include(&wanted);
-        let (path, bytes) = match result {
+        let (path, bytes) = match self.open.open(&wanted, environment) {
             Ok(found) => found,
             Err(problem) => return self.builder.reporter.error(spot, problem),
         };
-        self.open.push(path.clone());
         for item in lines::items(&path, &bytes) {
             self.item(item);
             if self.builder.reporter.diagnostics.is_full() {
                 break;
             }
         }
-        self.open.pop();
-    }
-
-    /// Opens an included file: relative to the current directory, else to the including file.
-    fn open_include(&self, wanted: &str) -> Result<(String, Vec<u8>), Problem> {
-        let problem = |code, why: String| Err(Problem::new(code, 0..wanted.len(), why));
-        let including = self.open.last().map_or("", String::as_str);
-        let beside = match including.rsplit_once('/') {
-            Some((directory, _)) if !wanted.starts_with('/') => {
-                Some(format!("{directory}/{wanted}"))
-            }
-            _ => None,
-        };
-        if self.includes > INCLUDES_MAX {
-            return problem(
-                "many-includes",
-                format!("more than {INCLUDES_MAX} included files"),
-            );
-        }
-        if self.open.len() > DEPTH_MAX {
-            return problem(
-                "deep-include",
-                format!("files are included more than {DEPTH_MAX} levels deep"),
-            );
-        }
-        let environment = self.builder.environment;
-        let mut path = wanted.to_owned();
-        let mut content = environment.read_file(wanted);
-        if let (Err(error), Some(beside)) = (&content, beside)
-            && error.kind() == ErrorKind::NotFound
-        {
-            content = environment.read_file(&beside);
-            path = beside;
-        }
-        if self.open.contains(&path) {
-            return problem(
-                "circular-include",
-                format!("`{path}` includes itself: {}", self.open.join(" → ")),
-            );
-        }
-        match content {
-            Err(error) => problem("no-include", format!("cannot read `{wanted}`: {error}")),
-            Ok(bytes) if lines::is_binary(&bytes) => problem(
-                "binary-file",
-                format!("`{path}` is not a text file: contains zero bytes"),
-            ),
-            Ok(bytes) if bytes.len() as u64 > JOB_FILE_BYTES_MAX => {
-                problem("long-file", format!("`{path}` is longer than 64 MiB"))
-            }
-            Ok(bytes) => Ok((path, bytes)),
-        }
+        self.open.close();
     }
 
     /// Warns of a section before others whose name is nearly `global`, and which looks like no job:
@@ -385,10 +328,3 @@ const WORK_OPTIONS: [&str; 6] = [
     "filename_format",
     "read_iolog",
 ];
-
-/// Limit of nested includes.
-const DEPTH_MAX: usize = 16;
-
-/// Limit of included files in total: files that include two others each would multiply
-/// exponentially.
-const INCLUDES_MAX: u32 = 1000;

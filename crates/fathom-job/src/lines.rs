@@ -35,6 +35,11 @@ pub(crate) fn items<'a>(file: &str, bytes: &'a [u8]) -> impl Iterator<Item = Ite
         .filter_map(move |(line, number)| item(&file, number, line))
 }
 
+/// Returns the item in a line by itself; `None` for a blank line or a comment.
+pub(crate) fn item_of(line: &str) -> Option<Item> {
+    item(&Arc::from(""), 1, line.as_bytes())
+}
+
 /// Returns whether this is not text.
 pub(crate) fn is_binary(bytes: &[u8]) -> bool {
     bytes.contains(&0)

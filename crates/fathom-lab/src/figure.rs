@@ -1,6 +1,6 @@
 //! Figures for people, and the table in which they stand.
 
-use fathom_report::pad;
+use fathom_report::{acts_on_terminal, pad};
 use fathom_stats::RatioInterval;
 
 /// Formats a value with its unit: `52.4 MiB/s`, `1.21 ms`, `12500 1/s`.
@@ -92,19 +92,6 @@ pub fn printable(text: &str) -> String {
         }
     }
     out
-}
-
-/// Returns whether a character acts on a terminal, or turns the direction of writing: a name could
-/// move the figures beside it.
-#[must_use]
-pub fn acts_on_terminal(one: char) -> bool {
-    let marks = [
-        '\u{61c}'..='\u{61c}',
-        '\u{200b}'..='\u{200f}',
-        '\u{2028}'..='\u{202e}',
-        '\u{2066}'..='\u{2069}',
-    ];
-    one.is_control() || marks.iter().any(|marks| marks.contains(&one))
 }
 
 /// Cuts a text that is too long for a table.

@@ -18,14 +18,12 @@
 
 mod ask;
 mod axes;
-mod includes;
 mod jobs;
 mod judge;
 mod loads;
 mod machine;
 mod measured;
 mod metrics;
-mod modelled;
 mod names;
 mod open_loop;
 mod precondition;
@@ -35,6 +33,7 @@ mod rehearsal;
 mod run;
 mod settings;
 mod subject;
+mod told;
 mod trials;
 mod variants;
 mod written;
@@ -125,7 +124,6 @@ fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &mut LabPlan) {
     machine::refuse_real_parts(reader, top, plan);
     machine::check(reader, plan);
     jobs::check(reader, top, plan);
-    modelled::check(reader, plan);
     precondition::check(reader, top, plan);
     judge::check(reader, top, plan);
     variants::refuse_equal(reader, plan);

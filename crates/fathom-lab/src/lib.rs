@@ -58,7 +58,7 @@ pub use export::{
 };
 pub use fathom_block::Policy;
 pub use fathom_report::plot::{Axis, Panel, Plot, Point, Scale, Series, Shape};
-pub use figure::{acts_on_terminal, aligned, change, figure, printable, shortened};
+pub use figure::{aligned, change, figure, printable, shortened};
 pub use finished::FinishedRun;
 pub use hdd_seeks::hdd_seeks;
 pub use hdd_single::hdd_single;

@@ -7,6 +7,7 @@
 
 mod block_lives;
 mod caveats;
+mod characters;
 mod client_stats;
 mod device_trace;
 mod disks;
@@ -53,6 +54,7 @@ use fathom_record::Record;
 
 // Public items, listed once.
 pub use caveats::caveats;
+pub use characters::acts_on_terminal;
 pub use client_stats::ClientStats;
 pub use exposition::{BOUNDS, MetricsFormat, MetricsKind, MetricsPage, MetricsSamples};
 pub use header::{job_header, starting_line};

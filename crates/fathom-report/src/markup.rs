@@ -1,5 +1,7 @@
 //! Text inside HTML and SVG.
 
+use crate::characters::acts_on_terminal;
+
 /// Escapes a text between tags. Control characters, which neither allows, become visible, and so do
 /// those that turn the direction of writing: a name could move the figures beside it.
 pub(crate) fn escaped(text: &str) -> String {
@@ -10,21 +12,13 @@ pub(crate) fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '\n' | '\t' => out.push(character),
-            acting if acting.is_control() || turns_writing(acting) => {
+            acting if acts_on_terminal(acting) => {
                 out.push_str(&format!("\\u{{{:x}}}", u32::from(acting)));
             }
             plain => out.push(plain),
         }
     }
     out
-}
-
-/// Returns whether a character is invisible and acts on those around it.
-const fn turns_writing(one: char) -> bool {
-    matches!(
-        one,
-        '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-    )
 }
 
 /// Escapes the value of an attribute.

@@ -334,7 +334,7 @@ impl Ssd {
     fn begin_cleaning(&self, die: u32, page_units: usize) -> Option<Cleaning> {
         let (block, left) = self.map.victim(die)?;
         let full = page_units * self.config.pages_per_block as usize;
-        let won = full.saturating_sub(left.len()).max(1);
+        let won = full - left.len();
         // The block must be empty before the host has filled the space it frees.
         let quota = (left.len() * page_units).div_ceil(won).max(page_units);
         Some(Cleaning { block, left, quota })

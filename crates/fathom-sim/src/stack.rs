@@ -222,7 +222,8 @@ impl<D: BlockDevice> Stack<D> {
         for piece in done.drain(..) {
             let op = &mut self.ops[piece.owner as usize];
             op.left -= piece.length.max(1);
-            op.moved = (op.moved).saturating_add(u32::try_from(piece.result).unwrap_or(0));
+            let moved = u32::try_from(piece.result).unwrap_or(0);
+            op.moved = op.moved.saturating_add(moved);
             if piece.result < 0 && op.error == 0 {
                 op.error = piece.result;
             }

@@ -24,18 +24,21 @@ pub struct RatioInterval {
 }
 
 impl RatioInterval {
+    /// Fewest pairs that have an interval.
+    pub const PAIRS_MIN: usize = 5;
+
     /// Estimates the ratio of pairs measured in turn: the median of the geometric means of the
     /// ratios of any two pairs, with the interval of the signed-rank test
     /// ([`signed_rank`](fn@crate::signed_rank)). Drift that is slow compared with a pair cancels
     /// out.
     ///
     /// Of more than [`DIFFERENCES_MAX`] pairs, this many count, evenly spread over all. `None` with
-    /// fewer pairs than a coverage of 90 % takes (5), or if a value is not positive.
+    /// fewer pairs than a coverage of 90 % takes ([`PAIRS_MIN`](Self::PAIRS_MIN)), or if a value is
+    /// not positive.
     #[must_use]
     pub fn of_pairs(pairs: &[(f64, f64)]) -> Option<Self> {
         let has_zero = |&(over, under): &(f64, f64)| over == 0.0 || under == 0.0;
-        let counted = spread(pairs, DIFFERENCES_MAX);
-        match counted.iter().any(has_zero) {
+        match pairs.iter().any(has_zero) {
             true => None,
             false => Self::of_pairs_with_zeros(pairs),
         }
@@ -63,8 +66,7 @@ impl RatioInterval {
     /// fewer values than a coverage of 90 % takes (3 and 3, 2 and 5), or if one is not positive.
     #[must_use]
     pub fn of_series(over: &[f64], under: &[f64]) -> Option<Self> {
-        let (some, others) = (spread(over, SERIES_MAX), spread(under, SERIES_MAX));
-        match some.contains(&0.0) || others.contains(&0.0) {
+        match over.contains(&0.0) || under.contains(&0.0) {
             true => None,
             false => Self::of_series_with_zeros(over, under),
         }

@@ -336,19 +336,25 @@ impl<const BIG: bool> Ring<BIG> {
         }
     }
 
-    /// Returns both buffers of a slot that is not in flight; the second is empty if there are none.
+    /// Returns a part of the buffer of a slot that is not in flight, and its second buffer, which is
+    /// empty if there are none.
     ///
     /// # Panics
-    /// If the slot is in flight.
+    /// If the slot is in flight, or its buffer too short.
     #[inline]
-    pub fn both_buffers(&mut self, slot: Slot) -> (&mut [u8], &mut [u8]) {
+    pub fn data_and_metadata(
+        &mut self,
+        slot: Slot,
+        offset: u32,
+        length: u32,
+    ) -> (&mut [u8], &mut [u8]) {
         assert!(!self.in_flight.contains(slot), "slot {slot:?} is in flight");
         let memory = &mut *self.memory;
         let extra = match &mut memory.extra {
             Some(extra) => extra.get(slot),
             None => &mut [],
         };
-        (memory.buffers.get(slot), extra)
+        (memory.buffers.part(slot, offset, length), extra)
     }
 
     /// Releases the buffer of a slot that is not in flight to other threads.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use fathom_core::{Direction, Nanos};
 use fathom_job::Plan;
-use fathom_lab::acts_on_terminal;
 use fathom_record::{DiskRecord, JobRecord, Warning};
+use fathom_report::acts_on_terminal;
 use fathom_setup::status::{Goal, Meter, RunStatus, goals};
 use fathom_setup::{JobState, Snapshot, all_latencies, latencies_since};
 use fathom_stats::Histogram;

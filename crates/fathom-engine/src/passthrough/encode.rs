@@ -30,7 +30,7 @@ pub(super) fn encode(
         OpKind::Data(direction) => direction,
         OpKind::Sync(_) => return Some(flush(namespace)),
     };
-    let (first, blocks) = extent(namespace, op.offset, op.length)?;
+    let (first, blocks) = extent(op.offset, op.length, namespace.op_block_bytes)?;
     let encoded = |command| Encoded {
         command,
         blocks,
@@ -127,8 +127,8 @@ pub(super) fn put_range(range: &mut [u8], (first, blocks): (u64, u32)) {
 
 /// Returns the first block and the number of blocks of `length` bytes, if they are whole ones.
 #[inline]
-pub(super) fn extent(namespace: &Namespace, offset: u64, length: u32) -> Option<(u64, u32)> {
-    let bytes = namespace.op_block_bytes;
+pub(crate) fn extent(offset: u64, length: u32, block_bytes: u32) -> Option<(u64, u32)> {
+    let bytes = block_bytes;
     if bytes.is_power_of_two() {
         let (shift, mask) = (bytes.trailing_zeros(), u64::from(bytes - 1));
         let is_whole = (offset | u64::from(length)) & mask == 0;

@@ -15,6 +15,7 @@ use fathom_sys::nvme::{self, CommandError, Identify};
 
 use super::options::{Options, WriteMode};
 use super::{FileUse, zoned};
+use crate::protection::MD_PER_IO_SIZE;
 
 /// An identified namespace.
 #[derive(Debug)]
@@ -109,17 +110,12 @@ impl Namespace {
                 format!("the controller transfers {most} B per command at most"),
             );
         }
-        let blocks = u64::from(buffer_bytes / self.op_block_bytes);
-        let needed = blocks * u64::from(self.separate_bytes);
-        if transfers && needed > u64::from(options.protection.metadata_bytes) {
-            let own = self.separate_bytes;
-            return refuse(
-                "md_per_io_size",
-                format!(
-                    "the namespace has {own} B of metadata per block: set md_per_io_size={needed} \
-                     for the {blocks} blocks of the largest op"
-                ),
-            );
+        let blocks = buffer_bytes / self.op_block_bytes;
+        let too_small = options
+            .protection
+            .too_small_for(blocks, self.separate_bytes);
+        if let Some(hint) = too_small.filter(|_| transfers) {
+            return refuse(MD_PER_IO_SIZE.name, hint);
         }
         let lacks = |what: &str| {
             refuse(

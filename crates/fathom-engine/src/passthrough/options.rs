@@ -1,9 +1,10 @@
 //! Options of `io_uring_cmd`.
 
-use fathom_core::{EngineError, EngineOption, EngineStep, EngineValues, OptionWord};
+use fathom_core::{EngineError, EngineOption, EngineValues, OptionWord};
 use fathom_nvme::Opcode;
 
 use crate::config::EngineConfig;
+use crate::error::refused_value;
 use crate::options::{
     FIXEDBUFS, FORCE_ASYNC, HIPRI, NONVECTORED, READFUA, REGISTERFILES, SQTHREAD_POLL,
     SQTHREAD_POLL_CPU, WRITEFUA,
@@ -171,7 +172,7 @@ impl Options {
         match self.polled && !self.write_mode.transfers_data() {
             true => {
                 let hint = "polled queues take commands with data alone: leave out hipri";
-                Err(refused(
+                Err(refused_value(
                     WRITE_MODE.name,
                     "engine `io_uring_cmd`".into(),
                     hint,
@@ -179,16 +180,6 @@ impl Options {
             }
             false => Ok(()),
         }
-    }
-}
-
-/// Returns the error of a value that an option does not take.
-fn refused(option: &'static str, value: String, hint: &str) -> EngineError {
-    EngineError {
-        step: EngineStep::Option(option),
-        target: value,
-        errno: None,
-        hint: hint.into(),
     }
 }
 

@@ -52,7 +52,8 @@ impl Ranges {
             .iter()
             .zip(buffer.chunks_exact_mut(RANGE_BYTES as usize))
         {
-            put_range(bytes, extent(namespace, range.offset, range.length)?);
+            let block_bytes = namespace.op_block_bytes;
+            put_range(bytes, extent(range.offset, range.length, block_bytes)?);
         }
         // At most 256, which the job language sees to; counted from 0.
         let count = u32::try_from(count).ok()?;

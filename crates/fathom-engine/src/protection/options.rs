@@ -1,8 +1,9 @@
 //! Options about metadata and protection information, of `io_uring` and `io_uring_cmd`.
 
-use fathom_core::{EngineError, EngineOption, EngineStep, EngineValues};
+use fathom_core::{EngineError, EngineOption, EngineValues};
 use fathom_nvme::ProtectionTags;
 
+use crate::error::refused_value;
 use crate::options::U32;
 
 pub(crate) const MD_PER_IO_SIZE: EngineOption = EngineOption::int(
@@ -66,7 +67,7 @@ impl ProtectionOptions {
             None => Ok(fallback),
             Some(number) => u16::try_from(number).map_err(|_too_large| {
                 let hint = "write a number of 16 bits, at most 0xffff";
-                refused(option.name, format!("{number:#x}"), hint)
+                refused_value(option.name, format!("{number:#x}"), hint)
             }),
         };
         let metadata_bytes = values.number(&MD_PER_IO_SIZE);
@@ -84,6 +85,20 @@ impl ProtectionOptions {
     }
 }
 
+impl ProtectionOptions {
+    /// Returns what to do about a buffer that does not hold the metadata of an op of so many blocks;
+    /// `None` if it holds them.
+    pub(crate) fn too_small_for(&self, blocks: u32, bytes_per_block: u32) -> Option<String> {
+        let needed = u64::from(blocks) * u64::from(bytes_per_block);
+        (needed > self.metadata_bytes.into()).then(|| {
+            format!(
+                "blocks have {bytes_per_block} B of metadata each: set md_per_io_size={needed} for \
+                 the {blocks} blocks of the largest op"
+            )
+        })
+    }
+}
+
 /// Returns the parts to check that the value of `pi_chk` names, without the tags themselves.
 fn checks(text: &str) -> Result<ProtectionTags, EngineError> {
     let mut checks = ProtectionTags::default();
@@ -95,21 +110,11 @@ fn checks(text: &str) -> Result<ProtectionTags, EngineError> {
             "REFTAG" => checks.check_reference = true,
             other => {
                 let hint = "write GUARD, APPTAG or REFTAG, separated by commas";
-                return Err(refused(PI_CHK.name, other.to_owned(), hint));
+                return Err(refused_value(PI_CHK.name, other.to_owned(), hint));
             }
         }
     }
     Ok(checks)
-}
-
-/// Returns the error of a value that an option does not take.
-fn refused(option: &'static str, value: String, hint: &str) -> EngineError {
-    EngineError {
-        step: EngineStep::Option(option),
-        target: value,
-        errno: None,
-        hint: hint.into(),
-    }
 }
 
 #[cfg(test)]

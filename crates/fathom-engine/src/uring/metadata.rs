@@ -5,16 +5,18 @@ use std::fs::File;
 use std::os::fd::BorrowedFd;
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, EngineStep, Errno, FileIndex, Op,
-    OpKind, Slot, Submitted, Tick, Zone, ZoneAction,
+    Capabilities, Completion, Direction, Engine, EngineError, EngineOption, EngineStep, Errno,
+    FileIndex, Op, OpKind, Slot, Submitted, Tick, Zone, ZoneAction,
 };
 use fathom_nvme::{BlockFormat, Guard, Protection, ProtectionType};
 use fathom_sys::files::FileKind;
 use fathom_sys::integrity::{BlockMetadata, GuardKind, block_metadata};
 use fathom_sys::uring::IntegrityChecks;
 
-use super::Uring;
+use super::{HIPRI, INFO, Uring};
 use crate::EngineConfig;
+use crate::error::refused_value;
+use crate::passthrough::extent;
 use crate::protection::{MD_PER_IO_SIZE, OwnProtection, ProtectionOptions};
 
 /// `io_uring` with a buffer of metadata beside the data of each read and write.
@@ -27,19 +29,26 @@ pub(super) struct UringWithMetadata {
     uring: Uring,
     options: ProtectionOptions,
     buffer_bytes: u32,
-    paths: Box<[String]>,
     /// By file; those of closed files are kept.
-    formats: Box<[Option<BlockFormat>]>,
+    devices: Box<[Option<Device>]>,
     /// By slot.
     in_flight: Box<[ReadOp]>,
     /// Latest failure that a check explains, for [`Engine::explain`].
     failure: Option<(Errno, String)>,
 }
 
-/// Op in flight, as far as what it reads is to be checked.
+/// Device with metadata.
+#[derive(Clone, Copy, Debug)]
+struct Device {
+    format: BlockFormat,
+    own_protection: Option<OwnProtection>,
+}
+
+/// Op in flight.
 #[derive(Clone, Copy, Debug, Default)]
 struct ReadOp {
-    checked: Option<OwnProtection>,
+    /// Its device, if what it reads is to be checked.
+    checked: Option<FileIndex>,
     first: u64,
     buffer_offset: u32,
 }
@@ -47,13 +56,19 @@ struct ReadOp {
 impl UringWithMetadata {
     pub(super) fn start(config: &EngineConfig) -> Result<Self, EngineError> {
         let options = ProtectionOptions::resolve(&config.options)?;
+        let refuse = |option: &EngineOption, hint| {
+            let engine = format!("engine `{}`", INFO.name);
+            Err(refused_value(option.name, engine, hint))
+        };
         if !config.direct {
-            return Err(EngineError {
-                step: EngineStep::Option(MD_PER_IO_SIZE.name),
-                target: "engine `io_uring`".into(),
-                errno: None,
-                hint: "metadata need direct I/O: set direct=1".into(),
-            });
+            return refuse(&MD_PER_IO_SIZE, "metadata need direct I/O: set direct=1");
+        }
+        // Seen on Linux 7.2: EOPNOTSUPP for each op.
+        if config.options.flag(&HIPRI) {
+            return refuse(
+                &HIPRI,
+                "polled queues transfer no metadata: leave out hipri, or md_per_io_size",
+            );
         }
         let tags = &options.tags;
         let checks = IntegrityChecks {
@@ -66,26 +81,21 @@ impl UringWithMetadata {
             uring: Uring::with_metadata(config, options.metadata_bytes, Some(checks))?,
             options,
             buffer_bytes: config.buffer_bytes,
-            paths: config.files.iter().map(|file| file.path.clone()).collect(),
-            formats: config.files.iter().map(|_| None).collect(),
+            devices: config.files.iter().map(|_| None).collect(),
             in_flight: vec![ReadOp::default(); config.depth as usize].into_boxed_slice(),
             failure: None,
         })
     }
 
-    /// Returns the format of an open device's blocks.
+    /// Returns the format of an open device's blocks, if the job can transfer their metadata.
     fn format(&self, file: FileIndex, device: &File) -> Result<BlockFormat, EngineError> {
-        let path = &self.paths[file.index()];
         let refuse = |errno, hint: String| EngineError {
             step: EngineStep::Option(MD_PER_IO_SIZE.name),
-            target: path.clone(),
+            target: self.uring.files.path(file).to_owned(),
             errno,
             hint,
         };
-        let is_block = device
-            .metadata()
-            .is_ok_and(|metadata| FileKind::of(&metadata) == FileKind::Block);
-        if !is_block {
+        if self.uring.files.kind(file) != FileKind::Block {
             let hint = "only block devices have metadata: name one, like /dev/nvme0n1";
             return Err(refuse(None, hint.into()));
         }
@@ -104,35 +114,34 @@ impl UringWithMetadata {
                         none: format it to another";
             return Err(refuse(None, hint.into()));
         };
-        let blocks = self.buffer_bytes >> format.block_shift;
-        let needed = u64::from(blocks) * u64::from(format.metadata_bytes);
-        if needed > u64::from(self.options.metadata_bytes) {
-            let own = format.metadata_bytes;
-            let hint = format!(
-                "the device has {own} B of metadata per block: set md_per_io_size={needed} for \
-                 the {blocks} blocks of the largest op"
-            );
-            return Err(refuse(None, hint));
-        }
-        Ok(format)
+        let blocks = self.buffer_bytes / format.block_bytes();
+        let too_small = (self.options).too_small_for(blocks, format.metadata_bytes.into());
+        too_small.map_or(Ok(format), |hint| Err(refuse(None, hint)))
     }
 
     /// Queues a read or a write with its metadata.
     fn queue(&mut self, op: &Op, direction: Direction) -> Result<(), Errno> {
-        let format = self.formats[op.file.index()].ok_or(Errno::EBADF)?;
-        let (first, blocks) = extent(op, &format).ok_or(Errno::EINVAL)?;
-        let own = OwnProtection::of(&format, &self.options);
+        let Some(Device {
+            format,
+            own_protection,
+        }) = &self.devices[op.file.index()]
+        else {
+            return Err(Errno::EBADF);
+        };
+        let (first, blocks) =
+            extent(op.offset, op.length, format.block_bytes()).ok_or(Errno::EINVAL)?;
         let bytes = blocks * u32::from(format.metadata_bytes);
         let ring = &mut self.uring.ring;
         if direction == Direction::Write
-            && let Some(own) = &own
+            && let Some(own) = own_protection
         {
-            let (data, metadata) = ring.both_buffers(op.slot);
-            own.protect(first, part(data, op.buffer_offset, op.length), metadata);
+            let (data, metadata) = ring.data_and_metadata(op.slot, op.buffer_offset, op.length);
+            own.protect(first, data, metadata);
         }
         ring.set_metadata(op.slot, bytes, first);
+        let reads = direction == Direction::Read;
         self.in_flight[op.slot.index()] = ReadOp {
-            checked: own.filter(|_| direction == Direction::Read),
+            checked: (reads && own_protection.is_some()).then_some(op.file),
             first,
             buffer_offset: op.buffer_offset,
         };
@@ -148,11 +157,13 @@ impl UringWithMetadata {
             self.failure = Some((Errno::EILSEQ, text.into()));
         }
         let op = self.in_flight[slot.index()];
-        let (Some(own), 1..) = (op.checked, result) else {
+        let device = op.checked.and_then(|file| self.devices[file.index()]);
+        let own = device.and_then(|device| device.own_protection);
+        let (Some(own), 1..) = (own, result) else {
             return result;
         };
-        let (data, metadata) = self.uring.ring.both_buffers(slot);
-        let data = part(data, op.buffer_offset, result.unsigned_abs());
+        let (offset, length) = (op.buffer_offset, result.unsigned_abs());
+        let (data, metadata) = (self.uring.ring).data_and_metadata(slot, offset, length);
         match own.check(op.first, data, metadata) {
             Ok(()) => result,
             Err((block, error)) => {
@@ -175,7 +186,10 @@ impl Engine for UringWithMetadata {
         let format = found.map(|device| self.format(file, device)).transpose();
         match format {
             Ok(format) => {
-                self.formats[file.index()] = format;
+                self.devices[file.index()] = format.map(|format| Device {
+                    own_protection: OwnProtection::of(&format, &self.options),
+                    format,
+                });
                 Ok(())
             }
             Err(error) => {
@@ -287,16 +301,62 @@ fn block_format(metadata: &BlockMetadata) -> Option<BlockFormat> {
     })
 }
 
-/// Returns the first block of an op and the number of its blocks, if they are whole ones.
-fn extent(op: &Op, format: &BlockFormat) -> Option<(u64, u32)> {
-    let mask = (1_u64 << format.block_shift) - 1;
-    let is_whole = (op.offset | u64::from(op.length)) & mask == 0;
-    is_whole.then_some((
-        op.offset >> format.block_shift,
-        op.length >> format.block_shift,
-    ))
-}
+#[cfg(test)]
+mod tests {
+    use fathom_core::EngineValues;
+    use fathom_sys::clock::Clock;
 
-fn part(buffer: &mut [u8], offset: u32, length: u32) -> &mut [u8] {
-    &mut buffer[offset as usize..][..length as usize]
+    use super::*;
+    use crate::built_in;
+
+    /// 64 bytes of metadata, of which the last 16 are protection information.
+    const METADATA: BlockMetadata = BlockMetadata {
+        interval_bytes: 512,
+        bytes: 64,
+        protection_bytes: 16,
+        protection_offset: 48,
+        guard: GuardKind::Crc64,
+        has_reference: true,
+        storage_tag_bytes: 0,
+    };
+
+    #[test]
+    fn formats_follow_from_what_the_kernel_says() {
+        let format = block_format(&METADATA).unwrap();
+        assert_eq!((format.block_bytes(), format.metadata_bytes), (512, 64));
+        let protection = format.protection.unwrap();
+        assert_eq!(
+            (protection.guard, protection.is_first),
+            (Guard::Crc64, false)
+        );
+        assert_eq!(protection.kind, ProtectionType::One);
+        let without = |change: fn(&mut BlockMetadata)| {
+            let mut metadata = METADATA;
+            change(&mut metadata);
+            block_format(&metadata)
+        };
+        assert!(without(|one| one.guard = GuardKind::Other).is_none());
+        assert!(without(|one| one.storage_tag_bytes = 4).is_none());
+        assert!(without(|one| one.protection_bytes = 8).is_none());
+        let third = without(|one| (one.has_reference, one.protection_offset) = (false, 0));
+        let third = third.unwrap().protection.unwrap();
+        assert_eq!((third.kind, third.is_first), (ProtectionType::Three, true));
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_transfer_is_refused() {
+        let hint = |direct, hipri| {
+            let values = EngineValues::default().with(&MD_PER_IO_SIZE, 64);
+            let config = EngineConfig {
+                direct,
+                options: values.with(&HIPRI, hipri),
+                ..EngineConfig::new(built_in("io_uring"), Clock::monotonic())
+            };
+            UringWithMetadata::start(&config)
+                .err()
+                .map(|error| error.hint)
+        };
+        assert!(hint(false, 0).is_some_and(|hint| hint.contains("direct=1")));
+        assert!(hint(true, 1).is_some_and(|hint| hint.contains("leave out hipri")));
+    }
 }

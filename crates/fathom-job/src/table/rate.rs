@@ -126,7 +126,7 @@ pub(super) const ROWS: &[Row] = &[
         ValueKind::Int {
             min: 0,
             max: U32,
-            set: |o, v| o.thinktime_blocks = Some(narrow(v).max(1)),
+            set: |o, v| o.thinktime_blocks = Some(narrow(v)),
         },
     ),
     Row::new(

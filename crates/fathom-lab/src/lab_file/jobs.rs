@@ -4,98 +4,128 @@ use std::collections::BTreeSet;
 
 use fathom_job::{Diagnostic, Job, Origin, Plan, Severity, file_names};
 use fathom_toml::{Fields, TomlProblem, TomlProblemKind};
+use fathom_virtual::refuse_unmodelled;
 
+use super::machine::model_of;
 use super::measured::MeasuredCheck;
 use super::reader::Reader;
+use super::told::Told;
 use super::trials::{Trial, Trials, each_value};
 use crate::lab_plan::{
-    JobFile, JobText, LabPlan, LineOrigin, Setting, Subject, Target, job_plan, job_with, peak_with,
-    writes,
+    JobFile, JobText, LabPlan, LineOrigin, MachineSource, Setting, Subject, Target, job_plan,
+    job_with, peak_with, writes,
 };
 
-/// Notes everything that the job language refuses, and metrics that no run can have, at their
-/// places in the lab file.
+/// Notes everything that the job language refuses, or the runs' modelled machine, and metrics that
+/// no run can have, at their places in the lab file.
 pub(super) fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &LabPlan) {
     if let Subject::Peak(of_lab) = &plan.subject {
         return check_peak(reader, plan, of_lab);
     }
-    let (mut told, mut count) = (BTreeSet::new(), 0);
     let mut measured = MeasuredCheck::new(top);
     let trials = Trials::of(plan);
-    for trial in &trials.runs {
-        let Some(job) = trial.job(plan) else {
-            return;
-        };
-        let problems = match jobs_of(reader, job, *trial) {
-            Ok(jobs) => {
-                measured.see(*trial, &jobs);
-                forbidden_devices(reader, plan, job, *trial, &jobs)
-            }
-            Err(problems) => problems,
-        };
-        for problem in problems {
-            let place = (problem.origin.file.clone(), problem.origin.line);
-            if told.insert((place, problem.message.clone())) {
-                reader.source.push(problem);
-                count += 1;
-            }
-        }
-        // Combinations of values may go wrong in as many ways as there are.
-        if count >= PROBLEMS_MAX {
-            return;
-        }
-    }
-    if count == 0 {
+    if check_runs(reader, plan, &trials, |trial, jobs| {
+        measured.see(trial, jobs)
+    }) == 0
+    {
         measured.refuse(reader, trials.are_all);
     }
 }
 
-/// Returns the jobs of one run, or the errors of its job file.
-fn jobs_of(reader: &Reader<'_>, job: &JobText, trial: Trial<'_>) -> Result<Plan, Vec<TomlProblem>> {
-    let file = file_of(job, trial);
-    let read = job_plan(reader.environment, &job.file, &file.text);
-    read.map_err(|diagnostics| {
-        let errors = diagnostics.iter();
-        let errors = errors.filter(|one| one.severity == Severity::Error);
-        let told = |error: &Diagnostic| TomlProblem {
-            kind: TomlProblemKind::BadValue,
-            origin: origin_of(reader, job, &file, &error.origin),
-            message: error.message.clone(),
-            hint: error.hint.clone().unwrap_or_default(),
-        };
-        errors.map(told).collect()
-    })
+/// Notes what the modelled machine of a rehearsal cannot do of the jobs.
+pub(super) fn check_rehearsed(reader: &Reader<'_>, plan: &LabPlan) {
+    check_runs(reader, plan, &Trials::of(plan), |_, _| {});
 }
 
-/// Returns the devices of one run that it may not write.
-fn forbidden_devices(
+/// Notes the problems of the runs, shows `see` the jobs of each, and returns the number of problems.
+fn check_runs(
     reader: &Reader<'_>,
     plan: &LabPlan,
-    job: &JobText,
-    trial: Trial<'_>,
-    jobs: &Plan,
-) -> Vec<TomlProblem> {
-    // A modelled machine has no data to lose.
-    if plan.machine.is_some() {
-        return Vec::new();
+    trials: &Trials<'_>,
+    mut see: impl FnMut(Trial<'_>, &Plan),
+) -> usize {
+    let mut told = Told::new(reader.source);
+    for &trial in &trials.runs {
+        let Some(job) = trial.job(plan) else {
+            break;
+        };
+        let file = file_of(job, trial);
+        let run = TriedRun {
+            reader,
+            job,
+            file: &file,
+        };
+        let problems = match job_plan(reader.environment, &job.file, &file.text) {
+            Ok(jobs) => {
+                see(trial, &jobs);
+                match &plan.machine {
+                    Some(machine) => run.unmodelled(machine, trial, &jobs),
+                    // A modelled machine has no data to lose.
+                    None => run.forbidden_devices(plan, &jobs),
+                }
+            }
+            Err(diagnostics) => run.refused(&diagnostics),
+        };
+        for problem in problems {
+            told.note(problem, "");
+        }
+        if told.is_full() {
+            break;
+        }
     }
-    let forbidden: Vec<_> = (jobs.jobs.iter())
-        .flat_map(|job| forbidden(reader, plan, job))
-        .collect();
-    if forbidden.is_empty() {
-        return Vec::new();
+    told.count()
+}
+
+/// Run whose jobs are tried.
+struct TriedRun<'a> {
+    reader: &'a Reader<'a>,
+    job: &'a JobText,
+    file: &'a JobFile,
+}
+
+impl TriedRun<'_> {
+    /// Returns what the job language refuses.
+    fn refused(&self, diagnostics: &[Diagnostic]) -> Vec<TomlProblem> {
+        let errors = diagnostics.iter();
+        let errors = errors.filter(|one| one.severity == Severity::Error);
+        let told =
+            |error: &Diagnostic| self.problem(&error.origin, &error.message, error.hint.as_deref());
+        errors.map(told).collect()
     }
-    let file = file_of(job, trial);
-    let told = |(origin, device): (Origin, String)| {
-        let [message, hint] = no_leave(&device);
+
+    /// Returns what the run's modelled machine cannot do.
+    fn unmodelled(
+        &self,
+        machine: &MachineSource,
+        trial: Trial<'_>,
+        jobs: &Plan,
+    ) -> Vec<TomlProblem> {
+        let model = model_of(self.reader, machine, &trial);
+        let refused = model.and_then(|model| refuse_unmodelled(jobs, &model).err());
+        let problems = refused.into_iter().flat_map(|refused| refused.problems);
+        let told = problems.map(|one| self.problem(&one.origin, &one.message, one.hint.as_deref()));
+        told.collect()
+    }
+
+    /// Returns the devices that the run may not write.
+    fn forbidden_devices(&self, plan: &LabPlan, jobs: &Plan) -> Vec<TomlProblem> {
+        let each = jobs.jobs.iter();
+        let forbidden = each.flat_map(|job| forbidden(self.reader, plan, job));
+        let told = |(origin, device): (Origin, String)| {
+            let [message, hint] = no_leave(&device);
+            self.problem(&origin, &message, Some(&hint))
+        };
+        forbidden.map(told).collect()
+    }
+
+    fn problem(&self, origin: &Origin, message: &str, hint: Option<&str>) -> TomlProblem {
         TomlProblem {
             kind: TomlProblemKind::BadValue,
-            origin: origin_of(reader, job, &file, &origin),
-            message,
-            hint,
+            origin: origin_of(self.reader, self.job, self.file, origin),
+            message: message.to_owned(),
+            hint: hint.unwrap_or_default().to_owned(),
         }
-    };
-    forbidden.into_iter().map(told).collect()
+    }
 }
 
 /// Returns the job file of one run.
@@ -186,6 +216,3 @@ pub(super) fn origin_of(
         }
     }
 }
-
-/// Problems after which no further run is tried.
-pub(super) const PROBLEMS_MAX: usize = 20;

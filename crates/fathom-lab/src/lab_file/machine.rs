@@ -6,6 +6,7 @@ use fathom_toml::{Fields, TomlProblem};
 use fathom_virtual::{MachineChange, MachineModel};
 
 use super::reader::Reader;
+use super::told::Told;
 use super::trials::{Trial, different_machines, each_value};
 use crate::lab_plan::{LabPlan, MachineSource, Setting, Target};
 
@@ -66,25 +67,31 @@ fn tell_problems<'a>(
     trials: impl IntoIterator<Item = Trial<'a>>,
     of_run: impl Fn(&Trial<'a>) -> String,
 ) -> usize {
-    let mut told = BTreeSet::new();
+    let mut told = Told::new(reader.source);
     for trial in trials {
         let result = machine_of(reader, machine, &trial);
-        for mut problem in result.err().into_iter().flatten() {
-            let place = (problem.origin.line, problem.origin.column);
-            if told.insert((place, problem.message.clone())) {
-                problem.message.insert_str(0, &of_run(&trial));
-                reader.source.push(problem);
-            }
+        for problem in result.err().into_iter().flatten() {
+            told.note(problem, &of_run(&trial));
         }
-        if told.len() >= PROBLEMS_MAX {
+        if told.is_full() {
             break;
         }
     }
-    told.len()
+    told.count()
+}
+
+/// Returns the machine of a run; `None` if it is wrong, which [`check`] tells.
+pub(super) fn model_of(
+    reader: &Reader<'_>,
+    machine: &MachineSource,
+    trial: &Trial<'_>,
+) -> Option<MachineModel> {
+    let text = machine_of(reader, machine, trial).ok()?;
+    MachineModel::parse(&machine.path, &text).ok()
 }
 
 /// Returns the text of a run's machine file, or what the machine refuses.
-pub(super) fn machine_of(
+fn machine_of(
     reader: &Reader<'_>,
     machine: &MachineSource,
     trial: &Trial<'_>,
@@ -146,6 +153,3 @@ fn change(reader: &Reader<'_>, setting: &Setting) -> MachineChange {
 
 /// Different machines that are tried: reading one takes 0.1 ms.
 const MACHINES_MAX: usize = 10_000;
-
-/// Problems after which no further machine is tried.
-const PROBLEMS_MAX: usize = 20;

@@ -123,10 +123,15 @@ impl<'a> Reader<'a> {
             self.refuse(span, why, "remove it");
             return None;
         }
+        Some(self.with_arguments(text))
+    }
+
+    /// Replaces each `${NAME}` by its value of `ask`, in a text that may have any character.
+    pub(super) fn with_arguments(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (name, value) in self.arguments {
             text = text.replace(&format!("${{{name}}}"), value);
         }
-        Some(text)
+        text
     }
 }

@@ -4,7 +4,7 @@ use fathom_job::Environment;
 use fathom_toml::{Source, TomlProblem};
 
 use super::reader::Reader;
-use super::{LAB_FILE, machine, modelled};
+use super::{LAB_FILE, jobs, machine};
 use crate::lab_plan::{LabPlan, MachineSource, RunSettings, Subject};
 
 impl LabPlan {
@@ -45,7 +45,7 @@ impl LabPlan {
             variant.requires.clear();
         }
         machine::check(&reader, &self);
-        modelled::check(&reader, &self);
+        jobs::check_rehearsed(&reader, &self);
         match source.into_problems() {
             problems if problems.is_empty() => Ok(self),
             problems => Err(problems),

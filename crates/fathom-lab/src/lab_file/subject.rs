@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
+use fathom_job::{WholeJobFile, with_includes};
 use fathom_toml::Fields;
 
 use super::reader::Reader;
-use super::{includes, settings};
+use super::settings;
 use crate::lab_plan::{JobText, Setting, Subject, Target};
 
 /// Reads the subject; `None` if there is none.
@@ -39,7 +40,7 @@ fn job(reader: &Reader<'_>, fields: &Fields<'_>) -> Subject {
         Some((path, span)) => {
             let file = reader.path(&reader.substituted(path, &span).unwrap_or_default());
             let text = reader.read(&file, &span).unwrap_or_default();
-            includes::job(reader, file, &text)
+            job_text(reader, file, &text)
         }
         None => JobText {
             file: reader.file.to_owned(),
@@ -52,11 +53,27 @@ fn job(reader: &Reader<'_>, fields: &Fields<'_>) -> Subject {
     Subject::Job(job)
 }
 
+/// Returns the job of a file with this text, without settings. A change of a file that it includes
+/// is a change of the lab, and a run reads its job from another place than that of the job file, so
+/// it is kept whole.
+fn job_text(reader: &Reader<'_>, file: String, text: &str) -> JobText {
+    let with_arguments = |text: &str| reader.with_arguments(text);
+    let text = with_arguments(text);
+    let WholeJobFile { text, places } =
+        with_includes(&file, &text, reader.environment, &with_arguments);
+    JobText {
+        file,
+        text,
+        places,
+        settings: Vec::new(),
+    }
+}
+
 /// Reads the job file of a variant; its own options stand in its settings.
 pub(super) fn job_file(reader: &Reader<'_>, path: &str, span: &Range<usize>) -> Option<JobText> {
     let file = reader.path(&reader.substituted(path, span)?);
     let text = reader.read(&file, span)?;
-    Some(includes::job(reader, file, &text))
+    Some(job_text(reader, file, &text))
 }
 
 /// Reads options that are values, not lists.

@@ -1,6 +1,8 @@
 //! Lab files that are read, and the runs that they describe.
 
+mod includes;
 mod judged;
+mod modelled;
 mod refusals;
 
 use std::collections::BTreeMap;

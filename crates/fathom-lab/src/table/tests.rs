@@ -189,7 +189,7 @@ fn names_do_not_turn_the_direction_of_writing() {
     ] {
         let acting = text
             .chars()
-            .find(|one| *one != '\n' && crate::acts_on_terminal(*one));
+            .find(|one| *one != '\n' && fathom_report::acts_on_terminal(*one));
         assert_eq!(acting, None, "{text}");
     }
     assert!(

@@ -275,19 +275,6 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_does_not_look_at_all_writes_that_earlier_ones_left() {
-        // Sorting them in each of these batches would take minutes.
-        let mut log = WrittenLog::new(1 << 18, ReadOrder::Offset).unwrap();
-        for number in 0..1 << 18 {
-            log.push(write(number, number * 7919 % 65_521), |_| true);
-            if number.is_multiple_of(2) {
-                log.gather();
-                assert!(log.next(|_| true).is_some());
-            }
-        }
-    }
-
-    #[test]
     fn overwritten_writes_make_room() {
         let mut log = WrittenLog::new(4, ReadOrder::Written).unwrap();
         let memory = log.entries.capacity();

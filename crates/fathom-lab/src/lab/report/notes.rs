@@ -1,6 +1,6 @@
 //! Notes of a lab's table: conditions, failures, and what is not settled.
 
-use fathom_stats::{DIFFERENCES_MAX, Verdict};
+use fathom_stats::{DIFFERENCES_MAX, RatioInterval, Verdict};
 use fathom_virtual::MachineModel;
 
 use super::order_notes::order_notes;
@@ -259,7 +259,7 @@ fn unsettled(report: &Report<'_>) -> Vec<String> {
 const fn why_unclear(one: &Judgement) -> &'static str {
     match (&one.ratio, one.repeats) {
         (Some(_), _) => "the estimate is at the tolerance's edge",
-        (None, 0..PAIRS_MIN) => "values are missing",
+        (None, 0..RatioInterval::PAIRS_MIN) => "values are missing",
         (None, _) => "a change from or to 0 has no ratio, and none is proved",
     }
 }
@@ -284,9 +284,6 @@ fn shorten(notes: &mut Vec<String>) {
 /// Note of a lab that was interrupted.
 pub(super) const INTERRUPTED: &str =
     "interrupted: some runs are missing; the same command continues";
-
-/// Fewest repeats that have an interval.
-const PAIRS_MIN: usize = 5;
 
 /// Most notes of a kind.
 const NOTES_MAX: usize = 8;

@@ -1,0 +1,14 @@
+//! Characters that act on those around them.
+
+/// Returns whether a character acts on a terminal, or turns the direction of writing: a name could
+/// move the figures beside it.
+#[must_use]
+pub fn acts_on_terminal(one: char) -> bool {
+    let marks = [
+        '\u{61c}'..='\u{61c}',
+        '\u{200b}'..='\u{200f}',
+        '\u{2028}'..='\u{202e}',
+        '\u{2066}'..='\u{2069}',
+    ];
+    one.is_control() || marks.iter().any(|marks| marks.contains(&one))
+}
