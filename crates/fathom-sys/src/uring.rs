@@ -336,8 +336,8 @@ impl<const BIG: bool> Ring<BIG> {
         }
     }
 
-    /// Returns a part of the buffer of a slot that is not in flight, and its second buffer, which is
-    /// empty if there are none.
+    /// Returns a part of the buffer of a slot that is not in flight, and its second buffer, which
+    /// is empty if there are none.
     ///
     /// # Panics
     /// If the slot is in flight, or its buffer too short.

@@ -86,8 +86,8 @@ impl ProtectionOptions {
 }
 
 impl ProtectionOptions {
-    /// Returns what to do about a buffer that does not hold the metadata of an op of so many blocks;
-    /// `None` if it holds them.
+    /// Returns what to do about a buffer that does not hold the metadata of an op of so many
+    /// blocks; `None` if it holds them.
     pub(crate) fn too_small_for(&self, blocks: u32, bytes_per_block: u32) -> Option<String> {
         let needed = u64::from(blocks) * u64::from(bytes_per_block);
         (needed > self.metadata_bytes.into()).then(|| {

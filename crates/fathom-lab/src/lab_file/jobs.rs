@@ -37,7 +37,8 @@ pub(super) fn check_rehearsed(reader: &Reader<'_>, plan: &LabPlan) {
     check_runs(reader, plan, &Trials::of(plan), |_, _| {});
 }
 
-/// Notes the problems of the runs, shows `see` the jobs of each, and returns the number of problems.
+/// Notes the problems of the runs, shows `see` the jobs of each, and returns the number of
+/// problems.
 fn check_runs(
     reader: &Reader<'_>,
     plan: &LabPlan,
