@@ -192,6 +192,59 @@ pub fn without_zones(call: &'static str) -> EngineError {
     }
 }
 
+/// Passes methods of [`Engine`] on to the engine in a field, for engines around another one: those
+/// that have a default, which the wrapper would have if it left one out, and `buffer`. A wrapper
+/// answers `invalidate`, `descriptor` and `explain` itself.
+#[macro_export]
+macro_rules! pass_to_engine {
+    ($engine:ident) => {
+        fn manage_zone(
+            &mut self,
+            file: $crate::FileIndex,
+            action: $crate::ZoneAction,
+            zone: &$crate::Zone,
+        ) -> Result<(), $crate::EngineError> {
+            self.$engine.manage_zone(file, action, zone)
+        }
+
+        fn report_zone(
+            &mut self,
+            file: $crate::FileIndex,
+            offset: u64,
+        ) -> Result<$crate::Zone, $crate::EngineError> {
+            self.$engine.report_zone(file, offset)
+        }
+
+        fn connect(&mut self) -> Result<bool, $crate::EngineError> {
+            self.$engine.connect()
+        }
+
+        fn cancel(&mut self) {
+            self.$engine.cancel();
+        }
+
+        fn buffer(&mut self, slot: $crate::Slot) -> &mut [u8] {
+            self.$engine.buffer(slot)
+        }
+
+        fn set_ranges(&mut self, slot: $crate::Slot, ranges: &[$crate::TrimRange]) {
+            self.$engine.set_ranges(slot, ranges);
+        }
+
+        fn reaped_at(&mut self) -> Option<$crate::Tick> {
+            self.$engine.reaped_at()
+        }
+
+        fn send_held(&mut self) {
+            self.$engine.send_held();
+        }
+
+        fn release(&mut self, slot: $crate::Slot) {
+            self.$engine.release(slot);
+        }
+    };
+}
+
 /// Boxed engines, so that rare engines share one compiled loop.
 impl<E: Engine + ?Sized> Engine for Box<E> {
     fn capabilities(&self) -> Capabilities {

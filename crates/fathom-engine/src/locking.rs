@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, Errno, FileIndex, Op, OpKind, Slot,
-    Submitted, Tick, TrimRange, Zone, ZoneAction,
+    Capabilities, Completion, Direction, Engine, EngineError, Errno, FileIndex, Op, OpKind,
+    Submitted, Tick, pass_to_engine,
 };
 
 /// Lock of one file, shared by the jobs that use it. Clones refer to the same lock.
@@ -122,6 +122,8 @@ impl Locking {
 }
 
 impl Engine for Locking {
+    pass_to_engine!(inner);
+
     fn capabilities(&self) -> Capabilities {
         self.inner.capabilities()
     }
@@ -134,37 +136,8 @@ impl Engine for Locking {
         self.inner.close(file)
     }
 
-    fn manage_zone(
-        &mut self,
-        file: FileIndex,
-        action: ZoneAction,
-        zone: &Zone,
-    ) -> Result<(), EngineError> {
-        self.inner.manage_zone(file, action, zone)
-    }
-
-    fn report_zone(&mut self, file: FileIndex, offset: u64) -> Result<Zone, EngineError> {
-        self.inner.report_zone(file, offset)
-    }
-
     fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {
         self.inner.invalidate(file)
-    }
-
-    fn connect(&mut self) -> Result<bool, EngineError> {
-        self.inner.connect()
-    }
-
-    fn cancel(&mut self) {
-        self.inner.cancel();
-    }
-
-    fn buffer(&mut self, slot: Slot) -> &mut [u8] {
-        self.inner.buffer(slot)
-    }
-
-    fn set_ranges(&mut self, slot: Slot, ranges: &[TrimRange]) {
-        self.inner.set_ranges(slot, ranges);
     }
 
     fn prepare(&mut self, op: &Op) {
@@ -204,24 +177,12 @@ impl Engine for Locking {
         count
     }
 
-    fn reaped_at(&mut self) -> Option<Tick> {
-        self.inner.reaped_at()
-    }
-
-    fn send_held(&mut self) {
-        self.inner.send_held();
-    }
-
     fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
         let there = u32::try_from(self.completed.len()).unwrap_or(u32::MAX);
         match min.saturating_sub(there) {
             0 if min > 0 => Ok(()),
             missing => self.inner.wait(missing, until),
         }
-    }
-
-    fn release(&mut self, slot: Slot) {
-        self.inner.release(slot);
     }
 
     fn explain(&self, errno: Errno) -> Option<String> {

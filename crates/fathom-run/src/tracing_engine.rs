@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, Errno, FileIndex, Op, OpKind, Slot,
-    Submitted, Tick, TrimRange, Zone, ZoneAction,
+    Submitted, Tick, pass_to_engine,
 };
 use fathom_engine::AnyEngine;
 use fathom_job::{DebugOptions, debug_line};
@@ -145,6 +145,8 @@ const fn direction(kind: OpKind) -> u8 {
 }
 
 impl Engine for LoggingEngine {
+    pass_to_engine!(engine);
+
     fn capabilities(&self) -> Capabilities {
         self.engine.capabilities()
     }
@@ -165,35 +167,6 @@ impl Engine for LoggingEngine {
             .unwrap_or_default();
         self.line(&format!("declare unneeded cache {name}"));
         self.engine.invalidate(file)
-    }
-
-    fn manage_zone(
-        &mut self,
-        file: FileIndex,
-        action: ZoneAction,
-        zone: &Zone,
-    ) -> Result<(), EngineError> {
-        self.engine.manage_zone(file, action, zone)
-    }
-
-    fn report_zone(&mut self, file: FileIndex, offset: u64) -> Result<Zone, EngineError> {
-        self.engine.report_zone(file, offset)
-    }
-
-    fn connect(&mut self) -> Result<bool, EngineError> {
-        self.engine.connect()
-    }
-
-    fn cancel(&mut self) {
-        self.engine.cancel();
-    }
-
-    fn buffer(&mut self, slot: Slot) -> &mut [u8] {
-        self.engine.buffer(slot)
-    }
-
-    fn set_ranges(&mut self, slot: Slot, ranges: &[TrimRange]) {
-        self.engine.set_ranges(slot, ranges);
     }
 
     fn prepare(&mut self, op: &Op) {
@@ -229,14 +202,6 @@ impl Engine for LoggingEngine {
             }
         }
         count
-    }
-
-    fn reaped_at(&mut self) -> Option<Tick> {
-        self.engine.reaped_at()
-    }
-
-    fn send_held(&mut self) {
-        self.engine.send_held();
     }
 
     fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineOption, EngineStep, Errno,
-    FileIndex, Op, OpKind, Slot, Submitted, Tick, Zone, ZoneAction,
+    FileIndex, Op, OpKind, Slot, Submitted, Tick, pass_to_engine,
 };
 use fathom_nvme::{BlockFormat, Guard, Protection, ProtectionType};
 use fathom_sys::files::FileKind;
@@ -176,6 +176,8 @@ impl UringWithMetadata {
 }
 
 impl Engine for UringWithMetadata {
+    pass_to_engine!(uring);
+
     fn capabilities(&self) -> Capabilities {
         self.uring.capabilities()
     }
@@ -203,25 +205,8 @@ impl Engine for UringWithMetadata {
         self.uring.close(file)
     }
 
-    fn manage_zone(
-        &mut self,
-        file: FileIndex,
-        action: ZoneAction,
-        zone: &Zone,
-    ) -> Result<(), EngineError> {
-        self.uring.manage_zone(file, action, zone)
-    }
-
-    fn report_zone(&mut self, file: FileIndex, offset: u64) -> Result<Zone, EngineError> {
-        self.uring.report_zone(file, offset)
-    }
-
     fn invalidate(&mut self, file: FileIndex) -> Result<(), EngineError> {
         self.uring.invalidate(file)
-    }
-
-    fn buffer(&mut self, slot: Slot) -> &mut [u8] {
-        self.uring.buffer(slot)
     }
 
     fn prepare(&mut self, op: &Op) {
@@ -250,16 +235,8 @@ impl Engine for UringWithMetadata {
         count
     }
 
-    fn reaped_at(&mut self) -> Option<Tick> {
-        self.uring.reaped_at()
-    }
-
     fn wait(&mut self, min: u32, until: Option<Tick>) -> Result<(), EngineError> {
         self.uring.wait(min, until)
-    }
-
-    fn release(&mut self, slot: Slot) {
-        self.uring.release(slot);
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
