@@ -23,7 +23,7 @@ use crate::process;
 use pages::{LIVE, PAGES, Page};
 pub(crate) use shown::times_ms;
 
-/// Runs `cargo xtask browser [--only NAME] [--self-test] [--fathom FILE] [--list]`.
+/// Runs `cargo xtask browser [--only NAME | --short] [--self-test] [--fathom FILE] [--list]`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let options = Options::parse(args)?;
     if options.list {
@@ -80,6 +80,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 
 struct Options {
     only: Option<String>,
+    short: bool,
     self_test: bool,
     fathom: Option<PathBuf>,
     list: bool,
@@ -89,6 +90,7 @@ impl Options {
     fn parse(args: &[String]) -> Result<Self> {
         let mut options = Self {
             only: None,
+            short: false,
             self_test: false,
             fathom: None,
             list: false,
@@ -98,6 +100,7 @@ impl Options {
             let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
             match arg.as_str() {
                 "--only" => options.only = Some(value()?.clone()),
+                "--short" => options.short = true,
                 "--self-test" => options.self_test = true,
                 "--fathom" => options.fathom = Some(PathBuf::from(value()?)),
                 "--list" => options.list = true,
@@ -110,8 +113,10 @@ impl Options {
     fn wants(&self, page: &Page) -> bool {
         match &self.only {
             Some(part) => page.name.contains(part.as_str()),
-            None if self.self_test => SELF_TEST_PAGES.contains(&page.name),
-            None => true,
+            None => {
+                let is_tried = !self.self_test || SELF_TEST_PAGES.contains(&page.name);
+                is_tried && (page.is_short || !self.short)
+            }
         }
     }
 

@@ -64,7 +64,7 @@ fn run_steps(steps: Steps, long: bool) -> Result<()> {
     beside(
         || steps.step("qemu", || qemu(long)),
         || {
-            steps.step("browser", browser)?;
+            steps.step("browser", || browser(long))?;
             steps.step("exports", exports)
         },
     )?;
@@ -219,11 +219,13 @@ fn qemu(long: bool) -> Result<()> {
 }
 
 /// Checks the checks of pages, then the pages, with the program that is there.
-fn browser() -> Result<()> {
+fn browser(long: bool) -> Result<()> {
     let fathom = programs::build()?;
     let fathom = fathom.to_string_lossy();
-    browser::run(&words(&["--self-test", "--fathom", &fathom]))?;
-    browser::run(&words(&["--fathom", &fathom]))
+    let form: &[&str] = if long { &[] } else { &["--short"] };
+    let with = ["--fathom", &*fathom];
+    browser::run(&words(&[&["--self-test"], form, &with].concat()))?;
+    browser::run(&words(&[form, &with].concat()))
 }
 
 /// Reads exported runs with the programs they are for, with the program that is there.

@@ -15,6 +15,7 @@ mod engine_info;
 mod errno;
 mod op;
 mod output_format;
+mod placement;
 mod priority;
 mod random;
 mod time;
@@ -40,6 +41,7 @@ pub use engine_info::{
 pub use errno::Errno;
 pub use op::{Completion, FileIndex, Op, OpKind, Outcome, Slot, TrimRange};
 pub use output_format::OutputFormat;
+pub use placement::PlacementRange;
 pub use priority::IoPriority;
 pub use random::{SplitMix64, Taus88, Taus88x4, Taus258, Xoshiro256, stream_seed};
 pub use time::{Nanos, Tick};

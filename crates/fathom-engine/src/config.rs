@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fathom_core::{EngineValues, Nanos};
+use fathom_core::{EngineValues, Nanos, PlacementRange};
 use fathom_sys::clock::Clock;
 use fathom_sys::file_io::RwFlags;
 use fathom_sys::memory::MemoryPlacement;
@@ -50,6 +50,9 @@ pub struct EngineConfig {
     /// Handles under which an engine of devices places writes in turn, all if empty; `None`: it
     /// places none.
     pub placement: Option<Box<[u8]>>,
+    /// Ranges of each file whose writes are placed under identifiers of their own, the first that
+    /// applies; empty: by `placement`.
+    pub placement_ranges: Arc<[PlacementRange]>,
     /// Ranges of a trim, 1–256.
     pub trim_ranges: u32,
     /// Draw the stream or handle of a write instead.
@@ -121,6 +124,7 @@ impl EngineConfig {
             write_streams: Box::default(),
             placement: None,
             trim_ranges: 1,
+            placement_ranges: Arc::default(),
             random_streams: false,
             clock,
             repeated: RepeatedRequests::default(),

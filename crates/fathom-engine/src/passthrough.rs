@@ -234,7 +234,7 @@ impl Passthrough {
             return Err(Errno::EBADF);
         };
         let placement = self.placement.as_mut().filter(|_| is_write(op));
-        let identifier = placement.map(|own| own.next(&namespace.placements));
+        let identifier = placement.map(|own| own.next(op.offset, &namespace.placements));
         let mut encoded = encode(op, namespace, &self.options, identifier).ok_or(Errno::EINVAL)?;
         let own_protection = self.own_protection[index].as_ref();
         match op.kind {

@@ -71,7 +71,7 @@ pub use clients::{ClientGroup, Clients, Launched, of_one_host};
 pub use command_line::{parse, parse_leniently};
 pub use compatibility::compatibility_markdown;
 pub use debug::{DebugOptions, debug_line, option_lines};
-pub use device::{DeviceOptions, TrimOptions};
+pub use device::{DataPlacement, DeviceOptions, StreamChoice, TrimOptions};
 pub use diagnostics::{Diagnostic, Diagnostics, Severity};
 pub use environment::Environment;
 pub use file::JOB_FILE_BYTES_MAX;

@@ -101,8 +101,6 @@ fn part(name: &str) -> &'static str {
     let begins = |with: &str| name.starts_with(with);
     if begins("verify") || begins("experimental_verify") {
         "verification"
-    } else if begins("dp_scheme") {
-        "placement of data by a file"
     } else if begins("profile") {
         "built-in workloads"
     } else {

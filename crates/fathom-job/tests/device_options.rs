@@ -2,6 +2,7 @@
 
 mod world;
 
+use fathom_job::StreamChoice;
 use world::{check, refuse};
 
 #[test]
@@ -66,23 +67,34 @@ fn preconditioning() {
 #[test]
 fn write_streams() {
     let base = "--ioengine=io_uring --direct=1 --rw=write --dataplacement=fdp";
-    check(base, |o| o.device.streams && o.device.placement.is_empty());
+    check(base, |o| {
+        o.device.has_streams() && o.device.placement.is_empty()
+    });
     check(&format!("{base} --plids=0-2,5 --plid_select=random"), |o| {
-        o.device.placement == [0, 1, 2, 5] && o.device.random_streams
+        o.device.placement == [0, 1, 2, 5] && o.device.stream_choice == StreamChoice::Random
     });
     check("--ioengine=io_uring --fdp=1 --fdp_pli=3 --rw=read", |o| {
-        o.device.streams && o.device.placement == [3]
+        o.device.has_streams() && o.device.placement == [3]
     });
     check(&format!("{base} --dataplacement=none"), |o| {
-        !o.device.streams
+        !o.device.has_streams()
     });
     refuse(&format!("{base} --direct=0"), "no-streams");
     refuse("--ioengine=psync --fdp=1", "other-engine");
     for list in ["x", "3-1", "255", "1,,2", "-1"] {
         refuse(&format!("{base} --plids={list}"), "bad-value");
     }
-    refuse(&format!("{base} --plid_select=scheme"), "not-yet");
-    refuse(&format!("{base} --dp_scheme=file"), "not-yet");
+    refuse(
+        &format!("{base} --fdp=1 --dataplacement=none"),
+        "contradiction",
+    );
+    refuse(&format!("{base} --plid_select=scheme"), "no-streams");
+    let device = "--ioengine=io_uring_cmd --cmd_type=nvme --rw=write --fdp=1";
+    let scheme = format!("{device} --plid_select=scheme");
+    check(&format!("{scheme} --dp_scheme=file"), |o| {
+        o.device.stream_choice == StreamChoice::Scheme && o.device.scheme.as_deref() == Some("file")
+    });
+    refuse(&scheme, "no-scheme");
 }
 
 #[test]

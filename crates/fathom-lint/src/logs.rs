@@ -86,17 +86,16 @@ fn log_of_nothing(view: &JobView<'_>) -> Option<RuleMatch> {
 
 fn guard_without_times(view: &JobView<'_>) -> Option<RuleMatch> {
     let (options, lifecycle) = (view.options, &view.options.lifecycle);
-    let limited = lifecycle.latency_target > Nanos::ZERO
-        || lifecycle
-            .max_latency
-            .iter()
-            .any(|(_, limit)| limit.is_some());
-    if !limited || !(options.gtod_reduce || options.disable_lat && options.disable_clat) {
+    let limited = lifecycle
+        .max_latency
+        .iter()
+        .any(|(_, limit)| limit.is_some());
+    if !limited || !(options.gtod_reduce || options.disable_lat) {
         return None;
     }
     RuleMatch::new(
         &["gtod_reduce", "disable_lat"],
-        "the job does not record latencies: `latency_target` and `max_latency` cannot be checked",
-        "remove `gtod_reduce` and `disable_*lat`",
+        "the job does not record latencies, so `max_latency` has no effect",
+        "remove `gtod_reduce` and `disable_lat`",
     )
 }

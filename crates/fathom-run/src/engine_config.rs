@@ -1,8 +1,10 @@
 //! Engine configuration, derived from a job's options and setup.
 
+use std::sync::Arc;
+
 use fathom_core::OptionValue;
 use fathom_engine::{EngineConfig, EngineFile, FileAdvice, JobFacts, Kick, Registration};
-use fathom_job::{FadviseHint, Job, MemoryKind, OffloadKick, Options, engine_files};
+use fathom_job::{FadviseHint, Job, MemoryKind, OffloadKick, Options, StreamChoice, engine_files};
 use fathom_setup::check::{placement, write_bytes, write_streams};
 use fathom_setup::translate::JobSetup;
 use fathom_sys::clock::Clock;
@@ -63,8 +65,9 @@ pub(crate) fn engine_config(
         },
         write_streams: write_streams(setup).into_boxed_slice(),
         placement: placement(setup).map(Vec::into_boxed_slice),
+        placement_ranges: Arc::clone(&setup.placement_ranges),
         trim_ranges: setup.worker.trim_ranges,
-        random_streams: options.device.random_streams,
+        random_streams: options.device.stream_choice == StreamChoice::Random,
         offload: options.offload.then(|| kick(options.offload_kick)),
         ..EngineConfig::new(engine, clock)
     }

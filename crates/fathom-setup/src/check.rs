@@ -38,6 +38,7 @@ use crate::translate::{FileSetup, JobSetup};
 pub use self::atomic::write_bytes;
 pub use self::recorded::{DataFiles, recordings};
 pub use self::replayed::logs_as_data;
+pub(crate) use self::streams::wants as wants_streams;
 pub use self::streams::{placement, write_streams};
 pub use self::verify_map::verify_maps;
 pub use self::verify_shared::shared as verified_by_many;

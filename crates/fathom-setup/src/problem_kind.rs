@@ -61,6 +61,8 @@ problem_kinds! {
     UnalignedOffset = "unaligned_offset",
     /// A device has no write streams, or not those that a job names.
     NoWriteStreams = "no_write_streams",
+    /// The file of `dp_scheme` cannot be read, or has a wrong line.
+    PlacementScheme = "placement_scheme",
     /// A device to be trimmed discards nothing.
     NoTrims = "no_trims",
     /// The storage of a file does not store a job's writes whole.

@@ -10,6 +10,7 @@ mod limits;
 mod notes;
 mod pace;
 pub mod pattern;
+mod placement_scheme;
 mod precondition;
 pub mod priority;
 mod replayed;
@@ -23,7 +24,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use fathom_core::{Direction, Errno, FileIndex, PerDirection, RemoteFile};
+use fathom_core::{Direction, Errno, FileIndex, PerDirection, PlacementRange, RemoteFile};
 use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_job::{Job, Options, Plan, ZoneMode};
 use fathom_workload::{FileRange, PatternConfig, Tolerate, WorkerConfig, ZoneSet};
@@ -63,6 +64,8 @@ pub struct JobSetup {
     pub tells_errors: bool,
     /// Clock ID of the job's start time in the report.
     pub start_clock: u32,
+    /// Ranges of the files whose writes a device places under identifiers of their own.
+    pub placement_ranges: Arc<[PlacementRange]>,
     /// Log that the job replays.
     pub replay: Option<Arc<ReplayPlan>>,
     /// Reason for which the job ends before its first op, if there is one.
@@ -377,6 +380,7 @@ fn setup(
         buffer_bytes: limits::buffer_bytes(options).map_err(|problem| problem.at(job, "bs"))?,
         tells_errors: options.lifecycle.error_dump,
         start_clock: options.process.job_start_clock_id,
+        placement_ranges: placement_scheme::ranges(job)?,
         replay: replay.clone(),
     };
     Ok((setup, warnings.list, problem))

@@ -94,3 +94,34 @@ fn the_bandwidth_of_a_long_run_is_that_of_the_device() {
         }
     }
 }
+
+/// As in fio, `number_ios` ops are those that count; two more complete within the ramp.
+#[test]
+fn a_number_of_ops_leaves_out_those_of_the_ramp() {
+    let job =
+        "--name=t --filename=/dev/m --direct=1 --bs=64k --rw=read --size=64m --ioengine=psync";
+    for (ramp, elapsed_ms) in [("0", 7500), ("2600ms", 12_500)] {
+        let record = on(MACHINE, &format!("{job} --number_ios=3 --ramp_time={ramp}"));
+        assert_eq!(record.jobs[0].directions.read.ios, 3, "{ramp}");
+        assert_eq!(record.elapsed_ms, elapsed_ms, "{ramp}");
+    }
+}
+
+/// Errno of an op that took too long.
+const ETIMEDOUT: u32 = 110;
+
+/// As in fio, a bound of latency applies to the ops that are measured.
+#[test]
+fn a_bound_of_latency_leaves_out_the_ramp() {
+    let job = "--name=t --filename=/dev/m --direct=1 --bs=64k --rw=read --size=64m \
+               --ioengine=psync --runtime=5 --time_based --max_latency=2s";
+    let error = |words: &str| on(MACHINE, &format!("{job} {words}")).jobs[0].error;
+    let elapsed = |words: &str| on(MACHINE, &format!("{job} {words}")).elapsed_ms;
+    assert_eq!((error(""), elapsed("")), (ETIMEDOUT, 2500));
+    let ramp = "--ramp_time=2600ms";
+    assert_eq!((error(ramp), elapsed(ramp)), (ETIMEDOUT, 7500));
+    assert_eq!(
+        (error("--disable_lat=1"), elapsed("--disable_lat=1")),
+        (0, 5000)
+    );
+}

@@ -16,7 +16,9 @@ use crate::worker::{Stage, Worker};
 /// Limits of a job and their state.
 #[derive(Debug)]
 pub(crate) struct JobLimits {
-    /// Number of ops to issue over all passes.
+    /// Number of ops to issue over all passes, not counting those of a ramp.
+    ops: u64,
+    /// Those of them that are left.
     ops_left: u64,
     /// Bytes left to move before counting starts.
     pub(crate) ramp_left: u64,
@@ -42,6 +44,7 @@ impl JobLimits {
         let limits = &config.limits;
         limits.apply_to_ops().then(|| {
             Box::new(Self {
+                ops: limits.ops.unwrap_or(u64::MAX),
                 ops_left: limits.ops.unwrap_or(u64::MAX),
                 ramp_left: limits.ramp_bytes,
                 slowest: limits.slowest,
@@ -84,6 +87,11 @@ impl JobLimits {
     /// Counts an op that is issued. Trims of written blocks may come after the last one.
     pub(crate) const fn count_op(&mut self) {
         self.ops_left = self.ops_left.saturating_sub(1);
+    }
+
+    /// Counts ops from now on: those in flight, but not those that completed before, in a ramp.
+    pub(crate) fn restart_count(&mut self, in_flight: u32) {
+        self.ops_left = self.ops.saturating_sub(in_flight.into());
     }
 
     /// Takes a turn in the flow.
@@ -138,8 +146,15 @@ impl Worker {
             }
             return;
         }
+        if self.recorder.is_of_ramp(op, now) {
+            // It was counted as one in flight when the ramp ended, at this moment.
+            limits.ops_left = limits.ops_left.saturating_add(1);
+            return;
+        }
         let latency = now - op.start;
-        if let Some(bound) = limits.slowest[direction].filter(|&bound| latency > bound) {
+        let is_ramp = self.timers.ramp_end != Tick::MAX;
+        let too_slow = |&bound: &Nanos| latency > bound && !is_ramp;
+        if let Some(bound) = limits.slowest[direction].filter(too_slow) {
             return self.too_slow(direction, op, latency, bound);
         }
         let reads_back = || self.readback.as_ref().is_some_and(Readback::is_reading);

@@ -271,7 +271,11 @@ impl Worker {
     /// Starts measuring at `now`.
     pub(crate) fn measure_from(&mut self, now: Tick) {
         let waiting = u32::try_from(self.queue.retry.len()).unwrap_or(u32::MAX);
-        self.recorder.begin(now, self.queue.in_flight + waiting);
+        let in_flight = self.queue.in_flight + waiting;
+        self.recorder.begin(now, in_flight);
+        if let Some(limits) = &mut self.limits {
+            limits.restart_count(in_flight);
+        }
         self.watch_from(now);
         if let Some(priorities) = &mut self.priorities {
             priorities.clear();

@@ -6,6 +6,8 @@ pub(super) struct Page {
     pub(super) name: &'static str,
     /// Origin of its numbers.
     pub(super) what: &'static str,
+    /// Part of the short form, which has one page of most kinds.
+    pub(super) is_short: bool,
     /// Arguments of the program, line by line, without its name; `ROOT` is the source tree, and
     /// `> FILE` at the end takes what the program prints.
     pub(super) commands: &'static [&'static str],
@@ -20,6 +22,7 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         name: "run",
         what: "run of two groups on files, one under a rate",
+        is_short: true,
         commands: &[
             "run --record run.record --output run.json --output-format json \
              ROOT/tests/browser/jobs/run.fio",
@@ -31,6 +34,7 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         name: "modelled",
         what: "run on a modelled flash drive, with priorities",
+        is_short: false,
         commands: &[
             "run --machine ROOT/examples/machines/ssd.toml --record modelled.record \
              --output modelled.json --output-format json ROOT/tests/browser/jobs/modelled.fio",
@@ -42,6 +46,7 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         name: "hostile",
         what: "run whose names would act if they were not escaped",
+        is_short: true,
         commands: &[
             "run --record hostile.record --output hostile.json --output-format json \
              ROOT/tests/browser/jobs/hostile.fio",
@@ -53,6 +58,7 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         name: "fio",
         what: "report in fio's format, with the buckets of its latencies",
+        is_short: false,
         commands: &[
             "run --output fio.json --output-format json+ ROOT/tests/browser/jobs/run.fio",
             "report fio.json --html fio.html",
@@ -64,6 +70,7 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         name: "logs",
         what: "I/O logs of two jobs",
+        is_short: false,
         commands: &[
             "run --output logs.txt --write_lat_log lat ROOT/tests/browser/jobs/run.fio",
             "report --html logs.html lat_clat.1.log lat_clat.2.log",
@@ -75,6 +82,7 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         name: "run-and-logs",
         what: "run with its I/O log below",
+        is_short: false,
         commands: &[
             "run --record both.record --output both.json --output-format json SHORT \
              --rate_iops=2000 --write_lat_log both --log_offset=1",
@@ -86,6 +94,7 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         name: "lab",
         what: "lab in virtual time, with a verdict per cell",
+        is_short: true,
         commands: &[
             "lab ROOT/tests/browser/jobs/lab.toml --json > lab.json",
             "report ROOT/tests/browser/jobs/lab.toml --html lab.html",
@@ -96,6 +105,7 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         name: "curve",
         what: "lab in virtual time: latency against load",
+        is_short: false,
         commands: &[
             "lab ROOT/examples/lab/curve.toml --json > curve.json",
             "report ROOT/examples/lab/curve.toml --html curve.html",
@@ -106,6 +116,7 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         name: "comparison",
         what: "two variants of a lab, group by group",
+        is_short: true,
         commands: &[
             "lab ROOT/tests/browser/jobs/lab.toml",
             "compare lab:browser/plain lab:browser/slow --json > comparison.json",
@@ -117,6 +128,7 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         name: "apart",
         what: "two sides of two short runs without a device: too few to judge",
+        is_short: false,
         commands: &[
             "run --history --tag side=before --output 1.txt SHORT",
             "run --history --tag side=after --output 2.txt SHORT",
@@ -131,6 +143,7 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         name: "trend",
         what: "metric over the runs of a history",
+        is_short: false,
         commands: &[
             "history import ROOT/tests/browser/jobs/runs.json",
             "lab ROOT/tests/browser/jobs/lab.toml",

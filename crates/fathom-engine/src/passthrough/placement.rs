@@ -1,6 +1,8 @@
 //! Placement of writes by the handles of a device (`dataplacement`).
 
-use fathom_core::{EngineError, EngineStep, Errno, Taus88};
+use std::sync::Arc;
+
+use fathom_core::{EngineError, EngineStep, Errno, PlacementRange, Taus88};
 
 use super::namespace::Namespace;
 use crate::EngineConfig;
@@ -13,6 +15,8 @@ pub(super) struct Placement {
     next: usize,
     /// Drawn rather than in turn.
     random: Option<Taus88>,
+    /// Ranges of a file with identifiers of their own, instead of the handles; empty for none.
+    ranges: Arc<[PlacementRange]>,
 }
 
 impl Placement {
@@ -23,6 +27,7 @@ impl Placement {
             handles: asked.iter().map(|&handle| u16::from(handle)).collect(),
             next: 0,
             random: config.random_streams.then(|| Taus88::new(PLACEMENT_SEED)),
+            ranges: Arc::clone(&config.placement_ranges),
         })
     }
 
@@ -30,8 +35,14 @@ impl Placement {
     pub(super) fn check(&self, path: &str, namespace: &Namespace) -> Result<(), EngineError> {
         let count = namespace.placements.len();
         let largest = self.handles.iter().copied().max().unwrap_or(0);
+        let known = |range: &&PlacementRange| namespace.placements.contains(&range.identifier);
         let hint = if count == 0 {
             "the controller has no flexible data placement: remove `dataplacement`".to_owned()
+        } else if let Some(range) = self.ranges.iter().find(|range| !known(range)) {
+            format!(
+                "`dp_scheme` names the placement identifier {}, which the namespace has not",
+                range.identifier
+            )
         } else if usize::from(largest) >= count {
             format!("name `plids` from 0 to {}", count - 1)
         } else {
@@ -45,8 +56,16 @@ impl Placement {
         })
     }
 
-    /// Returns the identifier of the next write, of those that a namespace has.
-    pub(super) fn next(&mut self, identifiers: &[u16]) -> u16 {
+    /// Returns the identifier of the next write, which starts at `offset`, of those that a
+    /// namespace has.
+    pub(super) fn next(&mut self, offset: u64, identifiers: &[u16]) -> u16 {
+        if !self.ranges.is_empty() {
+            let range = self
+                .ranges
+                .iter()
+                .find(|range| range.bytes.contains(&offset));
+            return range.map_or(0, |range| range.identifier);
+        }
         let count = match self.handles.len() {
             0 => identifiers.len(),
             count => count,
@@ -90,13 +109,26 @@ mod tests {
     fn writes_take_their_handles_in_turn_or_draw_them() {
         let identifiers = [10, 11, 12];
         let mut all = placement(&[], false);
-        let got: Vec<u16> = (0..4).map(|_| all.next(&identifiers)).collect();
+        let got: Vec<u16> = (0..4).map(|_| all.next(0, &identifiers)).collect();
         assert_eq!(got, [10, 11, 12, 10]);
         let mut some = placement(&[2, 0], false);
-        let got: Vec<u16> = (0..3).map(|_| some.next(&identifiers)).collect();
+        let got: Vec<u16> = (0..3).map(|_| some.next(0, &identifiers)).collect();
         assert_eq!(got, [12, 10, 12]);
         let mut drawn = placement(&[2, 0], true);
-        let got: Vec<u16> = (0..100).map(|_| drawn.next(&identifiers)).collect();
+        let got: Vec<u16> = (0..100).map(|_| drawn.next(0, &identifiers)).collect();
         assert!(got.contains(&10) && got.contains(&12) && !got.contains(&11));
+    }
+
+    #[test]
+    fn a_scheme_places_a_write_by_its_offset() {
+        let range = |bytes, identifier| PlacementRange { bytes, identifier };
+        let config = EngineConfig {
+            placement: Some(Box::default()),
+            placement_ranges: [range(0..8192, 12), range(4096..16384, 10)].into(),
+            ..EngineConfig::new(built_in("io_uring_cmd"), Clock::monotonic())
+        };
+        let mut placement = Placement::of(&config).unwrap();
+        let got = [0, 4096, 8192, 16383, 16384].map(|offset| placement.next(offset, &[10, 12]));
+        assert_eq!(got, [12, 12, 10, 10, 0]);
     }
 }

@@ -3,8 +3,9 @@
 use fathom_core::Direction;
 
 use super::{JobCheck, problem};
+use crate::device::{DataPlacement, StreamChoice};
 use crate::plan::{BlockSize, Options, RandomDistribution, RandomGenerator, Verify};
-use crate::problem::Problem;
+use crate::problem::{FioLevel, Problem};
 use crate::workload::{ReadWrite, ZoneMode};
 
 impl JobCheck<'_> {
@@ -20,21 +21,60 @@ impl JobCheck<'_> {
 
     /// Only direct writes carry the number of a stream to the device.
     pub(super) fn streams(&mut self) {
+        self.older_name_of_placement();
         let options = &self.layer.options;
         let writes = !matches!(options.rw, ReadWrite::Read | ReadWrite::Trim);
-        if options.device.streams && writes && options.has_devices() {
-            if options.device.stream_directive {
+        if !options.device.has_streams() || !writes {
+            return;
+        }
+        if options.has_devices() {
+            if options.device.data_placement() == DataPlacement::StreamsDirective {
                 let engine = options.engine.name;
                 let why = format!("`{engine}` places data by FDP, not by the streams directive");
                 let found = problem("no-streams", why).fix("write `dataplacement=fdp`");
                 self.error_at(&["dataplacement"], found);
             }
+            self.stream_scheme();
             return;
         }
-        if options.device.streams && writes && !options.direct {
+        if options.device.stream_choice == StreamChoice::Scheme {
+            let why = "`plid_select=scheme` names identifiers of an NVMe namespace";
+            let found = problem("no-streams", why).fix("write `ioengine=io_uring_cmd`");
+            self.error_at(&["plid_select"], found);
+        }
+        let options = &self.layer.options;
+        if !options.direct {
             let found = problem("no-streams", "write streams bypass the page cache");
             let names = ["direct", "dataplacement", "fdp"];
             self.error_at(&names, found.fix("write `direct=1`"));
+        }
+    }
+
+    /// A scheme is read from a file, and says by itself where each write goes.
+    fn stream_scheme(&mut self) {
+        let device = &self.layer.options.device;
+        if device.stream_choice != StreamChoice::Scheme {
+            return;
+        }
+        if device.scheme.as_ref().is_none_or(String::is_empty) {
+            let why = "`plid_select=scheme` needs the file of the scheme";
+            let found = problem("no-scheme", why).fix("add `dp_scheme=FILE`");
+            self.error_at(&["plid_select"], found);
+        } else if !device.placement.is_empty() {
+            let why = "`plids` has no effect with `plid_select=scheme`, whose file names the \
+                       identifiers, as in fio";
+            let found = problem("no-effect", why).fio_level(FioLevel::Silent);
+            self.warn_at(&["plids"], found.fix("remove `plids`"));
+        }
+    }
+
+    /// `fdp=1` is an older name of `dataplacement=fdp`; another value beside it contradicts it.
+    fn older_name_of_placement(&mut self) {
+        let device = &self.layer.options.device;
+        if device.fdp && device.data_placement() != DataPlacement::Fdp {
+            let why = "`fdp=1` means `dataplacement=fdp`, and contradicts another `dataplacement`";
+            let found = problem("contradiction", why).fix("remove `fdp`");
+            self.error_at(&["fdp"], found);
         }
     }
 

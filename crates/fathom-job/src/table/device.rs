@@ -3,6 +3,7 @@
 use super::general::choice;
 use super::read::narrow;
 use super::row::{Row, ValueKind};
+use crate::device::{DataPlacement, StreamChoice};
 use crate::findings::Findings;
 use crate::plan::Options;
 use crate::problem::{Piece, Problem};
@@ -26,16 +27,16 @@ pub(super) const ROWS: &[Row] = &[
         "Mark writes with streams of the device (block devices: Linux 6.16)",
         "dataplacement=fdp",
         ValueKind::Choice(&[
-            choice("none", "no", |o| o.device.streams = false),
+            choice("none", "no", |o| {
+                o.device.data_placement = Some(DataPlacement::None);
+            }),
             choice("fdp", "flexible data placement of NVMe", |o| {
-                (o.device.streams, o.device.stream_directive) = (true, false);
+                o.device.data_placement = Some(DataPlacement::Fdp);
             }),
             choice(
                 "streams",
                 "same as `fdp`, but not with `io_uring_cmd`",
-                |o| {
-                    (o.device.streams, o.device.stream_directive) = (true, true);
-                },
+                |o| o.device.data_placement = Some(DataPlacement::StreamsDirective),
             ),
         ]),
     )
@@ -47,7 +48,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         "Same as `dataplacement=fdp`",
         "fdp=1",
-        ValueKind::Bool(|o, v| (o.device.streams, o.device.stream_directive) = (v, false)),
+        ValueKind::Bool(|o, v| o.device.fdp = v),
     )
     .only_with(|engine| engine.write_streams)
     .stricter("as `dataplacement`"),
@@ -70,14 +71,29 @@ pub(super) const ROWS: &[Row] = &[
         "plid_select=random",
         ValueKind::Choice(&[
             choice("roundrobin", "the next one", |o| {
-                o.device.random_streams = false;
+                o.device.stream_choice = StreamChoice::RoundRobin;
             }),
-            choice("random", "drawn", |o| o.device.random_streams = true),
+            choice("random", "drawn", |o| {
+                o.device.stream_choice = StreamChoice::Random;
+            }),
+            choice("scheme", "by its offset, as `dp_scheme` says", |o| {
+                o.device.stream_choice = StreamChoice::Scheme;
+            }),
         ]),
     )
     .aliases(&["fdp_pli_select"])
     .only_with(|engine| engine.write_streams)
-    .later(&["scheme"]),
+    .stricter("flags `scheme` without its file, and with `io_uring`"),
+    Row::new(
+        "dp_scheme",
+        "",
+        "File with lines `start,end,identifier`: `plid_select=scheme` places a write by the first \
+         line whose range of bytes its offset is in, and under 0 if there is none",
+        "dp_scheme=zones.scheme",
+        ValueKind::Text(|o, text| o.device.scheme = Some(text.to_owned())),
+    )
+    .only_with(|engine| engine.write_streams)
+    .different("up to 1024 lines (fio: 32) are read; flags a line that fio would stop at"),
     Row::new(
         "block_error_percentiles",
         "0",

@@ -60,6 +60,7 @@ pub(super) fn check(options: &Options, file: &FileSetup) -> Option<RunProblem> {
     })
 }
 
-fn wants(options: &Options) -> bool {
-    options.device.streams && uses(options, Direction::Write)
+/// Returns whether a job marks its writes with streams.
+pub(crate) fn wants(options: &Options) -> bool {
+    options.device.has_streams() && uses(options, Direction::Write)
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use fathom_core::Nanos;
+use fathom_core::{Nanos, PerDirection};
 use fathom_job::{Job, Options, SteadyFigure};
 use fathom_stats::SteadyCriterion;
 use fathom_workload::{
@@ -44,7 +44,11 @@ impl SharedState {
         Ok(LimitConfig {
             ops,
             ramp_bytes: job.options.ramp_size,
-            slowest: rules.max_latency,
+            // As in fio, which compares the times that it records.
+            slowest: match job.options.disable_lat || job.options.gtod_reduce {
+                true => PerDirection::default(),
+                false => rules.max_latency,
+            },
             target: target(job)?.filter(|_| measures),
             flow,
             steady: self.steady(job, place)?.filter(|_| measures),
