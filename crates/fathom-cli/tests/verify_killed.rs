@@ -19,10 +19,10 @@ fn kills() -> u64 {
 }
 
 /// Sends a run of random writes this signal once its log has this length.
-fn end_at(folder: &Folder, signal: &str, number: u64, log_bytes: u64) {
+fn end_at(folder: &Folder, signal: &str, with: &str, number: u64, log_bytes: u64) {
     let words = format!(
         "run {JOB} --rw=randwrite --norandommap --io_size=100g --randseed={} --write_lat_log=t \
-         --log_offset=1 --verify_state_save=1",
+         --log_offset=1 --verify_state_save=1 {with}",
         1000 + number
     );
     let log = folder.path().join(LOG);
@@ -65,11 +65,11 @@ struct Ended {
 }
 
 impl Ended {
-    /// Ends a run by a signal.
-    fn by(folder: &Folder, signal: &str, number: u64) -> Self {
+    /// Ends a run with these options by a signal.
+    fn by(folder: &Folder, signal: &str, with: &str, number: u64) -> Self {
         let path = folder.path().join("data");
         let before = std::fs::read(&path).unwrap();
-        end_at(folder, signal, number, 1 + number * 7919 % 200_000);
+        end_at(folder, signal, with, number, 1 + number * 7919 % 200_000);
         let after = std::fs::read(&path).unwrap();
         let last = logged(&folder.path().join(LOG), after.len() / BLOCK);
         Self {
@@ -135,7 +135,7 @@ fn logged_writes_of_a_killed_run_are_there_or_reported() {
     let folder = written();
     let mut all = 0;
     for number in 0..kills() {
-        let ended = Ended::by(&folder, "KILL", number);
+        let ended = Ended::by(&folder, "KILL", "", number);
         let seen = ended.check_blocks();
         ended.check_state(&folder, seen);
         all += seen;
@@ -149,7 +149,7 @@ fn logged_writes_of_a_killed_run_are_there_or_reported() {
 fn logged_writes_of_an_interrupted_run_are_there_or_reported() {
     let folder = written();
     for (number, signal) in (0..).zip(["INT", "TERM"]) {
-        let ended = Ended::by(&folder, signal, 1 + number);
+        let ended = Ended::by(&folder, signal, "", 1 + number);
         let seen = ended.check_blocks();
         assert!(seen > 0, "no write was logged");
         ended.check_state(&folder, seen);
@@ -159,12 +159,51 @@ fn logged_writes_of_an_interrupted_run_are_there_or_reported() {
     }
 }
 
+/// Writes before the last fsync that was logged must be there, and those after the last one that
+/// may have ended need not.
+#[test]
+fn synced_writes_of_a_killed_run_are_there_or_reported() {
+    const EVERY: u64 = 16;
+    let folder = written();
+    let read = format!(
+        "run {JOB} --rw=read --verify_state_load=1 --verify_policy=fsynced \
+         --continue_on_error=verify --output-format=json"
+    );
+    let mut all = 0;
+    for number in 0..kills() {
+        let with = format!("--fsync={EVERY} --verify_policy=fsynced");
+        let ended = Ended::by(&folder, "KILL", &with, number);
+        folder.fathom(&read).expect(0);
+        folder.write("data", &ended.before);
+        let run = folder.fathom(&read).json();
+        let found = &run["jobs"][0]["fathom"]["verify"]["mismatches"];
+        let found = found.as_u64().unwrap_or(0);
+        let writes = ended.last.iter().flatten().max().map_or(0, |last| last + 1);
+        let before = |end: u64| {
+            ended
+                .last
+                .iter()
+                .flatten()
+                .filter(|last| **last < end)
+                .count() as u64
+        };
+        // The last sync may not have ended, and a block may have been in flight again.
+        let least = before((writes / EVERY).saturating_sub(1) * EVERY).saturating_sub(1);
+        // A write and a sync may have ended that the log does not have.
+        let most = before((writes / EVERY + 1) * EVERY);
+        assert!((least..=most).contains(&found), "{least} {found} {most}");
+        folder.write("data", &ended.after);
+        all += found;
+    }
+    assert!(all > 0, "no write was synced");
+}
+
 /// The state of a run that was killed lies in the page cache: another boot has only those of its
 /// pages that had been written out, which are older than the data.
 #[test]
 fn a_state_that_was_cut_off_with_its_host_is_refused() {
     let folder = written();
-    end_at(&folder, "KILL", 1, 1);
+    end_at(&folder, "KILL", "", 1, 1);
     let read = format!("run {JOB} --rw=read --verify_state_load=1");
     folder.fathom(&read).expect(0);
     let path = folder.path().join("local-t-0-verify.state.unfinished");

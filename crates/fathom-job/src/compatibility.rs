@@ -64,10 +64,6 @@ fn push_row(text: &mut String, row: &Row, vocabulary: Vocabulary<'_>) {
             _ => verdict.push_str("; an empty value is flagged"),
         }
     }
-    let refused = row.refused_values();
-    if !refused.is_empty() {
-        let _ = write!(verdict, "; refused for now: {}", refused.join(", "));
-    }
     let cells = [names.join(", "), row.default.to_owned(), values, verdict];
     let cells = cells.map(|cell| cell.replace('|', "\\|"));
     text.push_str(&format!("| {} |\n", cells.join(" | ")));

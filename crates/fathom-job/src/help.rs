@@ -8,7 +8,7 @@ use crate::problem::{Piece, Problem};
 use crate::refuse;
 use crate::suggest;
 use crate::switches::{Argument, SWITCHES};
-use crate::table::{ALL_OTHERS, Row, ValueKind, known};
+use crate::table::{Row, ValueKind, known};
 use crate::vocabulary::Vocabulary;
 use crate::{Dialect, Invocation};
 
@@ -75,8 +75,7 @@ pub(crate) fn option(name: Option<&str>, vocabulary: Vocabulary<'_>) -> Invocati
 
 fn all_options(vocabulary: Vocabulary<'_>) -> String {
     let mut text = String::new();
-    // Options that are accepted only when off are not listed.
-    for row in vocabulary.rows().filter(|row| row.later != ALL_OTHERS) {
+    for row in vocabulary.rows() {
         line(&mut text, &format!("{:<27}: {}", row.name, row.help));
     }
     text
@@ -108,10 +107,6 @@ fn describe(row: &Row, vocabulary: Vocabulary<'_>) -> String {
     let engines = vocabulary.engines_of(row);
     if !engines.is_empty() {
         field(&mut text, "engines", &engines.join(", "));
-    }
-    let refused = row.refused_values();
-    if !refused.is_empty() {
-        field(&mut text, "not implemented", &refused.join(", "));
     }
     for unlike in [row.stricter, row.different] {
         if !unlike.is_empty() {

@@ -6,7 +6,7 @@ use fathom_core::EngineInfo;
 
 use crate::help::range;
 use crate::switches::{Action, Argument, NO_LETTER, SWITCHES};
-use crate::table::{self, ALL_OTHERS, Row};
+use crate::table::{self, Row};
 use crate::vocabulary::Vocabulary;
 
 /// Everything that a command line or a job file can name.
@@ -102,9 +102,8 @@ impl Reference {
     }
 }
 
-/// Describes the options that have an effect.
+/// Describes the options.
 fn options(rows: &[Row], vocabulary: Vocabulary<'_>) -> Vec<OptionReference> {
-    let effective = rows.iter().filter(|row| row.later != ALL_OTHERS);
     let option = |row: &Row| OptionReference {
         names: row.names().collect(),
         value: row.kind.words(),
@@ -121,7 +120,7 @@ fn options(rows: &[Row], vocabulary: Vocabulary<'_>) -> Vec<OptionReference> {
         },
         example: row.example,
     };
-    effective.map(option).collect()
+    rows.iter().map(option).collect()
 }
 
 /// Returns the words that an option takes, for two also those that its syntax combines.

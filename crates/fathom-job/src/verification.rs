@@ -27,6 +27,8 @@ pub struct VerificationOptions {
     pub saves_state: bool,
     /// `verify_state_load`.
     pub loads_state: bool,
+    /// `verify_policy=fsynced`: a saved state holds the writes that a completed sync covers.
+    pub by_sync: bool,
     /// `verify_only`.
     pub only: bool,
     /// `rw` of a job with `verify_only` that would write. It draws these ops without issuing them;
@@ -47,6 +49,7 @@ impl Default for VerificationOptions {
             dumps: false,
             saves_state: false,
             loads_state: false,
+            by_sync: false,
             only: false,
             dry_run: None,
         }

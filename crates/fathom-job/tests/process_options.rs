@@ -110,7 +110,6 @@ fn what_needs_a_library_or_a_device_says_which() {
     refuse("--clustername=ceph", "not-in-fathom");
     refuse("--gpu_dev_id=0", "not-in-fathom");
     refuse("--rwmixcycle=1", "not-any-more");
-    refuse("--verify_policy=fsynced", "not-yet");
 }
 
 #[test]

@@ -196,6 +196,12 @@ fn load_one(setup: &JobSetup, folder: &Path) -> Result<Vec<FileState>, RunProble
     if let Some(file) = setup.files.iter().find(|file| is_missing(&file.path)) {
         return Err(refused(format!("it has no file `{}`", file.path), again));
     }
+    let by_sync = setup.job.options.verification.by_sync;
+    if by_sync && !files.iter().all(|file| file.by_sync) {
+        let why = "it holds all completed writes, not those that an fsync covers";
+        let hint = "write the data with `verify_policy=fsynced`, or verify without it";
+        return Err(refused(why.into(), hint));
+    }
     Ok(files)
 }
 

@@ -67,6 +67,9 @@ impl Worker {
                 if !matches!(self.stage, Stage::Syncing(..)) {
                     self.recorder.synced(&state, now);
                 }
+                if let Some(tracking) = &mut self.tracking {
+                    tracking.end_sync(&state);
+                }
                 self.queue.slots.put_reset(completion.slot);
             }
             (_, Outcome::Failed(errno)) => {

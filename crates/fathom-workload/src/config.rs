@@ -257,6 +257,8 @@ pub struct SyncRules {
     pub at_end: bool,
     /// Sync before each file is closed, not counted.
     pub on_close: bool,
+    /// The engine's writes are synced when they complete.
+    pub each_write: bool,
 }
 
 impl SyncRules {

@@ -83,8 +83,8 @@ pub use timeline::{GroupTimeline, WindowLatency};
 pub use turn::{Control, turn};
 pub use verify::{
     Change, Check, Checker, Content, DumpedBlock, EntryMemory, Expected, FileState, FoundMismatch,
-    Generation, GenerationMap, Header, HeaderUnfit, MapLayout, Mismatch, Mismatches, Stamp,
-    StateError, Verifier, VerifyError, VerifyState, map_layout,
+    Generation, GenerationMap, Header, HeaderUnfit, KeptMemory, MapLayout, Mismatch, Mismatches,
+    Stamp, StateError, SyncNumber, Verifier, VerifyError, VerifyState, map_layout,
 };
 pub use worker::{ConfigError, Worker};
 pub use zones::{ResetRule, ZoneAccess, ZoneSet};

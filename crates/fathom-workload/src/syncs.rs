@@ -200,6 +200,9 @@ impl Worker {
         }
         state.op.sequence = self.source.sequence;
         engine.prepare(&state.op);
+        if let Some(tracking) = &mut self.tracking {
+            tracking.begin_sync(slot, file, kind);
+        }
         self.queue.prepared.push(slot);
         self.record_sync(file, kind, now);
     }

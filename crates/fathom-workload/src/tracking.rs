@@ -9,12 +9,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use fathom_core::{Direction, FileIndex, NoMemory, OpKind, Slot};
+use fathom_core::{Direction, FileIndex, NoMemory, OpKind, Slot, SyncKind};
 
 use crate::config::{Mix, WorkerConfig};
 use crate::slots::SlotState;
 use crate::source::used_directions;
-use crate::verify::{Change, Content, DryRunMap, Expected, Generation, GenerationMap, Verifier};
+use crate::verify::{
+    Change, Content, DryRunMap, Expected, Generation, GenerationMap, SyncNumber, Verifier,
+};
 use crate::worker::Worker;
 
 /// Generation maps of a job's files, and what its ops in flight need of them.
@@ -26,6 +28,10 @@ pub(crate) struct Tracking {
     pub(crate) dry_run: Box<[DryRunMap]>,
     /// Change of the write or trim in flight in each slot.
     changes: Box<[Option<Change>]>,
+    /// Writes are synced when they complete.
+    syncs_each_write: bool,
+    /// Number of the sync in flight in each slot.
+    syncs: Box<[Option<SyncNumber>]>,
     /// Entries at the issue of the read in flight in each slot, `observed_max` places each.
     seen: Box<[u32]>,
     observed_max: usize,
@@ -63,6 +69,8 @@ impl Tracking {
             files: files.into_boxed_slice(),
             dry_run: dry_run.into_boxed_slice(),
             changes: vec![None; depth].into_boxed_slice(),
+            syncs_each_write: config.sync.each_write,
+            syncs: vec![None; depth].into_boxed_slice(),
             seen: zeros(depth.saturating_mul(observed_max))?,
             observed_max,
         })))
@@ -105,6 +113,26 @@ impl Tracking {
             && let Some(map) = self.map(state.op.file)
         {
             map.end(&change, done);
+            if self.syncs_each_write && change.content != Content::Zeros {
+                map.synced(&change);
+            }
+        }
+    }
+
+    /// Notes a sync of a file that is about to be issued. One of a part of it covers no write: it
+    /// leaves the device's cache as it is.
+    pub(crate) fn begin_sync(&mut self, slot: Slot, file: FileIndex, kind: SyncKind) {
+        let covers = !matches!(kind, SyncKind::Range(_));
+        let map = self.map(file).filter(|_| covers);
+        self.syncs[slot.index()] = map.and_then(GenerationMap::begin_sync);
+    }
+
+    /// Notes that the sync in a slot has completed.
+    pub(crate) fn end_sync(&mut self, state: &SlotState) {
+        if let Some(sync) = self.syncs[state.op.slot.index()].take()
+            && let Some(map) = self.map(state.op.file)
+        {
+            map.end_sync(sync);
         }
     }
 

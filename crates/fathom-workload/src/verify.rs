@@ -28,6 +28,7 @@ mod map_layout;
 mod map_tests;
 mod mismatches;
 mod state;
+mod synced;
 #[cfg(test)]
 mod tests;
 mod written;
@@ -48,12 +49,13 @@ pub use entries::EntryMemory;
 pub use error::{Mismatch, VerifyError};
 pub use expected::Expected;
 pub use generation::Generation;
-pub use generation_map::{Change, Content, GenerationMap};
+pub use generation_map::{Change, Content, GenerationMap, KeptMemory};
 pub use header::Header;
 pub use layout::HeaderUnfit;
 pub use map_layout::{MapLayout, map_layout};
 pub use mismatches::{DumpedBlock, FoundMismatch, Mismatches};
 pub use state::{FileState, StateError, VerifyState};
+pub use synced::SyncNumber;
 pub(crate) use written::{LoggedWrite, ReadOrder, WrittenLog};
 
 /// Encoder and decoder of verified blocks: stamps the buffers of writes, checks those of reads.

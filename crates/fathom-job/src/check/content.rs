@@ -84,6 +84,36 @@ impl JobCheck<'_> {
         }
     }
 
+    /// `verify_policy=fsynced` is for jobs with a verify state; one that saves it needs syncs.
+    pub(super) fn verify_policy(&mut self) {
+        let options = &self.layer.options;
+        let verification = &options.verification;
+        if !verification.by_sync {
+            return;
+        }
+        let syncs = options.sync > 0
+            || options.fsync > 0
+            || options.fdatasync > 0
+            || options.end_fsync
+            || options.fsync_on_close
+            || options.files.end_syncfs;
+        let (why, fix) = if !verification.saves_state && !verification.loads_state {
+            (
+                "`verify_policy` has no effect without a verify state",
+                "add `verify_state_save=1` to the job that writes",
+            )
+        } else if verification.saves_state && !syncs {
+            (
+                "the job makes no fsync, so its verify state holds no write",
+                "add `fsync=64`, or `sync=1`",
+            )
+        } else {
+            return;
+        };
+        let found = problem("no-fsync", why).fio_level(FioLevel::Silent);
+        self.warn_at(&["verify_policy"], found.fix(fix));
+    }
+
     /// Checks that the working set leaves room for its own unique blocks.
     pub(super) fn working_set(&mut self) {
         let content = &self.layer.options.content;

@@ -44,7 +44,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 pub(crate) use process::NO_CPU;
-pub(crate) use row::{ALL_OTHERS, Row, ValueKind};
+pub(crate) use row::{Row, ValueKind};
 
 /// Returns all options in the order of the documentation.
 pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {

@@ -13,7 +13,7 @@ use crate::suggest;
 use crate::time;
 use crate::vocabulary::{UNNAMED, Vocabulary};
 
-use super::row::{ALL_OTHERS, Choice, EmptyValue, Row, ValueKind};
+use super::row::{Choice, EmptyValue, Row, ValueKind};
 use super::{queue, verify};
 
 impl Row {
@@ -49,7 +49,6 @@ impl Row {
             (None, true) => "1",
             (Some(text), _) if !text.trim().is_empty() => text,
             _ if may_be_empty => "",
-            _ if self.later == ALL_OTHERS => return Err(self.not_yet()),
             _ => return self.read_empty(options, findings),
         };
         let piece = Piece::new(text).trim();
@@ -148,12 +147,6 @@ impl Row {
     /// Returns fio's limits, if they are wider.
     fn fio_range(&self, min: u64, max: u64) -> (u64, u64) {
         self.fio.unwrap_or((min, max))
-    }
-
-    /// Returns the problem of a bare option that is accepted only when off.
-    fn not_yet(&self) -> Problem {
-        let why = format!("`{}` exists in fio, but not yet in Fathom", self.name);
-        Problem::new("not-yet", 0..0, why).fix(format!("write `{}`, or remove it", self.example))
     }
 
     /// Reads an empty value, as fio does if it accepts one.
@@ -331,7 +324,7 @@ fn index_of(
     let word = reading::word(piece.text);
     let Some(index) = named(word) else {
         let piece = piece.part(0..word.len());
-        return Err(unknown_word(row.name, piece, words, row.later));
+        return Err(unknown_word(row.name, piece, words, &[]));
     };
     findings.misread(needless(piece, word), word)?;
     Ok(index)
@@ -353,7 +346,7 @@ pub(crate) fn unknown_word(
 ) -> Problem {
     let text = piece.text;
     let list = words.join(", ");
-    if later.contains(&text) || later == ALL_OTHERS {
+    if later.contains(&text) {
         return Problem::new(
             "not-yet",
             piece.range(),

@@ -33,8 +33,6 @@ pub(crate) struct Row {
     pub(crate) example: &'static str,
     /// Jobs that can have it, by their engines.
     pub(crate) reach: Reach,
-    /// Values that only fio supports.
-    pub(crate) later: &'static [&'static str],
     /// fio's limits, if they are wider than those of `kind`.
     pub(crate) fio: Option<(u64, u64)>,
     /// The value that fio uses if several are given.
@@ -130,9 +128,6 @@ pub(crate) enum ValueKind {
     Ignored(&'static str),
 }
 
-/// Stands for all values other than those listed.
-pub(crate) const ALL_OTHERS: &[&str] = &["all other values"];
-
 /// Reason to ignore an option that fio no longer uses.
 pub(crate) const UNUSED_IN_FIO: &str = "has no effect, as in fio";
 
@@ -160,7 +155,6 @@ impl Row {
             help,
             example,
             reach: Reach::All,
-            later: &[],
             fio: None,
             counts: EffectiveEntry::First,
             numeric: false,
@@ -185,10 +179,6 @@ impl Row {
     pub(crate) const fn engine_own(self) -> Self {
         let reach = Reach::Own;
         Self { reach, ..self }
-    }
-
-    pub(crate) const fn later(self, later: &'static [&'static str]) -> Self {
-        Self { later, ..self }
     }
 
     pub(crate) const fn fio(self, min: u64, max: u64) -> Self {
@@ -236,14 +226,6 @@ impl Row {
     /// Returns whether every job can have it, whatever its engine.
     pub(crate) const fn is_general(&self) -> bool {
         matches!(self.reach, Reach::All)
-    }
-
-    /// Returns the values that are refused for now. A checksum leaves them when it gets its row.
-    pub(crate) fn refused_values(&self) -> Vec<&'static str> {
-        let choices = self.kind.choices();
-        let is_choice = |value: &str| choices.iter().any(|(word, _)| *word == value);
-        let later = self.later.iter().copied();
-        later.filter(|value| !is_choice(value)).collect()
     }
 
     /// Returns whether it needs no value.

@@ -1,8 +1,8 @@
 //! Options on the checks of verified data, and on their results.
 
-use super::general::{U32, cpus_allowed};
+use super::general::{U32, choice, cpus_allowed};
 use super::read::narrow;
-use super::row::{Choice, Row, UNUSED_IN_FIO, ValueKind};
+use super::row::{Row, UNUSED_IN_FIO, ValueKind};
 use crate::findings::Findings;
 use crate::plan::Options;
 use crate::problem::Problem;
@@ -76,13 +76,23 @@ pub(super) const ROWS: &[Row] = &[
         "completed",
         "Writes of an interrupted run that must be there afterwards",
         "verify_policy=completed",
-        ValueKind::Choice(&[Choice {
-            word: "completed",
-            help: "those that had completed",
-            set: |_| {},
-        }]),
+        ValueKind::Choice(&[
+            choice("completed", "those that had completed", |o| {
+                o.verification.by_sync = false;
+            }),
+            choice(
+                "fsynced",
+                "those that a completed fsync or fdatasync covers",
+                |o| {
+                    o.verification.by_sync = true;
+                },
+            ),
+        ]),
     )
-    .later(&["fsynced"]),
+    .different(
+        "decides what a state holds, so it is set for the job that saves it; writes with \
+         `sync=1` need no other sync. Flags lists of both",
+    ),
     Row::new(
         "experimental_verify",
         "",

@@ -24,7 +24,7 @@ use fathom_record::Warning;
 use fathom_setup::translate::JobSetup;
 use fathom_sys::files::{Allocation, FileId, allocate};
 use fathom_sys::shared_words::SharedWords;
-use fathom_workload::{FileState, GenerationMap, MapLayout, VerifyState};
+use fathom_workload::{EntryMemory, FileState, GenerationMap, KeptMemory, VerifyState};
 
 use super::{boot, path_of, saves, unfinished_of};
 
@@ -88,10 +88,7 @@ impl UnfinishedState {
             return Ok(Vec::new());
         };
         let head = kept.state().encode_head();
-        let total = kept
-            .files
-            .iter()
-            .map(|(_, map)| map.layout().memory_bytes());
+        let total = kept.files.iter().map(|(_, map)| map.memory_bytes());
         let total = head.len() as u64 + total.sum::<u64>();
         let mut file = File::options()
             .read(true)
@@ -151,6 +148,7 @@ impl KeptMaps {
         let file = |(path, map): &(String, Arc<GenerationMap>)| FileState {
             path: path.clone(),
             layout: map.layout(),
+            by_sync: map.sync_words() > 0,
             entries: Vec::new(),
         };
         VerifyState {
@@ -163,13 +161,21 @@ impl KeptMaps {
 
     /// Returns the maps, each with its part of `words`, the first of which begins at `start`.
     fn move_to(&self, words: &Arc<SharedWords>, mut start: usize) -> Vec<Arc<GenerationMap>> {
-        let each = self.files.iter().map(|(_, map)| {
-            let part = Part::new(words, start, map.layout());
+        let mut part = |count: u64| {
+            let part = Part::new(words, start, count);
             start += part.count;
+            part
+        };
+        let each = self.files.iter().map(|(_, map)| {
+            let entries = part(map.layout().blocks());
+            let syncs = Some(part(map.sync_words())).filter(|part| part.count > 0);
             match map.is_uniform() {
-                true => Arc::new(map.kept_in(Box::new(part))),
+                true => Arc::new(map.kept_in(KeptMemory {
+                    entries: Box::new(entries),
+                    syncs: syncs.map(|part| Box::new(part) as Box<dyn EntryMemory>),
+                })),
                 false => {
-                    part.fill(FileState::UNKNOWN);
+                    entries.fill(FileState::UNKNOWN);
                     Arc::clone(map)
                 }
             }
@@ -178,7 +184,7 @@ impl KeptMaps {
     }
 }
 
-/// Entries of one file.
+/// Entries of one file, or their syncs.
 #[derive(Debug)]
 struct Part {
     words: Arc<SharedWords>,
@@ -187,11 +193,11 @@ struct Part {
 }
 
 impl Part {
-    fn new(words: &Arc<SharedWords>, start: usize, layout: MapLayout) -> Self {
+    fn new(words: &Arc<SharedWords>, start: usize, count: u64) -> Self {
         Self {
             words: Arc::clone(words),
             start,
-            count: usize::try_from(layout.blocks()).unwrap_or(usize::MAX),
+            count: usize::try_from(count).unwrap_or(usize::MAX),
         }
     }
 

@@ -20,7 +20,7 @@ pub fn verify_maps(setups: &[JobSetup], memory_bytes: Option<u64>) -> Option<Run
                 continue;
             }
             seen.push(map);
-            total = total.saturating_add(map.layout().memory_bytes());
+            total = total.saturating_add(map.memory_bytes());
             let limit = limit(setup, memory_bytes).filter(|limit| total > *limit);
             if let Some(limit) = limit {
                 return Some(problem(setup, map.layout(), total, limit));

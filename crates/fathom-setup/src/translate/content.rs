@@ -92,6 +92,7 @@ pub fn sync_rules(options: &Options) -> SyncRules {
         data_every: options.fdatasync,
         at_end: options.end_fsync,
         on_close: options.fsync_on_close,
+        each_write: options.sync > 0,
     }
 }
 

@@ -89,11 +89,15 @@ struct FileUsers {
     /// Format of the first job that verifies.
     format: Option<Format>,
     formats_differ: bool,
+    /// A job saves a state of the writes that a sync covers.
+    by_sync: bool,
 }
 
 impl FileUsers {
     fn add(&mut self, setup: &JobSetup, file: usize) {
         let format = format(setup);
+        let verification = &setup.job.options.verification;
+        self.by_sync |= verification.by_sync && verification.saves_state;
         if !self.jobs.contains(&setup.place.number) {
             self.jobs.push(setup.place.number);
         }
@@ -112,6 +116,10 @@ impl FileUsers {
     /// Returns the map; `None` if there is nothing to verify, or nothing changes.
     fn map(self) -> Option<Arc<GenerationMap>> {
         let map = GenerationMap::new(self.layout.filter(|_| self.format.is_some())?);
+        let map = match self.by_sync {
+            true => map.with_syncs(),
+            false => map,
+        };
         Some(Arc::new(match self.jobs.len() {
             1 => map,
             _ => map.shared(!self.formats_differ),

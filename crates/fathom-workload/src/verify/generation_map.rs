@@ -35,6 +35,7 @@ use super::entries::{
 use super::expected::Expected;
 use super::generation::Generation;
 use super::map_layout::MapLayout;
+use super::synced::{SyncNumber, SyncedBlocks};
 
 /// Latest write of each block of a file, shared by the jobs that work on it.
 ///
@@ -57,6 +58,17 @@ pub struct GenerationMap {
     uniform: bool,
     entries: OnceLock<Entries>,
     contended: Mutex<ContendedBlocks>,
+    /// Which blocks a sync covers; `None`: a write counts when it has completed.
+    synced: Option<SyncedBlocks>,
+}
+
+/// Memory of a map that outlives it.
+#[derive(Debug)]
+pub struct KeptMemory {
+    /// A word per entry.
+    pub entries: Box<dyn EntryMemory>,
+    /// [`GenerationMap::sync_words`] words of 0.
+    pub syncs: Option<Box<dyn EntryMemory>>,
 }
 
 /// Write or trim, as reported to the map.
@@ -98,6 +110,17 @@ impl GenerationMap {
             uniform: true,
             entries: OnceLock::new(),
             contended: Mutex::default(),
+            synced: None,
+        }
+    }
+
+    /// Lets the map know which writes a completed sync covers: the entries of others are unknown
+    /// after the run. This takes another word per block.
+    #[must_use]
+    pub fn with_syncs(self) -> Self {
+        Self {
+            synced: Some(SyncedBlocks::default()),
+            ..self
         }
     }
 
@@ -125,15 +148,15 @@ impl GenerationMap {
         map
     }
 
-    /// Returns this map with its entries moved into other memory, one word each, in which every
-    /// change is seen at once. What a killed process leaves there is a state of its files: an entry
+    /// Returns this map with its entries moved into other memory, in which every change is seen at
+    /// once. What a killed process leaves there is a state of its files: an entry
     /// of a completed write is set before the write is acknowledged to anyone.
     ///
     /// # Panics
     /// The memory has not the number of entries that the layout has.
     #[must_use]
-    pub fn kept_in(&self, memory: Box<dyn EntryMemory>) -> Self {
-        let words = (*memory).as_ref();
+    pub fn kept_in(&self, memory: KeptMemory) -> Self {
+        let words = (*memory.entries).as_ref();
         assert_eq!(words.len() as u64, self.layout.blocks(), "a word per entry");
         for (word, entry) in words.iter().zip(self.entries()) {
             word.store(entry.load(Ordering::Acquire), Ordering::Release);
@@ -141,7 +164,10 @@ impl GenerationMap {
         Self {
             exclusive: self.exclusive,
             uniform: self.uniform,
-            entries: OnceLock::from(Entries::Kept(memory)),
+            entries: OnceLock::from(Entries::Kept(memory.entries)),
+            synced: memory
+                .syncs
+                .map(|words| SyncedBlocks::kept_in(Entries::Kept(words))),
             ..Self::new(self.layout)
         }
     }
@@ -152,13 +178,33 @@ impl GenerationMap {
         self.layout
     }
 
-    /// Returns the entries, those of writes in flight as unknown. So are all entries if the blocks
-    /// of the writers differ in format, for an entry does not tell whose it is.
+    /// Returns the words that the numbers of syncs take; 0 if the map does not know of syncs.
+    #[must_use]
+    pub fn sync_words(&self) -> u64 {
+        let words = self.layout.blocks().saturating_add(SyncedBlocks::HEAD);
+        self.synced.as_ref().map_or(0, |_| words)
+    }
+
+    /// Returns the memory that the map takes, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let syncs = self.sync_words().saturating_mul(BYTES_PER_ENTRY);
+        self.layout.memory_bytes().saturating_add(syncs)
+    }
+
+    /// Returns the entries, those of writes in flight as unknown, and those that no sync covers if
+    /// the map knows of syncs. So are all entries if the blocks of the writers differ in format,
+    /// for an entry does not tell whose it is.
     #[must_use]
     pub fn known_entries(&self) -> Vec<u32> {
-        let entries = self.entries().iter();
+        let entries = self.entries().iter().enumerate();
+        let covers = |block| {
+            self.synced
+                .as_ref()
+                .is_none_or(|synced| synced.covers(block))
+        };
         // Acquire: pairs with the release of a writer in another thread.
-        let known = |entry: &AtomicU32| match self.uniform {
+        let known = |(block, entry): (usize, &AtomicU32)| match self.uniform && covers(block) {
             true => known(entry.load(Ordering::Acquire)),
             false => UNKNOWN,
         };
@@ -176,6 +222,9 @@ impl GenerationMap {
     /// # Errors
     /// There is not enough.
     pub fn reserve(&self) -> Result<(), NoMemory> {
+        if let Some(synced) = &self.synced {
+            synced.reserve(self.layout.blocks())?;
+        }
         if self.entries.get().is_some() {
             return Ok(());
         }
@@ -202,6 +251,9 @@ impl GenerationMap {
     /// anything in its blocks.
     #[inline]
     pub fn end(&self, change: &Change, done: bool) {
+        if let Some(synced) = &self.synced {
+            synced.written(self.touched(change.offset, change.length));
+        }
         let old = word(State::InFlight, change.generation);
         self.each(change, |index, entry, settled| {
             let new = if done { settled } else { UNKNOWN };
@@ -209,6 +261,25 @@ impl GenerationMap {
                 self.end_contended(index, entry, change.generation, new);
             }
         });
+    }
+
+    /// Notes a sync of the file that is about to be issued; `None` if the map does not know of
+    /// syncs.
+    #[must_use]
+    pub fn begin_sync(&self) -> Option<SyncNumber> {
+        self.synced.as_ref()?.begin()
+    }
+
+    /// Notes that a write was synced when it completed.
+    pub fn synced(&self, change: &Change) {
+        if let Some(synced) = &self.synced {
+            synced.cover(self.touched(change.offset, change.length));
+        }
+    }
+
+    /// Notes that a sync has completed without an error.
+    pub fn end_sync(&self, sync: SyncNumber) {
+        self.synced.iter().for_each(|synced| synced.end(sync));
     }
 
     #[cold]
@@ -228,6 +299,7 @@ impl GenerationMap {
             entry.store(UNTOUCHED, Ordering::Release);
         }
         contended.clear();
+        self.synced.iter().for_each(SyncedBlocks::clear);
     }
 
     /// Makes the content of a range unknown, in which no write is in flight.

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::expected::Expected;
 use super::generation::Generation;
-use super::generation_map::{Change, Content, GenerationMap};
+use super::generation_map::{Change, Content, GenerationMap, KeptMemory};
 use super::map_layout::MapLayout;
 
 const BLOCK: u32 = 512;
@@ -318,7 +318,10 @@ fn a_map_in_other_memory_has_its_entries_there() {
     earlier.end(&first, true);
 
     let memory = Outside((0..BLOCKS).map(|_| AtomicU32::new(0)).collect());
-    let map = earlier.kept_in(Box::new(memory.clone()));
+    let map = earlier.kept_in(KeptMemory {
+        entries: Box::new(memory.clone()),
+        syncs: None,
+    });
     let second = change(2, 1, false, 2);
     map.begin(&second);
     let there = || -> Vec<u32> { memory.0.iter().map(|word| word.load(Relaxed)).collect() };
@@ -328,6 +331,31 @@ fn a_map_in_other_memory_has_its_entries_there() {
     map.end(&second, true);
     let offset = START + 2 * u64::from(BLOCK);
     assert!(restored().holds(offset, BLOCK, second.generation));
+}
+
+#[test]
+fn entries_that_no_sync_covers_are_unknown() {
+    let map = map().with_syncs();
+    map.reserve().unwrap();
+    let write = |block, number| {
+        let write = change(block, 1, false, number);
+        map.begin(&write);
+        map.end(&write, true);
+    };
+    let is_known = |block: usize| map.known_entries()[block] != 1;
+    write(0, 1);
+    write(2, 2);
+    let sync = map.begin_sync().unwrap();
+    write(2, 3);
+    write(4, 4);
+    assert!(!is_known(0));
+    map.end_sync(sync);
+    assert_eq!([0, 2, 4, 6].map(is_known), [true, false, false, true]);
+    map.end_sync(map.begin_sync().unwrap());
+    assert_eq!([0, 2, 4, 6].map(is_known), [true; 4]);
+    write(0, 5);
+    map.clear();
+    assert_eq!(map.known_entries()[0], 0);
 }
 
 #[test]

@@ -5,10 +5,15 @@
 //! ```text
 //! "fathom verify state\n"   version, 4   is complete, 4   crc32c, 4   bytes of the description, 8
 //! description: boot   number of jobs, 4, and their names   number of files, 4, and of each:
-//!              path   start, 8   end, 8   bytes per entry, 4
+//!              path   start, 8   end, 8   bytes per entry, 4   policy, 4
 //! zeros up to a multiple of 4
-//! entries of each file, 4 each
+//! of each file: entries, 4 each; if its policy is 1 and the state is incomplete, the number of
+//!              syncs that have begun, 4, the last that has ended, 4, that of each block, 4
 //! ```
+//!
+//! The policy is 0 if a write counts when it has completed, and 1 if it does when a sync has
+//! (`verify_policy`); in a complete state the entries of others are unknown.
+//!
 //!
 //! A text follows its length, 4. The checksum covers all that follows it; of an incomplete state
 //! only the description, for its entries change: a run that is killed leaves such a state, whose
@@ -19,10 +24,12 @@
 //! rejected: it describes the sequence of a generator that Fathom does not have.
 
 use std::fmt;
+use std::sync::atomic::AtomicU32;
 
 use fathom_checksum::crc32c;
 
-use super::entries::UNKNOWN;
+use super::entries::{Entries, UNKNOWN};
+use super::synced::SyncedBlocks;
 use super::{GenerationMap, MapLayout};
 
 /// State of the files of one or more jobs.
@@ -46,6 +53,8 @@ pub struct FileState {
     pub path: String,
     /// Extent and granularity of the map.
     pub layout: MapLayout,
+    /// Only writes that a completed sync covers are known.
+    pub by_sync: bool,
     /// Its entries.
     pub entries: Vec<u32>,
 }
@@ -55,8 +64,15 @@ impl VerifyState {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = self.encode_head();
-        for entry in self.files.iter().flat_map(|file| &file.entries) {
-            bytes.extend(entry.to_le_bytes());
+        for file in &self.files {
+            for entry in &file.entries {
+                bytes.extend(entry.to_le_bytes());
+            }
+            if file.by_sync && !self.is_complete {
+                // Nothing is in flight: no block waits for a sync.
+                let words = file.entries.len() as u64 + SyncedBlocks::HEAD;
+                bytes.extend((0..words).flat_map(|_| [0; 4]));
+            }
         }
         if self.is_complete {
             let sum = crc32c(&bytes[SUMMED..]);
@@ -81,6 +97,7 @@ impl VerifyState {
             described.extend(file.layout.start.to_le_bytes());
             described.extend(file.layout.end.to_le_bytes());
             described.extend(file.layout.block_bytes.to_le_bytes());
+            described.extend(u32::from(file.by_sync).to_le_bytes());
         }
         let mut summed = (described.len() as u64).to_le_bytes().to_vec();
         summed.append(&mut described);
@@ -126,7 +143,7 @@ impl VerifyState {
         let boot = description.text()?;
         let jobs = (0..description.u32()?).map(|_| description.text());
         let jobs = jobs.collect::<Result<Vec<_>, _>>()?;
-        let files = (0..description.u32()?).map(|_| description.file(&mut head));
+        let files = (0..description.u32()?).map(|_| description.file(&mut head, is_complete));
         let files = files.collect::<Result<Vec<_>, _>>()?;
         match (description.0, head.0) {
             ([], []) => Ok(Self {
@@ -150,6 +167,7 @@ impl FileState {
         Self {
             path,
             layout: map.layout(),
+            by_sync: map.sync_words() > 0,
             entries: map.known_entries(),
         }
     }
@@ -157,6 +175,7 @@ impl FileState {
     /// Forgets what another state of this file does not say, too.
     pub fn merge(&mut self, other: &Self) {
         let is_alike = self.layout == other.layout && self.entries.len() == other.entries.len();
+        self.by_sync |= other.by_sync;
         let mut others = other.entries.iter().filter(|_| is_alike);
         for entry in &mut self.entries {
             if others.next() != Some(entry) {
@@ -224,27 +243,47 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the description of a file, and its entries.
-    fn file(&mut self, entries: &mut Self) -> Result<FileState, StateError> {
+    fn file(&mut self, entries: &mut Self, is_complete: bool) -> Result<FileState, StateError> {
         let path = self.text()?;
         let layout = MapLayout {
             start: self.u64()?,
             end: self.u64()?,
             block_bytes: self.u32()?,
         };
+        let by_sync = match self.u32()? {
+            0 => false,
+            1 => true,
+            _ => return Err(StateError::Damaged),
+        };
         if layout.block_bytes == 0 || layout.end < layout.start {
             return Err(StateError::Damaged);
         }
         let bytes = usize::try_from(layout.memory_bytes()).unwrap_or(usize::MAX);
-        let entries = entries.take(bytes)?.as_chunks::<4>().0;
+        let mut known = words(entries.take(bytes)?).collect::<Vec<_>>();
+        if by_sync && !is_complete {
+            let bytes = bytes.checked_add(SyncedBlocks::HEAD_BYTES);
+            let syncs = entries.take(bytes.ok_or(StateError::Damaged)?)?;
+            let syncs =
+                SyncedBlocks::kept_in(Entries::Own(words(syncs).map(AtomicU32::new).collect()));
+            for (block, entry) in known.iter_mut().enumerate() {
+                if !syncs.covers(block) {
+                    *entry = UNKNOWN;
+                }
+            }
+        }
         Ok(FileState {
             path,
             layout,
-            entries: entries
-                .iter()
-                .map(|entry| u32::from_le_bytes(*entry))
-                .collect(),
+            by_sync,
+            entries: known,
         })
     }
+}
+
+/// Iterates over little-endian words.
+fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    let words = bytes.as_chunks::<4>().0.iter();
+    words.map(|word| u32::from_le_bytes(*word))
 }
 
 fn put_text(bytes: &mut Vec<u8>, text: &str) {
@@ -258,7 +297,7 @@ fn put_count(bytes: &mut Vec<u8>, count: usize) {
 }
 
 const MAGIC: &[u8] = b"fathom verify state\n";
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Offset of what the checksum covers: all that follows it, version, and state.
 const SUMMED: usize = MAGIC.len() + 12;
 
@@ -279,6 +318,7 @@ mod tests {
             files: vec![FileState {
                 path: "data".into(),
                 layout,
+                by_sync: false,
                 entries: vec![0, 1, 1 << 29 | 5, 2 << 29 | 5, 3 << 29 | 9],
             }],
         }
@@ -324,6 +364,33 @@ mod tests {
             bytes[at] ^= 1;
         }
         assert!(VerifyState::decode(&bytes[..bytes.len() - 1]).is_err());
+    }
+
+    /// Of an incomplete state, each block has the sync that covers it.
+    #[test]
+    fn blocks_of_an_incomplete_state_are_unknown_until_their_sync() {
+        let mut state = VerifyState {
+            is_complete: false,
+            ..state()
+        };
+        state.files[0].by_sync = true;
+        let mut bytes = state.encode();
+        assert_eq!(VerifyState::decode(&bytes), Ok(state.clone()));
+        let syncs = state.encode_head().len() + 5 * 4;
+        assert_eq!(bytes.len(), syncs + 7 * 4);
+        // Two syncs have begun and one has ended; the fourth block waits for the second.
+        bytes[syncs] = 2;
+        bytes[syncs + 4] = 1;
+        for (block, number) in [1, 0, 1, 2, 1].into_iter().enumerate() {
+            bytes[syncs + 8 + 4 * block] = number;
+        }
+        let read = VerifyState::decode(&bytes).unwrap();
+        let want = [0, 1, 1 << 29 | 5, UNKNOWN, 3 << 29 | 9];
+        assert_eq!(read.files[0].entries, want);
+        assert!(VerifyState::decode(&bytes[..bytes.len() - 1]).is_err());
+        // Of a complete state they are unknown already.
+        state.is_complete = true;
+        assert_eq!(VerifyState::decode(&state.encode()), Ok(state));
     }
 
     #[test]
