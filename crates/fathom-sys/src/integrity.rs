@@ -37,8 +37,8 @@ pub enum GuardKind {
 /// Returns the metadata of an open device's blocks; `None` if they have none.
 ///
 /// # Errors
-/// The error of `FS_IOC_GETLBMD_CAP`: `ENOTTY` before Linux 6.17, and for anything but a block
-/// device.
+/// The error of `FS_IOC_GETLBMD_CAP`: `ENOTTY` for anything but a block device, and before Linux
+/// 6.17 or without `CONFIG_BLK_DEV_INTEGRITY` that or what the driver returns, such as `EINVAL`.
 pub fn block_metadata(device: &File) -> io::Result<Option<BlockMetadata>> {
     let mut found = Capability::default();
     // SAFETY: the descriptor is open for the length of the call, and FS_IOC_GETLBMD_CAP writes one

@@ -100,8 +100,9 @@ impl UringWithMetadata {
             return Err(refuse(None, hint.into()));
         }
         let metadata = block_metadata(device).map_err(|error| {
-            let hint = "metadata of block devices need Linux 6.17: before it, run with \
-                        `--ioengine=io_uring_cmd` on the character device";
+            let hint = "metadata of block devices need Linux 6.17, built with \
+                        CONFIG_BLK_DEV_INTEGRITY: without it, run with `--ioengine=io_uring_cmd` \
+                        on the character device";
             refuse(Errno::of(&error), hint.into())
         })?;
         let Some(metadata) = metadata else {
