@@ -50,7 +50,8 @@ use super::synced::{SyncNumber, SyncedBlocks};
 #[derive(Debug)]
 pub struct GenerationMap {
     layout: MapLayout,
-    /// Binary logarithm of the bytes per entry, if it is a whole number.
+    /// Binary logarithm of the bytes per entry, if it is a whole number and the map does not know
+    /// of syncs: the common case, which has a path of its own.
     shift: Option<u32>,
     /// One job alone uses it.
     exclusive: bool,
@@ -118,8 +119,13 @@ impl GenerationMap {
     /// after the run. This takes another word per block.
     #[must_use]
     pub fn with_syncs(self) -> Self {
+        self.with_synced(Some(SyncedBlocks::default()))
+    }
+
+    fn with_synced(self, synced: Option<SyncedBlocks>) -> Self {
         Self {
-            synced: Some(SyncedBlocks::default()),
+            shift: self.shift.filter(|_| synced.is_none()),
+            synced,
             ..self
         }
     }
@@ -161,15 +167,14 @@ impl GenerationMap {
         for (word, entry) in words.iter().zip(self.entries()) {
             word.store(entry.load(Ordering::Acquire), Ordering::Release);
         }
-        Self {
+        let map = Self {
             exclusive: self.exclusive,
             uniform: self.uniform,
             entries: OnceLock::from(Entries::Kept(memory.entries)),
-            synced: memory
-                .syncs
-                .map(|words| SyncedBlocks::kept_in(Entries::Kept(words))),
             ..Self::new(self.layout)
-        }
+        };
+        let syncs = memory.syncs.map(Entries::Kept);
+        map.with_synced(syncs.map(SyncedBlocks::kept_in))
     }
 
     /// Returns the extent and the granularity.
@@ -251,7 +256,10 @@ impl GenerationMap {
     /// anything in its blocks.
     #[inline]
     pub fn end(&self, change: &Change, done: bool) {
-        if let Some(synced) = &self.synced {
+        // The shift is looked at in any case.
+        if self.shift.is_none()
+            && let Some(synced) = &self.synced
+        {
             synced.written(self.touched(change.offset, change.length));
         }
         let old = word(State::InFlight, change.generation);
