@@ -197,6 +197,7 @@ pub fn translate(
         shared_state: SharedState::default(),
         surveys: replayed::Surveys::default(),
         zones: zone_sets::ZoneSets::default(),
+        schemes: placement_scheme::Schemes::default(),
     };
     for place in places(&plan.jobs) {
         let job = jobs
@@ -235,6 +236,7 @@ struct Planned<'a> {
     shared_state: SharedState,
     surveys: replayed::Surveys,
     zones: zone_sets::ZoneSets,
+    schemes: placement_scheme::Schemes,
 }
 
 impl Planned<'_> {
@@ -380,7 +382,7 @@ fn setup(
         buffer_bytes: limits::buffer_bytes(options).map_err(|problem| problem.at(job, "bs"))?,
         tells_errors: options.lifecycle.error_dump,
         start_clock: options.process.job_start_clock_id,
-        placement_ranges: placement_scheme::ranges(job)?,
+        placement_ranges: planned.schemes.of(job)?,
         replay: replay.clone(),
     };
     Ok((setup, warnings.list, problem))

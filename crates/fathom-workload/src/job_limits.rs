@@ -152,8 +152,8 @@ impl Worker {
             return;
         }
         let latency = now - op.start;
-        let is_ramp = self.timers.ramp_end != Tick::MAX;
-        let too_slow = |&bound: &Nanos| latency > bound && !is_ramp;
+        let is_in_ramp = self.timers.ramp_end != Tick::MAX;
+        let too_slow = |&bound: &Nanos| latency > bound && !is_in_ramp;
         if let Some(bound) = limits.slowest[direction].filter(too_slow) {
             return self.too_slow(direction, op, latency, bound);
         }

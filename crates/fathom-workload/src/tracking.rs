@@ -113,7 +113,7 @@ impl Tracking {
             && let Some(map) = self.map(state.op.file)
         {
             map.end(&change, done);
-            if self.syncs_each_write && change.content != Content::Zeros {
+            if done && self.syncs_each_write && change.content != Content::Zeros {
                 map.synced(&change);
             }
         }

@@ -40,7 +40,7 @@ impl Placement {
             "the controller has no flexible data placement: remove `dataplacement`".to_owned()
         } else if let Some(range) = self.ranges.iter().find(|range| !known(range)) {
             format!(
-                "`dp_scheme` names the placement identifier {}, which the namespace has not",
+                "`dp_scheme` names placement identifier {}, which the namespace lacks",
                 range.identifier
             )
         } else if usize::from(largest) >= count {

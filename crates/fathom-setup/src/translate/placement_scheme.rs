@@ -1,5 +1,6 @@
 //! File of `dp_scheme`: which ranges of a file a device keeps apart.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -11,13 +12,28 @@ use crate::check::wants_streams;
 use crate::error::RunProblem;
 use crate::problem_kind::ProblemKind;
 
-/// Returns the ranges of a job with `plid_select=scheme`; none for others.
-pub(super) fn ranges(job: &Job) -> Result<Arc<[PlacementRange]>, RunProblem> {
-    let options = &job.options;
-    let by_scheme = options.device.stream_choice == StreamChoice::Scheme && wants_streams(options);
-    let Some(path) = options.device.scheme.as_ref().filter(|_| by_scheme) else {
-        return Ok(Arc::default());
-    };
+/// Schemes by path, each read once however many clones use it.
+#[derive(Default)]
+pub(super) struct Schemes(HashMap<String, Arc<[PlacementRange]>>);
+
+impl Schemes {
+    /// Returns the ranges of a job with `plid_select=scheme`; none for others.
+    pub(super) fn of(&mut self, job: &Job) -> Result<Arc<[PlacementRange]>, RunProblem> {
+        let device = &job.options.device;
+        let by_scheme = device.stream_choice == StreamChoice::Scheme && wants_streams(&job.options);
+        let Some(path) = device.scheme.as_ref().filter(|_| by_scheme) else {
+            return Ok(Arc::default());
+        };
+        if let Some(known) = self.0.get(path) {
+            return Ok(Arc::clone(known));
+        }
+        let ranges: Arc<[_]> = load(job, path)?.into();
+        self.0.insert(path.clone(), Arc::clone(&ranges));
+        Ok(ranges)
+    }
+}
+
+fn load(job: &Job, path: &str) -> Result<Vec<PlacementRange>, RunProblem> {
     let problem = |message: String| {
         RunProblem::new(ProblemKind::PlacementScheme, message).at(job, "dp_scheme")
     };
@@ -28,7 +44,7 @@ pub(super) fn ranges(job: &Job) -> Result<Arc<[PlacementRange]>, RunProblem> {
     })?;
     match ranges.is_empty() {
         true => Err(problem(format!("{path} has no line"))),
-        false => Ok(ranges.into()),
+        false => Ok(ranges),
     }
 }
 

@@ -59,7 +59,7 @@ pub struct GenerationMap {
     uniform: bool,
     entries: OnceLock<Entries>,
     contended: Mutex<ContendedBlocks>,
-    /// Which blocks a sync covers; `None`: a write counts when it has completed.
+    /// Syncs that the blocks wait for; `None`: a write counts when it has completed.
     synced: Option<SyncedBlocks>,
 }
 
