@@ -70,13 +70,14 @@ fn parse(text: &str) -> Result<Vec<PlacementRange>, (usize, String)> {
     let mut ranges = Vec::new();
     let lines = text.lines().map(str::trim).enumerate();
     for (index, line) in lines.filter(|(_, line)| !line.is_empty()) {
-        let wrong = |why: &str| (index + 1, format!("`{line}` {why}"));
-        let range = range(line).ok_or_else(|| wrong("is not two bytes and an identifier"))?;
+        // The line itself is not shown: any file may have been named.
+        let wrong = |why: &str| (index + 1, why.to_owned());
+        let range = range(line).ok_or_else(|| wrong("expected `start,end,identifier`"))?;
         if range.bytes.is_empty() {
-            return Err(wrong("ends before it begins"));
+            return Err(wrong("the range ends before it begins"));
         }
         if ranges.len() == RANGES_MAX {
-            return Err(wrong(&format!("is one more than {RANGES_MAX} ranges")));
+            return Err(wrong(&format!("more than {RANGES_MAX} ranges")));
         }
         ranges.push(range);
     }
