@@ -10,6 +10,7 @@ mod bench;
 mod browser;
 mod ci;
 mod compat;
+mod concurrent;
 mod dist;
 mod exports;
 mod fuzz;

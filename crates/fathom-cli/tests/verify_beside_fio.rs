@@ -11,6 +11,8 @@ mod common;
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use common::{Folder, Run};
 use fathom_checksum::CHECKSUMS;
@@ -40,8 +42,26 @@ fn fio(folder: &Folder, words: &str) -> Run {
     Run::of(folder.command("timeout", &words))
 }
 
+/// Checks jobs, four at a time: each fio waits for most of its run.
+fn check_all(jobs: &[String]) {
+    let Some(header) = header_of_fio() else {
+        return;
+    };
+    let next = AtomicUsize::new(0);
+    let work = || {
+        // Relaxed: a number that each thread takes once.
+        while let Some(options) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            check(header, options);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(work);
+        }
+    });
+}
+
 /// Has one program write and the other verify, in both directions, and both find damage.
-#[track_caller]
 fn check(header: &str, options: &str) {
     let folder = Folder::new();
     let words = |direction: &str| format!("{JOB} {options} --rw={direction}");
@@ -87,74 +107,57 @@ fn damage(data: &Path, options: &str) -> bool {
 
 #[test]
 fn every_checksum_is_understood_by_both() {
-    let Some(header) = header_of_fio() else {
-        return;
-    };
-    for method in CHECKSUMS.iter().flat_map(|row| row.names()).chain(["meta"]) {
-        check(header, &format!("--verify={method}"));
-        check(
-            header,
-            &format!("--verify={method} --verify_interval=512 --verify_pattern=0xdeadbeef"),
-        );
+    let intervals = "--verify_interval=512 --verify_pattern=0xdeadbeef";
+    let methods = CHECKSUMS.iter().flat_map(|row| row.names()).chain(["meta"]);
+    let mut jobs = vec!["--verify=null".to_owned()];
+    for method in methods {
+        jobs.push(format!("--verify={method}"));
+        jobs.push(format!("--verify={method} {intervals}"));
     }
-    check(header, "--verify=null");
+    check_all(&jobs);
 }
 
 #[test]
 fn patterns_are_understood_by_both() {
-    let Some(header) = header_of_fio() else {
-        return;
-    };
+    let mut jobs = Vec::new();
     for pattern in ["0xff", "0xdeadbeef", "\"abc\"-12", "0x1122%o", "%o"] {
         // Without a method: in a header.
         for method in ["--verify=pattern", "--verify=crc32c", "--size=64k"] {
-            check(header, &format!("{method} --verify_pattern={pattern}"));
-            check(
-                header,
-                &format!("{method} --verify_pattern={pattern} --verify_interval=1024"),
-            );
+            let job = format!("{method} --verify_pattern={pattern}");
+            jobs.push(format!("{job} --verify_interval=1024"));
+            jobs.push(job);
         }
     }
+    check_all(&jobs);
 }
 
 #[test]
 fn places_of_headers_are_understood_by_both() {
-    let Some(header) = header_of_fio() else {
-        return;
-    };
-    for options in [
+    let jobs = [
         "--verify=crc32c --verify_offset=100",
         "--verify=sha3-512 --verify_offset=3000",
         "--verify=meta --verify_offset=48",
         "--verify=md5 --verify_interval=256 --verify_offset=64",
         // Not a pattern with a header: fio 3.33 takes the header at its offset for the pattern's.
         "--verify=crc64 --verify_interval=3000",
-    ] {
-        check(header, options);
-    }
+    ];
+    check_all(&jobs.map(str::to_owned));
 }
 
 /// Random payloads differ between the programs, and so do seeds; neither matters to a reader.
 #[test]
 fn seeds_do_not_matter() {
-    let Some(header) = header_of_fio() else {
-        return;
-    };
-    for options in ["--randseed=7", "--randrepeat=0", "--verify_fatal=1"] {
-        check(header, &format!("--verify=crc32c {options}"));
-    }
+    let jobs = ["--randseed=7", "--randrepeat=0", "--verify_fatal=1"];
+    check_all(&jobs.map(|options| format!("--verify=crc32c {options}")));
 }
 
 #[test]
 fn mixed_sizes_are_understood_by_both() {
-    let Some(header) = header_of_fio() else {
-        return;
-    };
-    check(
-        header,
+    let jobs = [
         "--verify=crc32c --bsrange=4k-16k --verify_interval=1024",
-    );
-    check(header, "--verify=xxhash --bssplit=4k/50:8k/50");
+        "--verify=xxhash --bssplit=4k/50:8k/50",
+    ];
+    check_all(&jobs.map(str::to_owned));
 }
 
 /// All blocks are written, so it does not matter that each program draws them in its own order.

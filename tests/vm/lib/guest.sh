@@ -1,8 +1,9 @@
 # Functions of the scripts that run in the guest; busybox sh.
 
-# Names the next step.
+# Names the next step, with the seconds since the guest was started.
 step() {
-    echo "step: $*"
+    read -r seconds _ </proc/uptime
+    echo "step (${seconds%.*} s): $*"
 }
 
 fail() {

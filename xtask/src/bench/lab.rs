@@ -22,6 +22,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::programs::{self, Programs};
+use crate::concurrent::each;
 use crate::process;
 use machines::{NOISES, Noise, lab, machine};
 
@@ -133,12 +134,12 @@ impl Bench {
         let mut figures = Vec::new();
         let count = options.part(EXPERIMENTS);
         let claims = |core: usize, at: usize| self.claims(core, &NOISES[at], count);
-        for done in each(self.cores.len(), NOISES.len(), &claims) {
+        for done in each(self.cores.len(), NOISES.len(), claims) {
             figures.push(done?);
         }
         let count = options.part(WITHOUT_TOLERANCE);
         let p_values = |core: usize, at: usize| self.p_values(core, &NOISES[at], count);
-        for done in each(self.cores.len(), NOISES.len(), &p_values) {
+        for done in each(self.cores.len(), NOISES.len(), p_values) {
             figures.push(done?);
         }
         let seconds = started.elapsed().as_secs_f64();
@@ -218,7 +219,7 @@ impl Bench {
             }
             Ok(())
         };
-        each(self.cores.len(), seeds, &experiment)
+        each(self.cores.len(), seeds, experiment)
             .into_iter()
             .collect::<Result<Vec<()>>>()?;
         Ok([
@@ -256,36 +257,6 @@ impl Bench {
             format!("{}: no table: {error}", file.display())
         })
     }
-}
-
-/// Runs `count` tasks, some at once; returns their results in order. A task gets the number of its
-/// thread and its own.
-fn each<T: Send>(
-    threads: usize,
-    count: usize,
-    task: &(dyn Fn(usize, usize) -> Result<T> + Sync),
-) -> Vec<Result<T>> {
-    let next = AtomicU32::new(0);
-    let work = |thread: usize| {
-        let mut done = Vec::new();
-        loop {
-            // Relaxed: an index into what was there before the threads.
-            let at = next.fetch_add(1, Ordering::Relaxed) as usize;
-            if at >= count {
-                return done;
-            }
-            done.push((at, task(thread, at)));
-        }
-    };
-    let mut done: Vec<(usize, Result<T>)> = std::thread::scope(|scope| {
-        let work = &work;
-        let workers = (0..threads).map(|thread| scope.spawn(move || work(thread)));
-        let workers: Vec<_> = workers.collect();
-        let results = workers.into_iter().map(std::thread::ScopedJoinHandle::join);
-        results.flat_map(Result::unwrap_or_default).collect()
-    });
-    done.sort_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, result)| result).collect()
 }
 
 fn whole(row: &Value, key: &str) -> Result<u32> {
@@ -338,16 +309,5 @@ mod tests {
         assert_eq!((short.part(200), short.part(20)), (40, 10));
         assert!(parse("--build").expect("options").build && !short.build);
         assert!(parse("--percent 0").is_err() && parse("--fast").is_err());
-    }
-
-    #[test]
-    fn results_keep_their_order() {
-        let squares = each(3, 20, &|_, at| match at {
-            7 => bail!("seven"),
-            _ => Ok(at * at),
-        });
-        assert_eq!(squares.len(), 20);
-        assert!(squares[7].is_err());
-        assert_eq!(squares[19].as_ref().ok(), Some(&361));
     }
 }

@@ -31,11 +31,11 @@ mod trial;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, bail};
 
 use crate::bench::programs::{build, target_folder};
+use crate::concurrent::each;
 use crate::process;
 use case::Case;
 use trial::Programs;
@@ -145,26 +145,17 @@ fn run_concurrently<T: Sync>(
     all: &[T],
     try_one: impl Fn(&T) -> (String, Vec<String>) + Sync,
 ) -> usize {
-    let next = AtomicUsize::new(0);
-    let failed = AtomicUsize::new(0);
     let printing = Mutex::new(());
-    std::thread::scope(|scope| {
-        for _ in 0..CONCURRENT_CASES {
-            scope.spawn(|| {
-                // Relaxed: only the numbers must differ; joining the threads orders the rest.
-                while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let (name, found) = try_one(one);
-                    if !found.is_empty() {
-                        failed.fetch_add(1, Ordering::Relaxed);
-                        let _held = printing.lock();
-                        println!("compat: {name}: failed");
-                        found.iter().for_each(|line| println!("    {line}"));
-                    }
-                }
-            });
+    let failed = each(CONCURRENT_CASES, all.len(), |_, at| {
+        let (name, found) = try_one(&all[at]);
+        if !found.is_empty() {
+            let _held = printing.lock();
+            println!("compat: {name}: failed");
+            found.iter().for_each(|line| println!("    {line}"));
         }
+        !found.is_empty()
     });
-    failed.into_inner()
+    failed.into_iter().filter(|failed| *failed).count()
 }
 
 /// Returns the differences that a case does not state; none if it passes.

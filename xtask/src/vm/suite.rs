@@ -1,13 +1,14 @@
-//! `cargo xtask qemu`: the tests of `tests/vm`, each in a machine of its own.
+//! `cargo xtask qemu`: the tests of `tests/vm`, each in a machine of its own, two at a time.
 //!
 //! A machine that cannot run one says why and passes.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use super::{Root, RunFolder, Script, machine, run_script};
 use crate::bench::programs::{self, target_folder};
+use crate::concurrent::each;
 use crate::process;
 
 /// Runs `cargo xtask qemu`.
@@ -58,9 +59,20 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         }
     };
     let fathom = fathom.map_or_else(programs::build, Ok)?;
-    tests
-        .iter()
-        .try_for_each(|script| test(&root, script, &fathom))
+    // Guests wait for their devices and for each other, so that one leaves processors idle.
+    let ends = each(GUESTS, tests.len(), |_, at| {
+        let end = test(&root, &tests[at], &fathom);
+        end.with_context(|| format!("qemu: {} failed", tests[at].name))
+    });
+    // One failure does not hide the next.
+    let failures: Vec<_> = ends.into_iter().filter_map(Result::err).collect();
+    for failure in &failures {
+        println!("{failure:#}");
+    }
+    match failures.len() {
+        0 => Ok(()),
+        count => bail!("{count} of {} tests failed", tests.len()),
+    }
 }
 
 /// Runs one script.
@@ -88,10 +100,10 @@ fn test(root: &Root, script: &Script, fathom: &Path) -> Result<()> {
     }
     let start = process::now();
     let folder = RunFolder::create(&target_folder()?.join("vm"))?;
-    let show = |line: &str| println!("qemu:   {line}");
+    let show = |line: &str| println!("qemu: {name}:   {line}");
     match run_script(root, &script.spec, fathom, script, &folder, show)? {
         0 => {}
-        code => bail!("qemu: {name} failed with exit code {code}"),
+        code => bail!("exit code {code}"),
     }
     println!(
         "qemu: {name}: passed in {:.1} s",
@@ -99,3 +111,6 @@ fn test(root: &Root, script: &Script, fathom: &Path) -> Result<()> {
     );
     Ok(())
 }
+
+/// Guests that run at a time.
+const GUESTS: usize = 2;
