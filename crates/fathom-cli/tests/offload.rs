@@ -144,8 +144,8 @@ fn runs_killed_at_random_leave_nothing_behind() {
             .spawn()
             .unwrap();
         let pid = child.id();
-        // Not INT: where the tests run in the background of a script, it is ignored until the program
-        // has set its handler, and a signal that comes earlier is lost.
+        // Not INT: in the background of a script it is ignored until the program sets its handler,
+        // and one that comes earlier is lost.
         let (millis, signal) = (
             (seed >> 8) % 60,
             if seed & 256 == 0 { "KILL" } else { "TERM" },
