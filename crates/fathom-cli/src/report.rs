@@ -10,7 +10,7 @@
 use std::io::{self, IsTerminal};
 
 use anyhow::Result;
-use fathom_core::{Nanos, OutputFormat};
+use fathom_core::{Nanos, OutputFormat, Storage};
 use fathom_host::output_file::Stop;
 use fathom_job::{Diagnostics, Dialect, Plan, Settings, Severity, ShowMode};
 use fathom_record::{JobRecord, Record, Warning};
@@ -206,24 +206,31 @@ impl Report {
                 self.print(record);
                 self.data.show();
             }
-            RunEvent::Stopping => {
-                self.status.clear();
-                match self.dialect {
-                    // A trigger ends the jobs silently, as in fio.
-                    Dialect::Fio if signal == 0 => {}
-                    Dialect::Fio => self.terminating(signal),
-                    Dialect::Fathom => output::print(
-                        StandardStream::Error,
-                        "fathom: stopping; draining in-flight I/O (Ctrl-C again to abort without a \
-                         report)\n",
-                    ),
-                }
-            }
+            RunEvent::Stopping => self.stopping(signal),
             RunEvent::StillStopping(jobs) => {
                 self.status.clear();
                 output::print(StandardStream::Error, &still_stopping(plan, jobs));
             }
+            RunEvent::StillOpening(jobs) => {
+                self.status.clear();
+                output::print(StandardStream::Error, &still_opening(plan, jobs));
+            }
             _ => {}
+        }
+    }
+
+    /// Prints that the run is stopping; `signal` is the last signal received, 0 for none.
+    fn stopping(&mut self, signal: i32) {
+        self.status.clear();
+        match self.dialect {
+            // A trigger ends the jobs silently, as in fio.
+            Dialect::Fio if signal == 0 => {}
+            Dialect::Fio => self.terminating(signal),
+            Dialect::Fathom => output::print(
+                StandardStream::Error,
+                "fathom: stopping; draining in-flight I/O (Ctrl-C again to abort without a \
+                 report)\n",
+            ),
         }
     }
 
@@ -399,8 +406,8 @@ fn awaiting_start(left: Nanos) {
     output::print(StandardStream::Error, &text);
 }
 
-/// Formats the message about jobs that delay the end of the run.
-fn still_stopping(plan: &Plan, jobs: &[&str]) -> String {
+/// Formats names of jobs, of which the first few are enough.
+fn named(jobs: &[&str]) -> String {
     let mut names: Vec<String> = jobs.iter().map(|name| format!("`{name}`")).collect();
     // Clones share a name.
     names.dedup();
@@ -410,6 +417,28 @@ fn still_stopping(plan: &Plan, jobs: &[&str]) -> String {
     if more > 0 {
         whose.push_str(&format!(" and {more} more"));
     }
+    whose
+}
+
+/// Formats the message about jobs that delay the end of the run by opening their files.
+fn still_opening(plan: &Plan, jobs: &[&str]) -> String {
+    let whose = named(jobs);
+    let mut named = plan
+        .jobs
+        .iter()
+        .filter(|job| jobs.contains(&job.name.as_str()));
+    match named.any(|job| matches!(job.options.engine.storage, Storage::Peer | Storage::Remote)) {
+        true => format!(
+            "fathom: still connecting: {whose}\nhint: Ctrl-C again aborts; otherwise the run ends \
+             when the server answers or its time to connect is over\n"
+        ),
+        false => format!("fathom: still opening files: {whose}\nhint: Ctrl-C again aborts\n"),
+    }
+}
+
+/// Formats the message about jobs that delay the end of the run.
+fn still_stopping(plan: &Plan, jobs: &[&str]) -> String {
+    let whose = named(jobs);
     let of_those = || {
         plan.jobs
             .iter()

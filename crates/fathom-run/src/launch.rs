@@ -91,6 +91,7 @@ pub(crate) fn run_all(
         // Not immediately: no job runs yet.
         tell_at: begun + session.progress.unwrap_or_default(),
         names: &names,
+        opening: Vec::new(),
         stopping: false,
         remind_at: Tick::MAX,
         interim: Interim::new(session.report_every, shared.keep_every, begun, count),
@@ -116,7 +117,7 @@ pub(crate) fn run_all(
                 let members: Vec<_> = members.collect();
                 watcher.start(scope, members, &sender, session, &mut handles);
             } else if watcher.lifecycle.any_runs() {
-                let _ready = watcher.hear(session, &mut handles);
+                watcher.hear(session, &mut handles);
             } else {
                 break;
             }
@@ -145,8 +146,8 @@ type JobThread<'scope> = ScopedJoinHandle<'scope, JobOutcome>;
 
 /// Message from a job's thread to the watcher.
 enum Message {
-    /// The thread waits at the start barrier, or ended before reaching it.
-    Ready,
+    /// The thread of this job waits at the start barrier, or ended before reaching it.
+    Ready(usize),
     /// The thread of this job has ended.
     Ended(usize),
     /// Output of `--debug`.
@@ -178,7 +179,7 @@ fn spawn<'scope>(
             let ready = || {
                 if !is_ready.replace(true) {
                     // Cannot fail: the watcher outlives the threads.
-                    let _heard = sender.send(Message::Ready);
+                    let _heard = sender.send(Message::Ready(index));
                 }
             };
             let say = teller(shared, sender.clone());
@@ -260,6 +261,8 @@ struct Watcher<'a, 'p> {
     outcomes: Vec<Option<JobOutcome>>,
     tell_at: Tick,
     names: &'a [String],
+    /// Jobs whose threads have not reached the start barrier.
+    opening: Vec<usize>,
     stopping: bool,
     /// Time to report the jobs that a stopping run still waits for.
     remind_at: Tick,
@@ -317,9 +320,9 @@ impl<'a> Watcher<'a, '_> {
                 Err(error) => self.ended(index, not_started(&error)),
             }
         }
-        let mut ready = 0;
-        while ready < awaited.len() {
-            ready += usize::from(self.hear(session, handles));
+        self.opening.clone_from(&awaited);
+        while !self.opening.is_empty() {
+            self.hear(session, handles);
             self.look_around(session);
         }
         if awaited.is_empty() && !self.peers.is_alone() {
@@ -336,8 +339,8 @@ impl<'a> Watcher<'a, '_> {
         barrier.open(start);
     }
 
-    /// Waits for a message until the next deadline; returns true if a thread became ready.
-    fn hear(&mut self, session: &mut Session<'_>, handles: &mut [Option<JobThread<'_>>]) -> bool {
+    /// Waits for a message until the next deadline, and takes it.
+    fn hear(&mut self, session: &mut Session<'_>, handles: &mut [Option<JobThread<'_>>]) {
         let nap = self.nap();
         self.pauses.falls_asleep(self.shared.clock.now(), nap);
         let message = self.receiver.recv_timeout(Duration::from_nanos(nap.get()));
@@ -348,7 +351,7 @@ impl<'a> Watcher<'a, '_> {
             log.advance(self.shared.clock.now(), &moved(self.cells));
         }
         match message {
-            Ok(Message::Ready) => return true,
+            Ok(Message::Ready(index)) => self.opening.retain(|opening| *opening != index),
             Ok(Message::Said(lines)) => {
                 (session.tell)(RunEvent::Debug(&lines));
                 self.shared.unheard.fetch_sub(1, Ordering::Relaxed);
@@ -363,7 +366,6 @@ impl<'a> Watcher<'a, '_> {
             // Never disconnected: the watcher holds a sender of its own.
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
-        false
     }
 
     /// Returns the time until the next deadline.
@@ -429,14 +431,25 @@ impl<'a> Watcher<'a, '_> {
         }
         if self.stopping && self.shared.clock.now() >= self.remind_at {
             self.remind_at = Tick::MAX;
-            let all = self.names.iter().zip(&self.started).zip(&self.outcomes);
-            let waited =
-                all.filter(|((_, started), outcome)| started.is_some() && outcome.is_none());
-            let names: Vec<&str> = waited.map(|((name, _), _)| name.as_str()).collect();
-            // The last job may have ended just now.
-            if !names.is_empty() {
-                (session.tell)(RunEvent::StillStopping(&names));
-            }
+            self.remind(session);
+        }
+    }
+
+    /// Names the jobs that a stopping run waits for.
+    fn remind(&self, session: &mut Session<'_>) {
+        let names = |of: &dyn Fn(usize) -> bool| -> Vec<&str> {
+            let waited = |index: &usize| self.outcomes[*index].is_none() && of(*index);
+            let waited = (0..self.names.len()).filter(waited);
+            waited.map(|index| self.names[index].as_str()).collect()
+        };
+        // The last job may have ended just now.
+        let draining = names(&|index| self.started[index].is_some());
+        if !draining.is_empty() {
+            (session.tell)(RunEvent::StillStopping(&draining));
+        }
+        let opening = names(&|index| self.opening.contains(&index));
+        if !opening.is_empty() {
+            (session.tell)(RunEvent::StillOpening(&opening));
         }
     }
 

@@ -1,13 +1,15 @@
 //! Whole runs in this process: jobs that fail beside jobs that do not, groups, waves, two at once.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use fathom_engine::Registry;
+use fathom_core::{EngineInfo, Nanos, Storage, Synchronous};
+use fathom_engine::{Registration, Registry, built_in};
 use fathom_job::{Plan, Settings};
 use fathom_record::Record;
 use fathom_run::run;
 use fathom_setup::{ProblemKind, RunError, RunEvent, Session};
+use fathom_sys::clock::sleep_until;
 
 use fathom_setup::fixture;
 
@@ -164,6 +166,49 @@ fn a_stop_before_the_start_gives_an_empty_record() {
     let record = run(&plan, &settings, &Registry::built_in(), &mut session).expect("a record");
     assert_eq!(reads(&record), [0]);
     assert_eq!(stopping, 1);
+}
+
+/// The engine `null`, for the job `far` to which the way is long.
+static FAR_INFO: EngineInfo = EngineInfo {
+    synchronous: Synchronous::Never,
+    storage: Storage::None,
+    ..EngineInfo::new("far", "takes two seconds to open")
+};
+
+const FAR: Registration = Registration::new(&FAR_INFO, |config| {
+    // On the job's thread: before the run, each engine is tried.
+    if std::thread::current().name() == Some("far") {
+        IS_OPENING.store(true, Ordering::Relaxed);
+        sleep_until(&config.clock, config.clock.now() + Nanos::from_secs(2));
+    }
+    (built_in("null").start)(config)
+});
+
+/// A job has begun to open its files.
+static IS_OPENING: AtomicBool = AtomicBool::new(false);
+
+#[test]
+fn jobs_that_have_not_opened_their_files_are_named_when_the_run_is_to_stop() {
+    let registry = Registry::built_in().with(FAR);
+    let line = "--name=near --ioengine=null --size=1m --name=far --ioengine=far --size=1m";
+    let (plan, settings) = fixture::run_of(line, registry.infos());
+    let mut events = Vec::new();
+    let mut session = Session {
+        tell: &mut |event| match event {
+            RunEvent::Stopping => events.push("stopping".to_owned()),
+            RunEvent::StillOpening(jobs) => events.push(jobs.join(", ")),
+            RunEvent::StillStopping(jobs) => events.push(format!("draining {jobs:?}")),
+            _ => {}
+        },
+        stops: &|| u32::from(IS_OPENING.load(Ordering::Relaxed)),
+        report_every: None,
+        reports_asked: &|| 0,
+        progress: None,
+        jobs_fail_alone: false,
+    };
+    let record = run(&plan, &settings, &registry, &mut session).expect("a record");
+    assert_eq!(reads(&record), [0, 0]);
+    assert_eq!(events, ["stopping", "far"]);
 }
 
 #[test]

@@ -69,6 +69,8 @@ pub enum RunEvent<'a> {
     Stopping,
     /// These jobs have not ended some time after [`Stopping`](Self::Stopping).
     StillStopping(&'a [&'a str]),
+    /// These jobs have not opened their files some time after [`Stopping`](Self::Stopping).
+    StillOpening(&'a [&'a str]),
 }
 
 /// Progress of the layout of a job's files.

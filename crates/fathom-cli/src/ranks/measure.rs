@@ -448,7 +448,10 @@ fn of_all(crew: &Crew, others: &mut OtherRanks, own: &Snapshot) -> Snapshot {
 /// Returns whether an event of a rank other than 0 is told: the warnings of the others are in the
 /// report.
 const fn is_for_all(event: &RunEvent<'_>) -> bool {
-    matches!(event, RunEvent::Lost(_) | RunEvent::StillStopping(_))
+    matches!(
+        event,
+        RunEvent::Lost(_) | RunEvent::StillStopping(_) | RunEvent::StillOpening(_)
+    )
 }
 
 /// Returns the warning about a launcher that confines the rank to fewer processors than it has

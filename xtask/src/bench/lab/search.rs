@@ -19,7 +19,7 @@ impl Bench {
     pub(super) fn searches(&self, count: u32) -> Result<[Figure; 2]> {
         let machine = std::fs::read_to_string(process::root()?.join(MACHINE))?;
         let search = |core: usize, at: usize| self.search(core, &machine, at + 1);
-        let found = each(self.cores.len(), count as usize, &search).into_iter();
+        let found = each(self.cores.len(), count as usize, search).into_iter();
         let found = found.collect::<Result<Vec<Found>>>()?;
         let least = found.iter().map(|one| one.load).fold(f64::MAX, f64::min);
         let most = found.iter().map(|one| one.load).fold(0.0, f64::max);
