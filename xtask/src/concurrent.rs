@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Runs `count` tasks on `threads` threads and returns their results in order. A task gets the
-/// number of its thread and its own. A panic of a task is one of the caller, once all threads have
-/// ended.
+/// number of its thread and its own. A panic in a task is resumed in the caller, once all
+/// threads have ended.
 pub(crate) fn each<T: Send>(
     threads: usize,
     count: usize,

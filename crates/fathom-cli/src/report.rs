@@ -10,7 +10,7 @@
 use std::io::{self, IsTerminal};
 
 use anyhow::Result;
-use fathom_core::{Nanos, OutputFormat, Storage};
+use fathom_core::{Nanos, OutputFormat};
 use fathom_host::output_file::Stop;
 use fathom_job::{Diagnostics, Dialect, Plan, Settings, Severity, ShowMode};
 use fathom_record::{JobRecord, Record, Warning};
@@ -213,7 +213,7 @@ impl Report {
             }
             RunEvent::StillOpening(jobs) => {
                 self.status.clear();
-                output::print(StandardStream::Error, &still_opening(plan, jobs));
+                output::print(StandardStream::Error, &still_opening(jobs));
             }
             _ => {}
         }
@@ -406,7 +406,7 @@ fn awaiting_start(left: Nanos) {
     output::print(StandardStream::Error, &text);
 }
 
-/// Formats names of jobs, of which the first few are enough.
+/// Lists the first few of these jobs, and counts the others.
 fn named(jobs: &[&str]) -> String {
     let mut names: Vec<String> = jobs.iter().map(|name| format!("`{name}`")).collect();
     // Clones share a name.
@@ -421,19 +421,12 @@ fn named(jobs: &[&str]) -> String {
 }
 
 /// Formats the message about jobs that delay the end of the run by opening their files.
-fn still_opening(plan: &Plan, jobs: &[&str]) -> String {
-    let whose = named(jobs);
-    let mut named = plan
-        .jobs
-        .iter()
-        .filter(|job| jobs.contains(&job.name.as_str()));
-    match named.any(|job| matches!(job.options.engine.storage, Storage::Peer | Storage::Remote)) {
-        true => format!(
-            "fathom: still connecting: {whose}\nhint: Ctrl-C again aborts; otherwise the run ends \
-             when the server answers or its time to connect is over\n"
-        ),
-        false => format!("fathom: still opening files: {whose}\nhint: Ctrl-C again aborts\n"),
-    }
+fn still_opening(jobs: &[&str]) -> String {
+    format!(
+        "fathom: still opening files or connecting: {}\nhint: Ctrl-C again aborts; \
+         `connect_timeout` limits how long a job waits for its server\n",
+        named(jobs)
+    )
 }
 
 /// Formats the message about jobs that delay the end of the run.

@@ -11,10 +11,8 @@ mod common;
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
-use common::{Folder, Run};
+use common::{Folder, Run, each};
 use fathom_checksum::CHECKSUMS;
 
 /// A job of both programs, without its direction.
@@ -42,23 +40,11 @@ fn fio(folder: &Folder, words: &str) -> Run {
     Run::of(folder.command("timeout", &words))
 }
 
-/// Checks jobs, four at a time: each fio waits for most of its run.
+/// Checks jobs with these options, some at a time.
 fn check_all(jobs: &[String]) {
-    let Some(header) = header_of_fio() else {
-        return;
-    };
-    let next = AtomicUsize::new(0);
-    let work = || {
-        // Relaxed: a number that each thread takes once.
-        while let Some(options) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            check(header, options);
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(work);
-        }
-    });
+    if let Some(header) = header_of_fio() {
+        each(jobs, |options| check(header, options));
+    }
 }
 
 /// Has one program write and the other verify, in both directions, and both find damage.

@@ -11,6 +11,7 @@
 
 mod together;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -91,7 +92,7 @@ pub(crate) fn run_all(
         // Not immediately: no job runs yet.
         tell_at: begun + session.progress.unwrap_or_default(),
         names: &names,
-        opening: Vec::new(),
+        opening: BTreeSet::new(),
         stopping: false,
         remind_at: Tick::MAX,
         interim: Interim::new(session.report_every, shared.keep_every, begun, count),
@@ -262,7 +263,7 @@ struct Watcher<'a, 'p> {
     tell_at: Tick,
     names: &'a [String],
     /// Jobs whose threads have not reached the start barrier.
-    opening: Vec<usize>,
+    opening: BTreeSet<usize>,
     stopping: bool,
     /// Time to report the jobs that a stopping run still waits for.
     remind_at: Tick,
@@ -320,7 +321,7 @@ impl<'a> Watcher<'a, '_> {
                 Err(error) => self.ended(index, not_started(&error)),
             }
         }
-        self.opening.clone_from(&awaited);
+        self.opening.extend(&awaited);
         while !self.opening.is_empty() {
             self.hear(session, handles);
             self.look_around(session);
@@ -351,7 +352,9 @@ impl<'a> Watcher<'a, '_> {
             log.advance(self.shared.clock.now(), &moved(self.cells));
         }
         match message {
-            Ok(Message::Ready(index)) => self.opening.retain(|opening| *opening != index),
+            Ok(Message::Ready(index)) => {
+                self.opening.remove(&index);
+            }
             Ok(Message::Said(lines)) => {
                 (session.tell)(RunEvent::Debug(&lines));
                 self.shared.unheard.fetch_sub(1, Ordering::Relaxed);
@@ -437,17 +440,15 @@ impl<'a> Watcher<'a, '_> {
 
     /// Names the jobs that a stopping run waits for.
     fn remind(&self, session: &mut Session<'_>) {
-        let names = |of: &dyn Fn(usize) -> bool| -> Vec<&str> {
-            let waited = |index: &usize| self.outcomes[*index].is_none() && of(*index);
-            let waited = (0..self.names.len()).filter(waited);
-            waited.map(|index| self.names[index].as_str()).collect()
-        };
+        let all = self.names.iter().zip(&self.started).zip(&self.outcomes);
+        let draining = all.filter(|((_, started), outcome)| started.is_some() && outcome.is_none());
+        let draining: Vec<&str> = draining.map(|((name, _), _)| name.as_str()).collect();
         // The last job may have ended just now.
-        let draining = names(&|index| self.started[index].is_some());
         if !draining.is_empty() {
             (session.tell)(RunEvent::StillStopping(&draining));
         }
-        let opening = names(&|index| self.opening.contains(&index));
+        let opening = self.opening.iter().map(|index| self.names[*index].as_str());
+        let opening: Vec<&str> = opening.collect();
         if !opening.is_empty() {
             (session.tell)(RunEvent::StillOpening(&opening));
         }

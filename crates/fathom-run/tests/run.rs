@@ -168,15 +168,15 @@ fn a_stop_before_the_start_gives_an_empty_record() {
     assert_eq!(stopping, 1);
 }
 
-/// The engine `null`, for the job `far` to which the way is long.
+/// The engine `null`, but it takes the job `far` two seconds to start it.
 static FAR_INFO: EngineInfo = EngineInfo {
     synchronous: Synchronous::Never,
     storage: Storage::None,
-    ..EngineInfo::new("far", "takes two seconds to open")
+    ..EngineInfo::new("far", "takes two seconds to start")
 };
 
 const FAR: Registration = Registration::new(&FAR_INFO, |config| {
-    // On the job's thread: before the run, each engine is tried.
+    // Only on the job's thread: the checks before a run start each engine, too.
     if std::thread::current().name() == Some("far") {
         IS_OPENING.store(true, Ordering::Relaxed);
         sleep_until(&config.clock, config.clock.now() + Nanos::from_secs(2));
@@ -184,7 +184,7 @@ const FAR: Registration = Registration::new(&FAR_INFO, |config| {
     (built_in("null").start)(config)
 });
 
-/// A job has begun to open its files.
+/// The job `far` has begun to start its engine.
 static IS_OPENING: AtomicBool = AtomicBool::new(false);
 
 #[test]

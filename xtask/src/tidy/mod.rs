@@ -10,6 +10,7 @@ mod columns;
 mod doc_comments;
 mod docs;
 mod edges;
+mod leftovers;
 mod lexer;
 mod licences;
 mod modules;
@@ -39,6 +40,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let deny = tree.file("deny.toml").context("deny.toml is missing")?;
     findings.extend(licences::Licences::parse(&deny.text)?.check(&dependencies));
     findings.extend(modules::check(&tree, &metadata));
+    findings.extend(leftovers::check(&tree));
     findings.extend(columns::check(&tree));
     findings.extend(doc_comments::check(&tree));
     findings.extend(words::check(&tree));

@@ -98,7 +98,7 @@ fn test(root: &Root, script: &Script, fathom: &Path) -> Result<()> {
     }
     let start = process::now();
     let folder = RunFolder::create(&target_folder()?.join("vm"))?;
-    let show = |line: &str| println!("qemu: {name}:   {line}");
+    let show = |line: &str| println!("qemu:   {line}");
     match run_script(root, &script.spec, fathom, script, &folder, show)? {
         0 => {}
         code => bail!("exit code {code}"),

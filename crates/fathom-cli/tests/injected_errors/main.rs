@@ -27,12 +27,11 @@ use std::io::ErrorKind;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use cases::{ERRNOS, EXPECTED, Expected, LEFT_OUT, MORE_ERRNOS, RUNS, WITHOUT_RUN};
-use common::Folder;
+use common::{Folder, each};
 use serde_json::Value;
 
 /// One call that fails in one run.
@@ -66,37 +65,18 @@ fn every_kernel_error_ends_in_a_report_or_a_reason() {
     }
     let all = std::env::var_os("FATHOM_INJECT_ALL").is_some();
     let injections = injections(all);
-    // A traced run waits for its tracer half of the time.
-    let threads = 2 * thread::available_parallelism().unwrap().get();
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut wrong = Vec::new();
-        let mut slow = Vec::new();
-        let mut injected = 0;
-        // Relaxed: a number that each thread takes once.
-        while let Some(injection) = injections.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let Some(outcome) = run(injection, "inject") else {
-                wrong.push(format!("{injection:?}: did not end in {LIMIT_S} s"));
-                continue;
-            };
-            injected += u32::from(outcome.was_injected);
-            wrong.extend(wrong_with(injection, &outcome));
-            if outcome.seconds > IDLE_LIMIT_S {
-                slow.push(injection);
-            }
-        }
-        (wrong, slow, injected)
-    };
     let (mut wrong, mut slow, mut injected) = (Vec::new(), Vec::new(), 0);
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        for worker in workers {
-            let (more_wrong, more_slow, more_injected) = worker.join().unwrap();
-            injected += more_injected;
-            wrong.extend(more_wrong);
-            slow.extend(more_slow);
+    for (injection, outcome) in each(&injections, |one| (one, run(one, "inject"))) {
+        let Some(outcome) = outcome else {
+            wrong.push(format!("{injection:?}: did not end in {LIMIT_S} s"));
+            continue;
+        };
+        injected += u32::from(outcome.was_injected);
+        wrong.extend(wrong_with(injection, &outcome));
+        if outcome.seconds > IDLE_LIMIT_S {
+            slow.push(injection);
         }
-    });
+    }
     // By itself a run is to end in 3 s; where others have the processors, in the limit.
     for injection in slow {
         match run(injection, "again") {
