@@ -155,8 +155,10 @@ fn cargo(root: &Path, args: &[&str], variables: &[(&str, &str)]) -> Result<()> {
 /// Runs the README's test command, with unit and documentation tests and with all features, then
 /// the tests of this tool.
 fn test(root: &Path, long: bool) -> Result<()> {
-    let cases: &[(&str, &str)] = if long {
-        &[
+    let threads = test_threads();
+    let mut cases = vec![("RUST_TEST_THREADS", &*threads)];
+    if long {
+        cases.extend([
             ("PROPTEST_CASES", LONG_CASES),
             ("FATHOM_DEVICE_TESTS", "1"),
             ("FATHOM_SIM_SEEDS", LONG_SEEDS),
@@ -164,10 +166,8 @@ fn test(root: &Path, long: bool) -> Result<()> {
             ("FATHOM_VERIFY_PLANS", LONG_VERIFY_PLANS),
             ("FATHOM_KILLS", LONG_KILLS),
             ("FATHOM_INJECT_ALL", "1"),
-        ]
-    } else {
-        &[]
-    };
+        ]);
+    }
     let commands = readme::commands(root)?;
     let tests: Vec<_> = commands
         .iter()
@@ -182,13 +182,20 @@ fn test(root: &Path, long: bool) -> Result<()> {
         words.push(&with);
         // One failure does not hide the next: a run takes long.
         words.push("--no-fail-fast");
-        cargo(root, &words, cases)?;
+        cargo(root, &words, &cases)?;
     }
     // Chosen from the whole workspace: by their packages alone, their dependencies would have other
     // features than above, and almost all of them would be built again.
     let mut tools = vec!["test", "--workspace", &with];
     tools.extend(TOOLS.iter().flat_map(|tool| ["--bin", tool]));
-    cargo(root, &tools, cases)
+    cargo(root, &tools, &cases)
+}
+
+/// Returns the number of tests that run side by side: twice the processors, because many wait for
+/// other programs, clocks and disks.
+fn test_threads() -> String {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    (2 * processors).to_string()
 }
 
 /// Tests jobs on several hosts, with the programs that the tests have built.

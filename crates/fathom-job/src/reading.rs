@@ -2,8 +2,8 @@
 //!
 //! fio reads leading digits and then looks for a unit in what follows. A value is cut at `,`, `:`
 //! and `-`, and each part is read together with all text after it. The rules were observed on a
-//! running fio (`--debug=parse` prints the reading of each text); `tests/beside_fio.rs` compares
-//! them with an installed fio.
+//! running fio (`--debug=parse` prints the reading of each text); `tests/language/beside_fio.rs`
+//! compares them with an installed fio.
 
 use fathom_core::{Nanos, PerDirection};
 

@@ -30,8 +30,8 @@ use crate::{BEYOND_MIN, Histogram};
 /// Intervals of the figures of one timeline, each of which holds the true value in about 95 % of
 /// runs.
 ///
-/// "About" is measured (`tests/within_run.rs`): with ops that depend on each other, 90 % and more
-/// for the median, 85 % and more for the 99th percentile.
+/// "About" is measured (`tests/statistics/within_run.rs`): with ops that depend on each other, 90 %
+/// and more for the median, 85 % and more for the 99th percentile.
 #[derive(Debug)]
 pub struct WithinRun<'a> {
     windows: &'a Windows,

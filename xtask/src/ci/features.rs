@@ -69,9 +69,14 @@ pub(super) fn fewer(root: &Path) -> Result<()> {
     ];
     clippy_of(root, &none)?;
     clippy_of(root, &history)?;
-    let logs = ["log_convert", "stored_logs", "compressed_logs"];
-    tests_of(root, &none, &logs)?;
-    tests_of(root, &[], &["live", "http_missing"])
+    let of_logs = ["log_convert::", "stored_logs::", "compressed_logs::"];
+    tests_of(root, &none, &["outputs", "in_virtual_time"], &of_logs)?;
+    tests_of(
+        root,
+        &[],
+        &["outputs", "tools"],
+        &["live::", "http_missing::"],
+    )
 }
 
 /// Checks all targets of the packages and features that `with` chooses.
@@ -80,9 +85,12 @@ fn clippy_of(root: &Path, with: &[&str]) -> Result<()> {
     cargo(root, &[&["clippy"], with, &strict].concat(), &[])
 }
 
-/// Runs the named integration tests of the packages and features that `with` chooses.
-fn tests_of(root: &Path, with: &[&str], names: &[&str]) -> Result<()> {
+/// Runs tests of the packages and features that `with` chooses: in the executables, those that have
+/// one of `names` in their own.
+fn tests_of(root: &Path, with: &[&str], executables: &[&str], names: &[&str]) -> Result<()> {
     let mut words = [&["test"], with].concat();
-    words.extend(names.iter().flat_map(|name| ["--test", *name]));
+    words.extend(executables.iter().flat_map(|name| ["--test", *name]));
+    words.push("--");
+    words.extend(names);
     cargo(root, &words, &[])
 }

@@ -1,0 +1,160 @@
+//! `fathom history trend` and `fathom history check`.
+
+use crate::common::Folder;
+use serde_json::{Value, json};
+
+/// Returns a folder whose history has 40 runs of one plan: from `at` on with fewer IOPS, and with
+/// another kernel.
+fn with_change_at(at: u64) -> Folder {
+    with_runs(40, at)
+}
+
+/// As [`with_change_at`], with this many runs.
+fn with_runs(count: u64, at: u64) -> Folder {
+    let folder = Folder::new();
+    let runs = (0..count).map(|number| {
+        let (iops, kernel) = match number < at {
+            true => (100_000, "6.12.1"),
+            // One run after the change with the earlier kernel does not hide it.
+            false if number == at => (93_000, "6.12.1"),
+            false => (93_000, "6.12.9"),
+        };
+        // Some scatter: 0 to 2.3 %.
+        let iops = iops + (number * 37 % 24) * 100;
+        json!({
+            "fathom_run": 1,
+            "uuid": format!("{number:032x}"),
+            "begun_ms": 1_767_225_600_000 + number * 86_400_000,
+            "wall_ms": 1000,
+            "plan": "[nightly]\nrw=randread\n",
+            "machine": { "cpu": "one" },
+            "subject": { "program": "fathom 1", "kernel": kernel },
+            "tags": { "commit": format!("c{}", u8::from(number >= at)) },
+            "measures": [["", "read", "iops", iops, null, null]],
+        })
+        .to_string()
+            + "\n"
+    });
+    folder.write("runs.json", runs.collect::<String>());
+    folder.fathom("history import runs.json").expect(0);
+    folder
+}
+
+#[test]
+fn a_trend_names_the_change_and_what_changed_there() {
+    let folder = with_change_at(20);
+    let text = folder.fathom("history trend read.iops").expect(0).out;
+    for want in [
+        "read.iops, IOPS: plan 1 (nightly), machine 1, 40 runs\n",
+        "2026-01-21 00:00:00",
+        "changed before run 21: kernel 6.12.1 → 6.12.9, commit c0 → c1\n",
+        "worse",
+    ] {
+        assert!(text.contains(want), "{want}: {text}");
+    }
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    let trend: Value = folder
+        .fathom("history trend read.iops --json")
+        .expect(0)
+        .json();
+    let changes = trend[0]["changes"].as_array().unwrap();
+    assert_eq!(changes.len(), 1);
+    assert_eq!(changes[0]["run"], 21);
+    let ratio = &changes[0]["ratio"];
+    let (low, high) = (
+        ratio["low"].as_f64().unwrap(),
+        ratio["high"].as_f64().unwrap(),
+    );
+    assert!(low < 0.932 && 0.930 < high, "{ratio}");
+}
+
+#[test]
+fn a_check_fails_while_a_change_for_the_worse_is_new() {
+    for (at, code) in [(40, 0), (35, 1), (32, 1), (20, 0)] {
+        let run = with_change_at(at).fathom("history check --metric read.iops");
+        let run = run.expect(code);
+        assert_eq!(run.out.contains("run 33 on"), at == 32, "{run:?}");
+        assert_eq!(
+            run.out.contains("the newest 5 runs"),
+            at >= 32 && code == 1,
+            "{run:?}"
+        );
+    }
+    let folder = with_change_at(35);
+    folder
+        .fathom("history check --metric read.iops --tolerance 10%")
+        .expect(0);
+    let found: Value = folder
+        .fathom("history check --metric read.iops --json")
+        .expect(1)
+        .json();
+    assert_eq!(
+        (&found["checked"], &found["worse"][0]["metric"]),
+        (&json!(1), &json!("read.iops"))
+    );
+}
+
+#[test]
+fn a_check_of_several_metrics_finds_the_one_that_changed() {
+    let folder = Folder::new();
+    // Ten runs, the fewest: of 8 metrics the bandwidth of writes falls with the sixth.
+    let runs = (0..10_u64).map(|number| {
+        let scatter = |metric: u64| (number * 37 + metric * 11) % 24 * 100;
+        let fallen = if number < 5 { 0 } else { 7_000 };
+        let measures = ["iops", "bw", "clat_mean", "clat_p99"].into_iter().zip(0..);
+        let measures = measures.flat_map(|(name, at)| {
+            let written = 100_000 + scatter(at + 4) - if name == "bw" { fallen } else { 0 };
+            [("read", 100_000 + scatter(at)), ("write", written)]
+                .map(|(direction, value)| json!(["", direction, name, value, null, null]))
+        });
+        json!({
+            "fathom_run": 1,
+            "uuid": format!("{number:032x}"),
+            "begun_ms": 1_767_225_600_000 + number * 86_400_000,
+            "wall_ms": 1000,
+            "plan": "[nightly]\nrw=randrw\n",
+            "machine": { "cpu": "one" },
+            "subject": { "program": "fathom 1" },
+            "measures": measures.collect::<Vec<_>>(),
+        })
+        .to_string()
+            + "\n"
+    });
+    folder.write("runs.json", runs.collect::<String>());
+    folder.fathom("history import runs.json").expect(0);
+    let mut command = "history check".to_owned();
+    for direction in ["read", "write"] {
+        for name in ["iops", "bw", "clat_mean", "clat_p99"] {
+            command += &format!(" --metric {direction}.{name}");
+        }
+    }
+    let run = folder.fathom(&command).expect(1);
+    let told = "8 metrics of runs checked: 1 changed for the worse among the newest 10 runs\n\
+                expected by chance alone: at most 0.08 of 8 (p ≤ 0.01 each)\n";
+    assert!(run.out.starts_with("write.bw_mib_s: plan 1"), "{run:?}");
+    assert!(run.out.ends_with(told), "{run:?}");
+}
+
+#[test]
+fn a_check_of_too_few_runs_does_not_say_that_none_changed() {
+    let run = with_runs(5, 5)
+        .fathom("history check --metric read.iops")
+        .expect(0);
+    let want = "1 metric of runs, none with 10 runs since its last change: too few to find a \
+                change\n";
+    assert_eq!(run.out, want);
+}
+
+#[test]
+fn metrics_that_no_run_has_are_refused() {
+    let folder = with_change_at(40);
+    let run = folder.fathom("history trend write.bw").expect(2);
+    assert!(run.err.contains("hint: measured: read.iops"), "{run:?}");
+    let run = folder.fathom("history trend read.iopps").expect(2);
+    assert!(run.err.contains("no metric `iopps`"), "{run:?}");
+    folder.fathom("history trend read.iops --plan 2").expect(2);
+    folder.fathom("history check").expect(2);
+}
