@@ -4,7 +4,7 @@
 //! minutes, libFuzzer is one, and the guests of QEMU mostly wait. Tests and the comparison with fio
 //! stay alone, because they watch times.
 
-mod features;
+pub(crate) mod features;
 mod steps;
 
 use std::collections::BTreeSet;

@@ -248,7 +248,16 @@ fn a_target_that_is_replaced_by_another_is_not_written_to() {
             true => assert_eq!(written, BLOCK.cast_signed()),
             false => assert_eq!(written, Errno::ENOLINK.result()),
         }
-        assert_eq!(bench.peer().io_commands(), u64::from(is_same));
+        // Nor by way of another file, whose opening connects again.
+        let opened = bench.try_open_second();
+        let wants = "the namespace has another size or identity";
+        match is_same {
+            true => opened.unwrap(),
+            false => assert!(opened.unwrap_err().to_string().contains(wants)),
+        }
+        let written = bench.run(bench.write(0, 2)).result;
+        assert_eq!(written == BLOCK.cast_signed(), is_same);
+        assert_eq!(bench.peer().io_commands(), 2 * u64::from(is_same));
     }
 }
 

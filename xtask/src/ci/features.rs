@@ -14,7 +14,7 @@ const MORE: [&str; 3] = ["live", "http", "mpi"];
 ///
 /// Tests run in one build with all of them: features of dependencies differ with those of the
 /// program, so that a build for each would compile nearly everything again.
-pub(super) fn all() -> String {
+pub(crate) fn all() -> String {
     let names = MORE.into_iter().filter(|name| can_build(name));
     let names: Vec<String> = names.map(|name| format!("fathom-cli/{name}")).collect();
     format!("--features={}", names.join(","))

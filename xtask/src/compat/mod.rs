@@ -139,7 +139,7 @@ fn run_cases(programs: &Programs, cases: &[&Case]) -> usize {
     run_concurrently(cases, |case| (case.name.clone(), one(programs, case)))
 }
 
-/// Tries all of them, two at a time, prints the findings under their names, and returns the number
+/// Tries all of them, some at a time, prints the findings under their names, and returns the number
 /// of failed ones.
 fn run_concurrently<T: Sync>(
     all: &[T],
@@ -227,8 +227,9 @@ impl Options {
     }
 }
 
-/// Cases run concurrently: their waits overlap, and the smallest machines have two cores.
-const CONCURRENT_CASES: usize = 2;
+/// Cases that run at a time: twice the processors of the smallest machines, because cases mostly
+/// wait.
+const CONCURRENT_CASES: usize = 4;
 
 /// Attempts of a case that depends on time: a busy machine may disturb either program.
 const ATTEMPTS_MAX: usize = 3;

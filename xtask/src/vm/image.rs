@@ -13,6 +13,7 @@ use super::modules::Modules;
 use super::packages::Root;
 use super::script;
 use super::spec::Spec;
+use crate::ci::features;
 use crate::process;
 
 /// Kernel and initramfs, ready to boot.
@@ -151,10 +152,11 @@ fn stripped(program: &Path, folder: &Path) -> Result<PathBuf> {
 /// Builds an integration test and returns the path of its program.
 fn build_test(name: &str) -> Result<PathBuf> {
     let mut cargo = process::cargo();
-    // Chosen from the whole workspace, for which its dependencies have been built.
+    // Of the whole workspace with all features, for which its dependencies have been built.
     cargo.args([
         "test",
         "--workspace",
+        &features::all(),
         "--no-run",
         "--message-format=json",
         "--test",

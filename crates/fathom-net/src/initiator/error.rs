@@ -30,6 +30,8 @@ pub(crate) enum LinkError {
     Controller(ControllerError),
     /// The controller grants fewer I/O queues than the job has.
     Queues { wanted: u16, granted: u16 },
+    /// Its namespaces are not those that were there before.
+    Replaced,
 }
 
 impl LinkError {
@@ -65,6 +67,7 @@ impl LinkError {
             }
             Self::Queue(_) => String::new(),
             Self::Queues { granted, .. } => format!("use queues={granted} or less"),
+            Self::Replaced => "to use what is there now, run the job again".into(),
             Self::Controller(error) => match error {
                 ControllerError::Refused { status, result, .. } => match status.type_and_code() {
                     // Invalid parameters of Connect, of which the subsystem NQN is one.
@@ -101,6 +104,7 @@ impl fmt::Display for LinkError {
             Self::Queues { wanted, granted } => {
                 write!(f, "the controller grants {granted} I/O queues of {wanted}")
             }
+            Self::Replaced => f.write_str("the namespace has another size or identity"),
         }
     }
 }

@@ -210,9 +210,6 @@ impl Session {
     fn on_news(&mut self, news: News, epoll: &Epoll, slots: &mut Slots) {
         match news {
             News::Up(connected) => {
-                if connected.facts.namespaces != self.facts.namespaces {
-                    return self.give_up("the namespace has another size or identity", slots);
-                }
                 if let Err(error) = self.install(connected, epoll) {
                     return self.give_up(&error.to_string(), slots);
                 }
@@ -238,7 +235,13 @@ impl Session {
         }
     }
 
+    /// Takes a connection, unless its namespaces are not those of the connection before: data must
+    /// not go to others that only have their address.
     fn install(&mut self, connected: Connected, epoll: &Epoll) -> Result<(), LinkError> {
+        let known = &self.facts.namespaces;
+        if !known.is_empty() && *known != connected.facts.namespaces {
+            return Err(LinkError::Replaced);
+        }
         let ops = self.needs.ops as usize;
         let mut paths = Vec::with_capacity(connected.links.len());
         for (index, link) in (0..).zip(connected.links) {
