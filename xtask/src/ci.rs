@@ -1,10 +1,10 @@
 //! Steps of continuous integration, cheapest first; the first failure ends it.
 //!
 //! Steps that do not fill two cores run beside another: the linker's last phase is one thread for
-//! minutes, libFuzzer is one, and the guests of QEMU mostly wait. Tests and the comparison with fio
-//! stay alone, because they watch times.
+//! minutes, libFuzzer is one, and a guest of QEMU takes one and a half. Tests and the comparison
+//! with fio stay alone, because they watch times.
 
-pub(crate) mod features;
+mod builds;
 mod steps;
 
 use std::collections::BTreeSet;
@@ -19,8 +19,8 @@ use steps::{Steps, beside, place};
 
 use crate::bench::programs;
 use crate::{
-    bench, browser, compat, dist, exports, fuzz, hosts, process, python, readme, static_build,
-    tidy, vm,
+    bench, browser, compat, dist, exports, features, fuzz, hosts, process, python, readme,
+    static_build, tidy, vm,
 };
 
 /// Runs `cargo xtask ci [--long] [--from STEP]`.
@@ -48,7 +48,7 @@ fn run_steps(steps: Steps, long: bool) -> Result<()> {
     let root = process::root()?;
     steps.step("tidy", || tidy::run(&[]))?;
     steps.step("fmt", || cargo(&root, &["fmt", "--all", "--check"], &[]))?;
-    steps.step("clippy", || features::clippy(&root))?;
+    steps.step("clippy", || builds::clippy(&root))?;
     steps.step("test", || test(&root, long))?;
     steps.step("hosts", || hosts(&root, long))?;
     beside(
@@ -80,8 +80,8 @@ fn run_steps(steps: Steps, long: bool) -> Result<()> {
 fn run_long(steps: Steps, root: &Path) -> Result<()> {
     steps.step("mpich", || mpich(root))?;
     steps.step("open mpi 5", || open_mpi_5(root))?;
-    steps.step("single features", || features::single(root))?;
-    steps.step("fewer features", || features::fewer(root))?;
+    steps.step("single features", || builds::single(root))?;
+    steps.step("fewer features", || builds::fewer(root))?;
     steps.step("static", || static_build::run(&[]))?;
     steps.step("packages", || packages(root))?;
     steps.step("dist", || dist::run(&words(&["--try"])))?;

@@ -13,6 +13,7 @@ mod compat;
 mod concurrent;
 mod dist;
 mod exports;
+mod features;
 mod fuzz;
 mod gallery;
 mod hosts;

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result};
 
@@ -19,9 +18,7 @@ pub(crate) struct RunFolder {
 impl RunFolder {
     /// Creates a folder in `parent`.
     pub(crate) fn create(parent: &Path) -> Result<Self> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = parent.join(format!("run-{}-{number}", std::process::id()));
+        let path = parent.join(format!("run-{}", std::process::id()));
         fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
         let path = path.canonicalize()?;
         let remover = Command::new("sh")

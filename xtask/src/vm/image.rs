@@ -13,8 +13,7 @@ use super::modules::Modules;
 use super::packages::Root;
 use super::script;
 use super::spec::Spec;
-use crate::ci::features;
-use crate::process;
+use crate::{features, process};
 
 /// Kernel and initramfs, ready to boot.
 #[derive(Debug)]

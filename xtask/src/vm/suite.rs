@@ -1,4 +1,4 @@
-//! `cargo xtask qemu`: the tests of `tests/vm`, each in a machine of its own, two at a time.
+//! `cargo xtask qemu`: the tests of `tests/vm`, each in a machine of its own.
 //!
 //! A machine that cannot run one says why and passes.
 
@@ -8,7 +8,6 @@ use anyhow::{Context, Result, bail};
 
 use super::{Root, RunFolder, Script, machine, run_script};
 use crate::bench::programs::{self, target_folder};
-use crate::concurrent::each;
 use crate::process;
 
 /// Runs `cargo xtask qemu`.
@@ -59,14 +58,12 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         }
     };
     let fathom = fathom.map_or_else(programs::build, Ok)?;
-    // Guests wait for devices, clocks and each other, so that one leaves processors idle.
-    let ends = each(GUESTS, tests.len(), |_, at| {
-        let script = &tests[at];
+    let ends = tests.iter().map(|script| {
         let end = test(&root, script, &fathom);
         end.with_context(|| format!("qemu: {} failed", script.name))
     });
     // One failure does not hide the next.
-    let failures: Vec<_> = ends.into_iter().filter_map(Result::err).collect();
+    let failures: Vec<_> = ends.filter_map(Result::err).collect();
     for failure in &failures {
         println!("{failure:#}");
     }
@@ -101,7 +98,7 @@ fn test(root: &Root, script: &Script, fathom: &Path) -> Result<()> {
     }
     let start = process::now();
     let folder = RunFolder::create(&target_folder()?.join("vm"))?;
-    let show = |line: &str| println!("qemu: {name}:   {line}");
+    let show = |line: &str| println!("qemu:   {line}");
     match run_script(root, &script.spec, fathom, script, &folder, show)? {
         0 => {}
         code => bail!("exit code {code}"),
@@ -112,6 +109,3 @@ fn test(root: &Root, script: &Script, fathom: &Path) -> Result<()> {
     );
     Ok(())
 }
-
-/// Guests that run at a time.
-const GUESTS: usize = 2;

@@ -2,19 +2,8 @@
 
 use std::path::Path;
 
+use crate::MACHINE;
 use crate::common::{Folder, Run};
-
-const MACHINE: &str = r#"
-[[device]]
-names = ["*"]
-model = "constant"
-capacity_gib = 1
-[device.constant]
-latency_us = 100
-[noise]
-seed = 1
-between_runs_percent = 0.5
-"#;
 
 const LAB: &str = r#"
 [lab]

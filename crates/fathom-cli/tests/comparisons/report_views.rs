@@ -1,18 +1,7 @@
 //! `fathom report` on labs, comparisons, trends and reports of fio.
 
+use crate::MACHINE;
 use crate::common::{self, Folder};
-
-const MACHINE: &str = r#"
-[[device]]
-names = ["*"]
-model = "constant"
-capacity_gib = 1
-[device.constant]
-latency_us = 100
-[noise]
-seed = 1
-between_runs_percent = 0.5
-"#;
 
 #[cfg(feature = "history")]
 const LAB: &str = r#"

@@ -186,7 +186,7 @@ fn synced_writes_of_a_killed_run_are_there_or_reported() {
         let run = folder.fathom(&read).json();
         let found = &run["jobs"][0]["fathom"]["verify"]["mismatches"];
         let found = found.as_u64().unwrap_or(0);
-        // Not from the log, which lacks the writes that its thread had not written there yet.
+        // From the file: the log is written by a thread that may lag behind.
         let last = ended.last_in_file();
         let writes = last.iter().max().map_or(0, |last| last + 1);
         let before = |end: u64| last.iter().filter(|last| **last < end).count() as u64;

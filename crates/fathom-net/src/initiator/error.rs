@@ -30,7 +30,7 @@ pub(crate) enum LinkError {
     Controller(ControllerError),
     /// The controller grants fewer I/O queues than the job has.
     Queues { wanted: u16, granted: u16 },
-    /// Its namespaces are not those that were there before.
+    /// The namespaces are not those of the connection before.
     Replaced,
 }
 

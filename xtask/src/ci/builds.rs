@@ -1,38 +1,11 @@
-//! Builds with more features than the default, with fewer, and with one at a time.
+//! Checks of builds with more features than the default, with fewer, and with one at a time.
 
 use std::path::Path;
 
 use anyhow::Result;
 
 use super::cargo;
-use crate::process;
-
-/// Features of the program that no default build has.
-const MORE: [&str; 3] = ["live", "http", "mpi"];
-
-/// Returns the argument of cargo for all features that can be built here.
-///
-/// Tests run in one build with all of them: features of dependencies differ with those of the
-/// program, so that a build for each would compile nearly everything again.
-pub(crate) fn all() -> String {
-    let names = MORE.into_iter().filter(|name| can_build(name));
-    let names: Vec<String> = names.map(|name| format!("fathom-cli/{name}")).collect();
-    format!("--features={}", names.join(","))
-}
-
-/// Returns whether a feature can be built here, and says why not.
-fn can_build(name: &str) -> bool {
-    if name != "mpi" {
-        return true;
-    }
-    let missing = ["mpicc", "mpirun"]
-        .into_iter()
-        .find(|tool| process::find(tool).is_none());
-    if let Some(tool) = missing {
-        println!("skipped: no MPI ({tool})");
-    }
-    missing.is_none()
-}
+use crate::features::{MORE, all, can_build};
 
 /// Checks the whole workspace with all features.
 pub(super) fn clippy(root: &Path) -> Result<()> {
