@@ -15,13 +15,8 @@ job() {
         --size=2m --iodepth=16 --output=report "$@" >/tmp/log 2>&1 || return 1
 }
 
-step 'conformance suite: no metadata'
+step 'conformance suite'
 FATHOM_NVME=/dev/ng0n1 FATHOM_NVME_POLLED=1 passthrough-tests --test-threads=1
-step 'conformance suite: protection information by the controller'
-FATHOM_NVME=/dev/ng0n2 FATHOM_NVME_OPTIONS=pi_chk=GUARD+APPTAG+REFTAG passthrough-tests -q
-step 'conformance suite: protection information by the host'
-FATHOM_NVME=/dev/ng0n2 FATHOM_NVME_OPTIONS=pi_act=0,md_per_io_size=64,pi_chk=GUARD+REFTAG \
-    passthrough-tests -q
 
 step 'reads, writes, trims, syncs, and verification'
 for options in '' --fixedbufs --registerfiles --hipri --sqthread_poll --nonvectored=0; do
