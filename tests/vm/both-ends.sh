@@ -2,7 +2,7 @@
 # script functions work, without Fathom.
 #
 # test: the kernel's NVMe/TCP host and target in one guest, without Fathom
-# long: tests with NVMe/TCP fail, too, without what it proves
+# long: linux-host and linux-target also fail if the harness does
 # vm: --network --module nvme_tcp --module nvmet_tcp --module brd --module crc32c_intel --limit 240
 . /guest.sh
 . /nvmet.sh

@@ -1,9 +1,9 @@
-# The conformance suites of io_uring_cmd and sg where those of `passthrough` and `sg` do not run them: with
-# protection information, and on the other nodes of a SCSI disk.
+# The conformance suites of io_uring_cmd and sg in the settings that `passthrough` and `sg` leave out: with
+# protection information, and on a SCSI disk's block and bsg nodes.
 #
-# test: conformance suites with protection information, and on other SCSI nodes
-# long: four suites, for one minute
-# vm: --nvme ms=8,pi=1 --nvme-module poll_queues=2 --test passthrough
+# test: conformance suites with protection information, and on block and bsg nodes
+# long: runs each suite twice more, for half a minute
+# vm: --nvme ms=8,pi=1 --test passthrough
 # vm: --scsi-debug dev_size_mb=32,lbpu=1,lbpws=1,lbpws10=1,write_same_length=256,unmap_max_desc=8 --test sg
 . /guest.sh
 

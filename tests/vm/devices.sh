@@ -2,7 +2,6 @@
 # their arguments ask for.
 #
 # test: the devices of a machine: null_blk, NVMe, SCSI, device mapper
-# long: tests of each device fail, too, without what it proves
 # vm: --null-blk blocksize=4096 --null-blk zoned,zone_size=4
 # vm: --nvme --nvme ms=8,pi=1 --nvme zoned,zoned.zone_size=4M
 # vm: --scsi-debug dev_size_mb=32 --dm delay,ms=200 --dm flakey,up=600,down=0
