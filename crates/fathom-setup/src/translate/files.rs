@@ -126,20 +126,22 @@ fn file_names(
     }
 }
 
-/// Returns the end of a job's passes. With gaps of at least one op, offsets pass the end of the
-/// range and wrap around.
+/// Returns the end of a job's passes. With gaps of at least one op of several sizes, offsets pass
+/// the end of the range and wrap around.
 fn pass_end(options: &Options) -> PassEnd {
     let gap = options.rw_suffix.map_or(0, |suffix| suffix.number);
-    let goes_round = u64::try_from(gap).is_ok_and(|gap| gap >= pattern::smallest(options));
+    let gap = u64::try_from(gap).unwrap_or(0);
+    let goes_round = gap >= pattern::smallest(options);
+    let mixed = options.drawn_rw() == ReadWrite::Mixed;
+    let alike = pattern::has_one_size(options) && !mixed && !reads_back(options);
     let repeats = pattern::may_repeat(options) && options.random_generator != RandomGenerator::Lfsr;
     match (options.zones.mode, options.random) {
         (ZoneMode::Strided | ZoneMode::Zbd, _) => PassEnd::Bytes,
         (ZoneMode::None, true) if repeats => PassEnd::Never,
         (ZoneMode::None, true) if pattern::may_outlast_range(options) => PassEnd::FullMap,
+        (ZoneMode::None, false) if gap > 0 && alike => PassEnd::Gap(gap),
         (ZoneMode::None, false) if goes_round => PassEnd::Never,
-        (ZoneMode::None, false) if options.drawn_rw() == ReadWrite::Mixed => {
-            PassEnd::FirstDirection
-        }
+        (ZoneMode::None, false) if mixed => PassEnd::FirstDirection,
         (ZoneMode::None, _) => PassEnd::Range,
     }
 }

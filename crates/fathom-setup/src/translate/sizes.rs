@@ -71,6 +71,9 @@ pub(crate) enum PassEnd {
     /// When the random map is full, after a number of bytes unknown in advance: directions share
     /// the map, or some ops take no block from it.
     FullMap,
+    /// When this gap, in bytes and > 0, after an op leads out of the range, unless it leads past the
+    /// end of the file: then offsets wrap around.
+    Gap(u64),
     /// Never: blocks repeat, or offsets wrap around.
     Never,
 }
@@ -173,10 +176,22 @@ pub(crate) fn sizes(
     // Beyond `size` a pass goes on to the end of the files, which `filesize` makes larger.
     let range = if bytes_per_pass > asked { total } else { asked };
     let covered = match request.pass_end {
-        PassEnd::Range if bytes_per_pass > asked => covered(request, &files),
+        PassEnd::Range => covered(request, &files).min(range),
         _ => range,
     };
-    let (bytes_per_pass, loops, bytes_in_all) = passes(request, (range, covered), bytes_per_pass);
+    let wraps = |gap| {
+        let mut files = files.iter().zip(request.files);
+        files.any(|(file, existing)| wraps_around(request.smallest, gap, (file, *existing)))
+    };
+    let pass_end = match request.pass_end {
+        PassEnd::Gap(gap) if wraps(gap) => PassEnd::Never,
+        other => other,
+    };
+    let request = SizeRequest {
+        pass_end,
+        ..*request
+    };
+    let (bytes_per_pass, loops, bytes_in_all) = passes(&request, (range, covered), bytes_per_pass);
     Ok(ResolvedSizes {
         files,
         bytes_per_pass,
@@ -204,6 +219,19 @@ fn covered(request: &SizeRequest<'_>, files: &[FileSize]) -> u64 {
     }
 }
 
+/// Returns whether sequential ops of `length` bytes with a gap after each start over in a file
+/// forever: the last one in the range ends before the end of the file, and the gap leads past it.
+/// The gap counts from the range's offset and not from the start of the file, as in fio.
+fn wraps_around(length: u64, gap: u64, (file, existing): (&FileSize, Existing)) -> bool {
+    let whole = file.bytes.max(existing.bytes.unwrap_or(0));
+    let Some(room) = whole.checked_sub(file.offset.saturating_add(length)) else {
+        return false;
+    };
+    let step = length.saturating_add(gap);
+    let last = room.min(file.length.saturating_sub(1)) / step * step;
+    last < room && last.saturating_add(step) >= whole
+}
+
 /// Returns the bytes per pass, the number of passes, and the total bytes if those end the job
 /// instead, from the range (`asked`), the bytes that a pass over it moves, and `io_size`.
 ///
@@ -211,6 +239,8 @@ fn covered(request: &SizeRequest<'_>, files: &[FileSize]) -> u64 {
 /// - With several passes, or `time_based`, each pass covers the whole range; a sequential mix ends
 ///   its pass when one direction reaches the end.
 /// - Passes that end with a full map repeat until `io_size` bytes are transferred.
+/// - Passes that end after a gap, which leaves bytes of the range out, repeat until `io_size` bytes
+///   are transferred, but only up to `loops` times as many.
 /// - An `io_size` above the range takes as many passes as it needs, up to `loops` times `io_size`
 ///   bytes. Bytes read back count, and every pass is completed.
 /// - With an `io_size` below the range, the next loop continues where the last one ended instead of
@@ -225,9 +255,12 @@ fn passes(
     let to_the_end = match request.pass_end {
         PassEnd::FirstDirection => request.time_based || loops > 1,
         PassEnd::FullMap => request.time_based || loops > 1 || request.io_size.is_some(),
+        PassEnd::Gap(_) => request.io_size.is_some(),
         PassEnd::Range | PassEnd::Bytes | PassEnd::Never => false,
     };
-    if asked == 0 || io_size == asked && !to_the_end {
+    // Bytes of `io_size` are left when the last op of the range is done.
+    let short = request.io_size.is_some() && covered < asked;
+    if asked == 0 || io_size == asked && !to_the_end && !short {
         return (io_size, loops, None);
     }
     if to_the_end {
@@ -240,12 +273,20 @@ fn passes(
     if request.time_based {
         return (asked, loops, None);
     }
-    let needed = |bytes: u64| u32::try_from(io_size.div_ceil(bytes.max(1))).unwrap_or(u32::MAX);
+    // No pass more for less than an op.
+    let in_ops = match short {
+        true => io_size.saturating_sub(request.smallest.saturating_sub(1)),
+        false => io_size,
+    };
+    let needed = |bytes: u64| u32::try_from(in_ops.div_ceil(bytes.max(1))).unwrap_or(u32::MAX);
     let has_end = matches!(request.pass_end, PassEnd::Range | PassEnd::Bytes);
     if request.reads_back && io_size > asked && has_end {
         return (asked, loops.max(needed(covered.saturating_mul(2))), None);
     }
     match (io_size < asked, loops) {
+        (_, _) if short && io_size <= asked && all >= covered.saturating_add(request.smallest) => {
+            (asked, loops, Some(all))
+        }
         (_, 1) => (io_size, 1, None),
         (true, _) if all <= asked => (all, 1, None),
         (_, _) if request.pass_end == PassEnd::Never => (all, 1, None),

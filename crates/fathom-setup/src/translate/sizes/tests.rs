@@ -348,6 +348,8 @@ fn passes_move_no_bytes_of_a_tail_too_short_for_an_op() {
     // An op that begins in the range may end after it, where the file goes on.
     check((7, 64, 4), false, &[file(100 * K)], 10);
     check((7, 64, 4), false, &[file(7 * K)], 16);
+    // Less than an op is left after five passes.
+    check((22, 102, 4), false, &[MISSING], 5);
     // No op at all.
     check((3, 64, 4), false, &[MISSING], 22);
 }
@@ -399,6 +401,52 @@ fn passes_that_end_anywhere_and_of_blocks_that_repeat_have_no_bytes_of_their_own
     check(PassEnd::Never, (100, 2, false), (100, 2, None));
     check(PassEnd::Never, (250, 2, false), (500, 1, None));
     check(PassEnd::Never, (250, 2, true), (100, 2, None));
+}
+
+#[test]
+fn io_size_counts_the_bytes_of_ops_and_not_those_between_and_behind_them() {
+    #[track_caller]
+    fn check(
+        pass_end: PassEnd,
+        words: (u64, u64, u32),
+        files: &[Existing],
+        want: (u64, u32, Option<u64>),
+    ) {
+        let (size, io_size, loops) = words;
+        let request = SizeRequest {
+            size: Some(Size::Bytes(size * K)),
+            io_size: (io_size > 0).then_some(Size::Bytes(io_size * K)),
+            loops,
+            pass_end,
+            smallest: 4 * K,
+            begins_in_range: true,
+            ..ask(files)
+        };
+        let found = sizes(&request, &mut |low, _| low).expect("sizes");
+        let bytes = found.bytes_in_all.map(|bytes| bytes / K);
+        let per_pass = match found.bytes_per_pass {
+            WorkerConfig::WHOLE_PATTERN => 0,
+            bytes => bytes / K,
+        };
+        assert_eq!((per_pass, found.loops, bytes), want, "{words:?}");
+    }
+    let gap = |kib: u64| PassEnd::Gap(kib * K);
+    // fio 3.33 makes 15 ops of 4 KiB, 8 in a pass, and 16 in two.
+    check(gap(4), (64, 60, 1), &[file(256 * K)], (0, 1, Some(60)));
+    check(gap(4), (64, 60, 2), &[file(256 * K)], (0, 2, Some(120)));
+    check(gap(4), (64, 0, 2), &[file(256 * K)], (64, 2, None));
+    // The gap after the third op of 60 KiB leads past the end of the file: back to the start.
+    check(gap(20), (60, 64, 2), &[file(64 * K)], (128, 1, None));
+    check(gap(20), (60, 64, 2), &[file(256 * K)], (0, 2, Some(128)));
+    // 5 ops of 4 KiB, of which the three files of 22 KiB hold three.
+    check(
+        PassEnd::Range,
+        (22, 20, 1),
+        &[MISSING; 3],
+        (21, 1, Some(20)),
+    );
+    check(PassEnd::Range, (22, 12, 1), &[MISSING; 3], (12, 1, None));
+    check(PassEnd::Range, (22, 22, 1), &[MISSING], (22, 1, None));
 }
 
 #[test]
