@@ -1,7 +1,7 @@
 //! `fathom report` on labs, comparisons, trends and reports of fio.
 
 use crate::MACHINE;
-use crate::common::{self, Folder};
+use crate::common::Folder;
 
 #[cfg(feature = "history")]
 const LAB: &str = r#"
@@ -101,7 +101,7 @@ fn a_lab_of_the_history_has_a_page() {
     assert!(refused.err.contains(labs), "{}", refused.err);
     let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), "report --html name.html");
     command.arg("lab:depths </script><script>");
-    common::Run::of(command).expect(0);
+    crate::common::Run::of(command).expect(0);
     assert_eq!(folder.read("name.html"), by_file);
 }
 
