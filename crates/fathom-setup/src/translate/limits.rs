@@ -60,14 +60,15 @@ pub(super) fn loops(options: &Options, asked: u32) -> u32 {
 
 /// Returns the limit of `number_ios` over all passes; as in fio, `time_based` overrides it. A
 /// single pass of ops of one size ends by its bytes instead, which costs no check per op, unless
-/// verification adds ops that count, or a ramp has ops that do not.
+/// verification adds ops that count, a ramp has ops that do not, or `io_size` makes passes.
 pub(super) fn ops_limit(options: &Options) -> Option<u64> {
     let ops = options.number_ios.filter(|_| !time_based(options))?;
     let adds_ops = options.readback.backlog > 0 || options.trims.percentage > 0;
     let adds_ops = adds_ops && options.verify != Verify::None;
     let ramps = !options.ramp_time.is_zero() || options.ramp_size > 0;
     let one_size = only_size(options).is_some();
-    let by_bytes = options.loops <= 1 && one_size && !adds_ops && !ramps;
+    let one_pass = options.loops <= 1 && options.io_size.is_none();
+    let by_bytes = one_pass && one_size && !adds_ops && !ramps;
     (!by_bytes).then(|| ops.saturating_mul(options.loops.max(1).into()))
 }
 

@@ -476,6 +476,8 @@ fn a_number_of_ops_ends_the_job() {
     assert_eq!(ops("--number_ios=3 --time_based --runtime=9"), None);
     assert_eq!(ops("--number_ios=3 --bsrange=4k-8k"), Some(3));
     assert_eq!(ops("--number_ios=3 --loops=4"), Some(12));
+    // More than the range holds takes another pass, with ops of its own.
+    assert_eq!(ops("--number_ios=3 --io_size=3m"), Some(3));
     // Reads and trims between the writes count, too.
     let verified = "--number_ios=3 --rw=write --verify=md5";
     assert_eq!(ops(verified), None);
