@@ -29,7 +29,8 @@ pub(super) const ROWS: &[Row] = &[
          block size, where fio ends the job; the write of a `trimwrite` pair waits for its trim, \
          where fio issues both at once. Up to `iodepth` trims go ahead of the first write (one \
          with a rate, `thinktime`, `zonemode=zbd`, or an engine that trims synchronously), and a \
-         job that ends by time leaves as many blocks trimmed",
+         job that ends by time leaves as many blocks trimmed. With a negative N and an `offset`, \
+         the first op is at the offset; fio's is at `size` plus N",
     ),
     Row::new(
         "rw_sequencer",
