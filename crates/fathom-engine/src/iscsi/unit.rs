@@ -189,6 +189,11 @@ fn login_hint(error: &LibraryError) -> &'static str {
                 () if text.contains("no connection") => {
                     "check that an iSCSI target listens at this port"
                 }
+                // The initiator asked for the proof, and libiscsi compared it.
+                () if text.contains("response from the target") => {
+                    "the target does not prove itself: check LIBISCSI_CHAP_TARGET_USERNAME and \
+                     LIBISCSI_CHAP_TARGET_PASSWORD in the environment"
+                }
                 () if text.contains("uth") => {
                     "set LIBISCSI_CHAP_USERNAME and LIBISCSI_CHAP_PASSWORD in the environment, and \
                      check which initiators the target admits"
