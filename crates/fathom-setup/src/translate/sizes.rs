@@ -71,8 +71,8 @@ pub(crate) enum PassEnd {
     /// When the random map is full, after a number of bytes unknown in advance: directions share
     /// the map, or some ops take no block from it.
     FullMap,
-    /// When this gap, in bytes and > 0, after an op leads out of the range, unless it leads past the
-    /// end of the file: then offsets wrap around.
+    /// When this gap after an op, in bytes and > 0, leads out of the range. Where it leads past the
+    /// end of the file, too, offsets wrap around.
     Gap(u64),
     /// Never: blocks repeat, or offsets wrap around.
     Never,
