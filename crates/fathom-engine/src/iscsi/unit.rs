@@ -189,7 +189,7 @@ fn login_hint(error: &LibraryError) -> &'static str {
                 () if text.contains("no connection") => {
                     "check that an iSCSI target listens at this port"
                 }
-                // The initiator asked for the proof, and libiscsi compared it.
+                // Of libiscsi, which compares the target's answer.
                 () if text.contains("response from the target") => {
                     "the target does not prove itself: check LIBISCSI_CHAP_TARGET_USERNAME and \
                      LIBISCSI_CHAP_TARGET_PASSWORD in the environment"

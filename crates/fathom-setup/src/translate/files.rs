@@ -126,8 +126,8 @@ fn file_names(
     }
 }
 
-/// Returns the end of a job's passes. With gaps of at least one op of several sizes, offsets pass
-/// the end of the range and wrap around.
+/// Returns the end of a job's passes. A gap no shorter than an op makes offsets wrap around
+/// where directions or sizes are mixed, or data are read back.
 fn pass_end(options: &Options) -> PassEnd {
     let gap = options.rw_suffix.map_or(0, |suffix| suffix.number);
     let gap = u64::try_from(gap).unwrap_or(0);

@@ -60,7 +60,7 @@ pub(super) fn loops(options: &Options, asked: u32) -> u32 {
 
 /// Returns the limit of `number_ios` over all passes; as in fio, `time_based` overrides it. A
 /// single pass of ops of one size ends by its bytes instead, which costs no check per op, unless
-/// verification adds ops that count, a ramp has ops that do not, or `io_size` makes passes.
+/// verification adds ops that count, a ramp has ops that do not, or `io_size` may take passes.
 pub(super) fn ops_limit(options: &Options) -> Option<u64> {
     let ops = options.number_ios.filter(|_| !time_based(options))?;
     let adds_ops = options.readback.backlog > 0 || options.trims.percentage > 0;

@@ -179,19 +179,12 @@ pub(crate) fn sizes(
         PassEnd::Range => covered(request, &files).min(range),
         _ => range,
     };
-    let wraps = |gap| {
-        let mut files = files.iter().zip(request.files);
-        files.any(|(file, existing)| wraps_around(request.smallest, gap, (file, *existing)))
-    };
-    let pass_end = match request.pass_end {
-        PassEnd::Gap(gap) if wraps(gap) => PassEnd::Never,
-        other => other,
-    };
-    let request = SizeRequest {
-        pass_end,
+    let passes_of = SizeRequest {
+        pass_end: pass_end(request, &files),
         ..*request
     };
-    let (bytes_per_pass, loops, bytes_in_all) = passes(&request, (range, covered), bytes_per_pass);
+    let (bytes_per_pass, loops, bytes_in_all) =
+        passes(&passes_of, (range, covered), bytes_per_pass);
     Ok(ResolvedSizes {
         files,
         bytes_per_pass,
@@ -205,9 +198,8 @@ pub(crate) fn sizes(
 fn covered(request: &SizeRequest<'_>, files: &[FileSize]) -> u64 {
     let smallest = request.smallest;
     let each = files.iter().zip(request.files).map(|(file, existing)| {
-        let whole = file.bytes.max(existing.bytes.unwrap_or(0));
         let room = match request.begins_in_range {
-            true => whole.saturating_sub(file.offset),
+            true => whole(file, *existing).saturating_sub(file.offset),
             false => file.length,
         };
         // The end of an op beyond the range does not count: the next pass has fewer bytes for it.
@@ -219,11 +211,29 @@ fn covered(request: &SizeRequest<'_>, files: &[FileSize]) -> u64 {
     }
 }
 
-/// Returns whether sequential ops of `length` bytes with a gap after each start over in a file
-/// forever: the last one in the range ends before the end of the file, and the gap leads past it.
-/// The gap counts from the range's offset and not from the start of the file, as in fio.
-fn wraps_around(length: u64, gap: u64, (file, existing): (&FileSize, Existing)) -> bool {
-    let whole = file.bytes.max(existing.bytes.unwrap_or(0));
+/// Returns the size that a file has when the job runs.
+fn whole(file: &FileSize, existing: Existing) -> u64 {
+    file.bytes.max(existing.bytes.unwrap_or(0))
+}
+
+/// Returns the end of a pass, once the sizes of the files tell where a gap leads.
+fn pass_end(request: &SizeRequest<'_>, files: &[FileSize]) -> PassEnd {
+    let PassEnd::Gap(gap) = request.pass_end else {
+        return request.pass_end;
+    };
+    let wraps = |(file, existing): (&FileSize, &Existing)| {
+        wraps_around(request.smallest, gap, file, whole(file, *existing))
+    };
+    match files.iter().zip(request.files).any(wraps) {
+        true => PassEnd::Never,
+        false => PassEnd::Gap(gap),
+    }
+}
+
+/// Returns whether sequential ops of `length` bytes with a gap after each start over forever in a
+/// file of `whole` bytes: the last one in the range ends before the end of the file, and the gap
+/// leads past it. The gap counts from the start of the range, not of the file, as in fio.
+fn wraps_around(length: u64, gap: u64, file: &FileSize, whole: u64) -> bool {
     let Some(room) = whole.checked_sub(file.offset.saturating_add(length)) else {
         return false;
     };
@@ -252,15 +262,20 @@ fn passes(
 ) -> (u64, u32, Option<u64>) {
     let loops = request.loops.max(1);
     let all = io_size.saturating_mul(loops.into());
+    let has_tails = request.io_size.is_some() && covered < asked;
     let to_the_end = match request.pass_end {
         PassEnd::FirstDirection => request.time_based || loops > 1,
         PassEnd::FullMap => request.time_based || loops > 1 || request.io_size.is_some(),
         PassEnd::Gap(_) => request.io_size.is_some(),
-        PassEnd::Range | PassEnd::Bytes | PassEnd::Never => false,
+        // An op is left of `io_size` when the last one of the range is done.
+        PassEnd::Range => {
+            let left = all.checked_sub(covered);
+            let has_op = left.is_some_and(|left| left >= request.smallest);
+            has_op && has_tails && io_size <= asked && !request.time_based
+        }
+        PassEnd::Bytes | PassEnd::Never => false,
     };
-    // Bytes of `io_size` are left when the last op of the range is done.
-    let short = request.io_size.is_some() && covered < asked;
-    if asked == 0 || io_size == asked && !to_the_end && !short {
+    if asked == 0 || io_size == asked && !to_the_end {
         return (io_size, loops, None);
     }
     if to_the_end {
@@ -273,8 +288,8 @@ fn passes(
     if request.time_based {
         return (asked, loops, None);
     }
-    // No pass more for less than an op.
-    let in_ops = match short {
+    // What is left after the last pass may be less than an op, which takes no further one.
+    let in_ops = match has_tails {
         true => io_size.saturating_sub(request.smallest.saturating_sub(1)),
         false => io_size,
     };
@@ -284,9 +299,6 @@ fn passes(
         return (asked, loops.max(needed(covered.saturating_mul(2))), None);
     }
     match (io_size < asked, loops) {
-        (_, _) if short && io_size <= asked && all >= covered.saturating_add(request.smallest) => {
-            (asked, loops, Some(all))
-        }
         (_, 1) => (io_size, 1, None),
         (true, _) if all <= asked => (all, 1, None),
         (_, _) if request.pass_end == PassEnd::Never => (all, 1, None),
