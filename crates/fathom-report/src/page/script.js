@@ -18,7 +18,10 @@ const placeOf = (a, v) => {
 };
 const valueAt = (a, place) => {
   const p = (place - a.from) / (a.to - a.from);
-  return a.kind === 'log' ? a.least * (a.most / a.least) ** p : a.least + p * (a.most - a.least);
+  if (a.kind === 'log') return a.least * (a.most / a.least) ** p;
+  const span = a.most - a.least, v = a.least + p * span;
+  // What is left of 0 where a place is kept to a tenth of a pixel.
+  return Math.abs(v) < 1e-5 * span ? 0 : v;
 };
 
 const short = v => String(Number(v.toPrecision(4)));
