@@ -55,6 +55,40 @@ refused 'compare failure (status 2h/85h)' 1 --rw=write --write_mode=compare --bu
 refused 'leave out hipri' 1 --rw=write --write_mode=zeroes --hipri
 refused 'Write Uncorrectable' 1 --rw=write --write_mode=uncor
 
+# Prints how many commands with a name the driver has sent since the last question.
+sent() {
+    grep -c "$1" /sys/kernel/tracing/trace || true
+    echo >/sys/kernel/tracing/trace
+}
+
+step 'several commands as writes, and verification by the device'
+mount -t tracefs none /sys/kernel/tracing
+echo 1 >/sys/kernel/tracing/events/nvme/nvme_setup_cmd/enable
+works 1 --rw=write --write_mode=write/75:zeroes/25
+zeroes=$(sent nvme_cmd_write_zeroes)
+[ "$zeroes" -gt 90 ] && [ "$zeroes" -lt 166 ] || fail "$zeroes of 512 are zeroes"
+refused 'lacks the command Write Uncorrectable' 1 --rw=write --write_mode=write/99:uncor/1
+refused 'add up to 90' 1 --rw=write --write_mode=write/75:zeroes/15
+compared='--verify=pattern --verify_pattern=0x5a%o --verify_mode=compare'
+for options in '' --fixedbufs --hipri --nonvectored=0 --verify_backlog=32; do
+    # shellcheck disable=SC2086
+    works 1 --rw=randwrite $compared $options
+    count=$(sent nvme_cmd_compare)
+    [ "$count" = 512 ] || fail "$count of 512 writes compared"
+done
+# Blocks that a later write has replaced in part are read.
+# shellcheck disable=SC2086
+works 1 --rw=randwrite $compared --norandommap --bsrange=4k-64k --size=16m
+count=$(sent nvme_cmd_compare)
+[ "$count" -gt 50 ] || fail "$count writes compared"
+dd if=/dev/zero of=/dev/nvme0n1 bs=512 seek=100 count=1 oflag=direct 2>/dev/null
+# shellcheck disable=SC2086
+refused "pattern: verify failed (got '00', wanted '5a'" 1 --rw=write --verify_only=1 $compared
+[ "$(sent nvme_cmd_compare)" -gt 10 ] || fail 'nothing was compared'
+refused 'use `verify=pattern`' 1 --rw=write --verify=crc32c --verify_mode=compare
+# shellcheck disable=SC2086
+refused 'would compare metadata' 2 --rw=write $compared
+
 step 'protection information'
 # Apart from the data, by the controller and by the host, with guards of 16 and 64 bits.
 for nsid in 2 4; do

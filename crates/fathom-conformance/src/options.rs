@@ -15,7 +15,9 @@ pub fn option_values(engine: &EngineInfo, text: &str) -> EngineValues {
             panic!("engine `{}` has no option `{name}`", engine.name);
         };
         let value = match (option.kind, value.parse()) {
-            (OptionKind::Text | OptionKind::Choice(_), _) => OptionValue::Text(value.to_owned()),
+            (OptionKind::Text | OptionKind::Choice(_) | OptionKind::Mix(_), _) => {
+                OptionValue::Text(value.to_owned())
+            }
             (_, Ok(number)) => OptionValue::Number(number),
             (_, Err(error)) => panic!("{word}: {error}"),
         };

@@ -110,6 +110,18 @@ pub trait Engine {
         unreachable!("a job of several ranges per trim needs an engine that has them");
     }
 
+    /// Has the read that is prepared next in a slot, which is not in flight, compared: the device
+    /// gets the slot's buffer and compares it with what it holds, instead of returning that. The
+    /// op completes with `EILSEQ` if they differ. Called for jobs with
+    /// [`OptionEffect::ComparedReadback`](crate::OptionEffect::ComparedReadback) alone.
+    ///
+    /// # Panics
+    /// The engine has no such command.
+    fn compare_next(&mut self, slot: Slot) {
+        let _unsupported = slot;
+        unreachable!("a job that compares on the device needs an engine that does so");
+    }
+
     /// Queues an op; an asynchronous engine makes no system call. A synchronous engine may perform
     /// the op here or in `submit`.
     fn prepare(&mut self, op: &Op);
@@ -231,6 +243,10 @@ macro_rules! pass_to_engine {
             self.$engine.set_ranges(slot, ranges);
         }
 
+        fn compare_next(&mut self, slot: $crate::Slot) {
+            self.$engine.compare_next(slot);
+        }
+
         fn reaped_at(&mut self) -> Option<$crate::Tick> {
             self.$engine.reaped_at()
         }
@@ -290,6 +306,10 @@ impl<E: Engine + ?Sized> Engine for Box<E> {
 
     fn set_ranges(&mut self, slot: Slot, ranges: &[TrimRange]) {
         (**self).set_ranges(slot, ranges);
+    }
+
+    fn compare_next(&mut self, slot: Slot) {
+        (**self).compare_next(slot);
     }
 
     fn prepare(&mut self, op: &Op) {

@@ -70,6 +70,8 @@ pub struct EngineInfo {
     /// Reports and manages the zones of its devices itself. Those of engines on local files are the
     /// block layer's.
     pub manages_zones: bool,
+    /// Choice of a job, by the engine's own options, that the device places writes within zones.
+    pub appends: Option<fn(&EngineValues) -> bool>,
     /// Trims several ranges at once ([`Engine::set_ranges`](crate::Engine::set_ranges)).
     pub trim_ranges: bool,
     /// Kernel resource of which every slot takes one.
@@ -169,6 +171,9 @@ pub enum OptionEffect {
     Uncached,
     /// The job ends with the last job that performs I/O.
     EndsWithIo,
+    /// The device compares what the job verifies
+    /// ([`Engine::compare_next`](crate::Engine::compare_next)).
+    ComparedReadback,
     /// The value, which must be given, names a file that the engine writes, below the job's
     /// `directory`.
     WrittenFile,
@@ -235,6 +240,7 @@ impl EngineInfo {
             atomic_writes: false,
             write_streams: false,
             manages_zones: false,
+            appends: None,
             trim_ranges: false,
             slot_limit: None,
             kernel_threads: false,
@@ -270,11 +276,17 @@ impl EngineInfo {
         matches!(self.storage, Storage::LocalFiles) && self.name_work().is_none()
     }
 
-    /// Returns whether an option with this effect is on.
+    /// Returns whether an option with this effect is on: of words, another one than the default.
     #[must_use]
     pub fn has_effect(&self, effect: OptionEffect, values: &EngineValues) -> bool {
+        let is_on = |option: &EngineOption| match option.kind {
+            OptionKind::Choice(_) => {
+                (values.text(option)).is_some_and(|word| word != option.default)
+            }
+            _ => values.flag(option),
+        };
         let mut options = self.options.iter();
-        options.any(|option| option.effect == Some(effect) && values.flag(option))
+        options.any(|option| option.effect == Some(effect) && is_on(option))
     }
 
     /// Returns the options that name files which the engine writes, with the names given.
@@ -344,6 +356,8 @@ pub enum OptionKind {
     },
     /// One of some words.
     Choice(&'static [OptionWord]),
+    /// One of some words, or several with percentages: `write/70:zeroes/30`.
+    Mix(&'static [OptionWord]),
     /// Any text.
     Text,
 }
@@ -397,6 +411,17 @@ impl EngineOption {
         example: &'static str,
     ) -> Self {
         Self::new(name, OptionKind::Choice(words), "", help, example)
+    }
+
+    /// Creates an option with a fixed set of words, of which it may mix several, without a default.
+    #[must_use]
+    pub const fn mix(
+        name: &'static str,
+        words: &'static [OptionWord],
+        help: &'static str,
+        example: &'static str,
+    ) -> Self {
+        Self::new(name, OptionKind::Mix(words), "", help, example)
     }
 
     const fn new(
@@ -464,8 +489,10 @@ pub struct EngineValues {
 pub enum OptionValue {
     /// Of a flag or a boolean 0 or 1.
     Number(u64),
-    /// Of a choice the word.
+    /// Of a choice the word, and of a mix of one word.
     Text(String),
+    /// Words of a mix and their percentages, which add up to 100.
+    Shares(Vec<(&'static str, u8)>),
 }
 
 impl EngineValues {
@@ -499,7 +526,7 @@ impl EngineValues {
     pub fn number(&self, option: &EngineOption) -> Option<u64> {
         match self.get(option.name)? {
             OptionValue::Number(number) => Some(*number),
-            OptionValue::Text(_) => None,
+            OptionValue::Text(_) | OptionValue::Shares(_) => None,
         }
     }
 
@@ -508,7 +535,17 @@ impl EngineValues {
     pub fn text(&self, option: &EngineOption) -> Option<&str> {
         match self.get(option.name)? {
             OptionValue::Text(text) => Some(text),
-            OptionValue::Number(_) => None,
+            OptionValue::Number(_) | OptionValue::Shares(_) => None,
+        }
+    }
+
+    /// Returns the words given for a mix, with their percentages; none if none was given.
+    #[must_use]
+    pub fn shares(&self, option: &EngineOption) -> Vec<(&str, u8)> {
+        match self.get(option.name) {
+            Some(OptionValue::Text(word)) => vec![(word, 100)],
+            Some(OptionValue::Shares(shares)) => shares.clone(),
+            Some(OptionValue::Number(_)) | None => Vec::new(),
         }
     }
 
@@ -530,6 +567,18 @@ mod tests {
         };
         assert!(info.is_called("libaio") && info.is_called("aio") && info.is_called("aio2"));
         assert!(!info.is_called("libaio2") && !info.is_called("ai"));
+    }
+
+    #[test]
+    fn a_mix_of_one_word_is_all_of_it() {
+        const MODE: EngineOption = EngineOption::mix("mode", &[], "", "");
+        let mut values = EngineValues::default();
+        assert_eq!(values.shares(&MODE), []);
+        values.set("mode", OptionValue::Text("a".into()));
+        assert_eq!(values.shares(&MODE), [("a", 100)]);
+        values.set("mode", OptionValue::Shares(vec![("a", 30), ("b", 70)]));
+        assert_eq!(values.shares(&MODE), [("a", 30), ("b", 70)]);
+        assert_eq!((values.text(&MODE), values.number(&MODE)), (None, None));
     }
 
     #[test]

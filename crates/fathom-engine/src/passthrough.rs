@@ -5,6 +5,7 @@ mod namespace;
 mod options;
 mod placement;
 mod ranges;
+mod write_modes;
 mod zoned;
 
 use std::fs::File;
@@ -16,7 +17,7 @@ use fathom_core::{
     FileIndex, Nanos, Op, OpKind, RemoteFile, Slot, Storage, Submitted, Synchronous, Tick,
     TrimRange, Zone, ZoneAction, ZoneReport, without_zones,
 };
-use fathom_nvme::{Status, zone_send_action};
+use fathom_nvme::{Opcode, Status, zone_send_action};
 use fathom_sys::clock::Clock;
 use fathom_sys::file_io::RwFlags;
 use fathom_sys::nvme::{self, CommandError};
@@ -35,6 +36,7 @@ use namespace::{Namespace, check_node, look_up};
 use options::Options;
 use placement::Placement;
 use ranges::Ranges;
+use write_modes::WriteCommands;
 
 /// Facts about `io_uring_cmd`.
 pub(crate) static INFO: EngineInfo = EngineInfo {
@@ -42,6 +44,7 @@ pub(crate) static INFO: EngineInfo = EngineInfo {
     storage: Storage::Device,
     write_streams: true,
     manages_zones: true,
+    appends: Some(write_modes::appends),
     trim_ranges: true,
     kernel_threads: true,
     options: options::ALL,
@@ -83,6 +86,9 @@ pub struct Passthrough {
     own_protection: Box<[Option<OwnProtection>]>,
     /// By slot.
     in_flight: Box<[CommandOp]>,
+    writes: WriteCommands,
+    /// The read that is prepared next is a Compare.
+    compares_next: bool,
     placement: Option<Box<Placement>>,
     /// Ranges of trims that have several.
     ranges: Option<Box<Ranges>>,
@@ -122,6 +128,8 @@ impl FileUse {
 struct CommandOp {
     /// Result of success.
     length: i32,
+    /// It is a Compare that verifies.
+    verifies: bool,
     /// Its namespace, if what it reads is to be checked.
     checked: Option<FileIndex>,
     first: u64,
@@ -175,6 +183,8 @@ impl Passthrough {
             namespaces: config.files.iter().map(|_| None).collect(),
             own_protection: config.files.iter().map(|_| None).collect(),
             in_flight: vec![CommandOp::default(); config.depth as usize].into_boxed_slice(),
+            writes: WriteCommands::new(options.write_modes),
+            compares_next: false,
             placement: Placement::of(config).map(Box::new),
             ranges: Ranges::of(config).map(Box::new),
             failure: None,
@@ -235,7 +245,15 @@ impl Passthrough {
         };
         let placement = self.placement.as_mut().filter(|_| is_write(op));
         let identifier = placement.map(|own| own.next(op.offset, &namespace.placements));
-        let mut encoded = encode(op, namespace, &self.options, identifier).ok_or(Errno::EINVAL)?;
+        let reads = matches!(op.kind, OpKind::Data(Direction::Read));
+        let verifies = reads && mem::take(&mut self.compares_next);
+        let opcode = match op.kind {
+            OpKind::Data(Direction::Write) => self.writes.next(),
+            _ if verifies => Opcode::COMPARE,
+            _ => Opcode::READ,
+        };
+        let mut encoded =
+            encode(op, opcode, namespace, &self.options, identifier).ok_or(Errno::EINVAL)?;
         let own_protection = self.own_protection[index].as_ref();
         match op.kind {
             OpKind::Data(Direction::Trim) => {
@@ -259,9 +277,9 @@ impl Passthrough {
             }
             OpKind::Data(Direction::Read) | OpKind::Sync(_) => {}
         }
-        let reads = matches!(op.kind, OpKind::Data(Direction::Read));
         self.in_flight[op.slot.index()] = CommandOp {
             length: op.length.min(Completion::BYTES_MAX).cast_signed(),
+            verifies,
             checked: (reads && own_protection.is_some()).then_some(op.file),
             first: encoded.first,
             buffer_offset: op.buffer_offset,
@@ -293,7 +311,10 @@ impl Passthrough {
         let (Some(device), Some(namespace)) = (self.files.get(op.file), namespace) else {
             return Errno::EBADF.result();
         };
-        let done = match (op.kind, encode(op, namespace, &self.options, None)) {
+        let done = match (
+            op.kind,
+            encode(op, Opcode::READ, namespace, &self.options, None),
+        ) {
             (OpKind::Sync(_), _) => nvme::flush(device, namespace.id),
             (OpKind::Data(_), Some(reset)) => {
                 let action = zone_send_action(ZoneAction::Reset);
@@ -337,6 +358,7 @@ impl Passthrough {
         match (result, op.checked) {
             (0, None) => op.length,
             (0, Some(file)) => self.check_read(slot, &op, file),
+            (1.., _) if op.verifies && is_compare_failure(result) => Errno::EILSEQ.result(),
             (1.., _) => self.failed(result),
             (..0, _) => {
                 if let Some((errno, why)) = kept_from_controller(result, op.length) {
@@ -480,6 +502,10 @@ impl Engine for Passthrough {
         }
     }
 
+    fn compare_next(&mut self, _slot: Slot) {
+        self.compares_next = true;
+    }
+
     #[inline]
     fn prepare(&mut self, op: &Op) {
         if self.is_exclusive(op) {
@@ -551,6 +577,12 @@ fn zones(config: &EngineConfig) -> Result<Option<ZoneReport>, EngineError> {
 
 const fn is_write(op: &Op) -> bool {
     matches!(op.kind, OpKind::Data(Direction::Write))
+}
+
+/// Returns whether a command has failed because the device has other data.
+fn is_compare_failure(status: i32) -> bool {
+    let status = Status::from_bits(u16::try_from(status).unwrap_or(u16::MAX));
+    status.type_and_code() == Status::COMPARE_FAILURE.type_and_code()
 }
 
 /// Interval between looks at the format of the namespaces, each a read of sysfs.

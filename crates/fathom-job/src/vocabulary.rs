@@ -96,6 +96,9 @@ impl Row {
                 o.engine_values
                     .set(UNNAMED, OptionValue::Text(word.to_owned()));
             }),
+            OptionKind::Mix(words) => ValueKind::Mix(words, |o, value| {
+                o.engine_values.set(UNNAMED, value);
+            }),
             OptionKind::Text => ValueKind::Text(|o, text| {
                 o.engine_values
                     .set(UNNAMED, OptionValue::Text(text.to_owned()));

@@ -181,6 +181,8 @@ impl Opcode {
     pub const VERIFY: Self = Self(0x0c);
     /// Zone Management Send (I/O).
     pub const ZONE_MANAGEMENT_SEND: Self = Self(0x79);
+    /// Zone Append (I/O).
+    pub const ZONE_APPEND: Self = Self(0x7d);
 
     /// Get Log Page (admin).
     pub const GET_LOG_PAGE: Self = Self(0x02);

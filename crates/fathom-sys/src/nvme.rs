@@ -45,6 +45,8 @@ pub enum Identify {
     NvmNamespace,
     /// The namespace, as the Zoned Namespace Command Set extends it (CNS 05h, CSI 2).
     ZonedNamespace,
+    /// The controller, as the Zoned Namespace Command Set extends it (CNS 06h, CSI 2).
+    ZonedController,
 }
 
 impl Identify {
@@ -56,6 +58,7 @@ impl Identify {
             Self::NamespaceDescriptors => (0x03, 0),
             Self::NvmNamespace => (0x05, 0),
             Self::ZonedNamespace => (0x05, 2),
+            Self::ZonedController => (0x06, 2),
         }
     }
 }
@@ -132,10 +135,9 @@ pub fn identify(
     let (structure, command_set) = what.numbers();
     let command = Command {
         opcode: OPCODE_IDENTIFY,
-        nsid: if what == Identify::Controller {
-            0
-        } else {
-            nsid
+        nsid: match what {
+            Identify::Controller | Identify::ZonedController => 0,
+            _ => nsid,
         },
         dwords: [structure, command_set << 24, 0, 0, 0, 0],
         ..Command::default()

@@ -2,6 +2,7 @@
 
 use fathom_core::{Completion, Direction, Engine, Errno, Op, OpKind, Outcome, Slot, Tick};
 
+use crate::compared::Comparison;
 use crate::recorder::job_error;
 use crate::worker::{Stage, Worker};
 
@@ -72,6 +73,9 @@ impl Worker {
                 }
                 self.queue.slots.put_reset(completion.slot);
             }
+            (_, Outcome::Failed(_)) if self.was_compared(completion) => {
+                self.read_different(completion.slot);
+            }
             (_, Outcome::Failed(errno)) => {
                 let detail = self.zone_fault(engine, completion.slot, errno);
                 self.on_error(completion, detail);
@@ -115,6 +119,14 @@ impl Worker {
             Direction::Trim => readback.trimmed(&state, tracking),
             Direction::Read => {
                 let buffer = &mut engine.buffer(slot)[..state.total_length() as usize];
+                match readback.end_comparison(slot) {
+                    Comparison::None => {}
+                    Comparison::Asked => return readback.release(slot),
+                    Comparison::Differs => {
+                        let checked = readback.check_different(buffer, &state, tracking);
+                        return checked.unwrap_or_else(|text| self.on_mismatch(&state, text));
+                    }
+                }
                 if let Some(checks) = self.checks.as_mut().filter(|_| readback.verifier.checks()) {
                     let mut check = checks.begin(&readback.verifier, state);
                     readback.fill(&mut check, buffer, &state, tracking);

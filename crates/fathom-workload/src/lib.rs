@@ -4,6 +4,7 @@
 mod batch;
 mod block_lives;
 mod buffers;
+mod compared;
 mod complete;
 mod config;
 mod content;

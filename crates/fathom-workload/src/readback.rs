@@ -8,14 +8,15 @@ use std::sync::Arc;
 
 use fathom_core::{FileIndex, NoMemory, Slot};
 
+use crate::compared::Comparison;
 use crate::config::{MapMode, Sequencer, VerifyBacklog, VerifyConfig, WorkerConfig};
 use crate::pattern::OpTarget;
 use crate::slots::SlotState;
 use crate::tracking::Tracking;
 use crate::trims::TrimBacklog;
 use crate::verify::{
-    Check, Expected, Generation, HeaderUnfit, LoggedWrite, Mismatches, ReadOrder, Stamp, Verifier,
-    VerifyError, WrittenLog,
+    Check, Expected, Generation, HeaderUnfit, LoggedWrite, Mismatch, Mismatches, ReadOrder, Stamp,
+    Verifier, VerifyError, WrittenLog,
 };
 
 /// Verification state of a worker.
@@ -39,6 +40,8 @@ pub(crate) struct Readback {
     dumps: bool,
     /// Write that the read in each slot reads back.
     reading: Box<[Option<LoggedWrite>]>,
+    /// Part of the device in the read in each slot; empty if it compares nothing.
+    pub(crate) comparisons: Box<[Comparison]>,
     /// Trimmed blocks read as zeros.
     zeros_after_trim: bool,
     /// Written blocks to trim.
@@ -105,6 +108,10 @@ impl Readback {
             mismatches: Mismatches::default(),
             dumps: verify.dumps,
             reading: vec![None; depth as usize].into_boxed_slice(),
+            comparisons: match verify.on_device {
+                true => vec![Comparison::None; depth as usize].into_boxed_slice(),
+                false => Box::default(),
+            },
             zeros_after_trim: verify.zeros_after_trim,
             trims,
         })
@@ -193,6 +200,23 @@ impl Readback {
     /// Forgets the op in this slot.
     pub(crate) fn release(&mut self, slot: Slot) {
         self.reading[slot.index()] = None;
+        self.end_comparison(slot);
+    }
+
+    /// Returns whether all blocks of a write are, or may be, still in the file.
+    pub(crate) fn holds_all(&self, written: &LoggedWrite, tracking: &Tracking) -> bool {
+        is_whole(written, self.verifier.interval(), tracking)
+    }
+
+    /// Fills a buffer with the content of a write, of a job without headers.
+    pub(crate) fn put_content(&self, buffer: &mut [u8], written: &LoggedWrite) {
+        let stamp = Stamp {
+            offset: written.offset,
+            sequence: written.sequence,
+            // Would be in the header.
+            time_ns: 0,
+        };
+        self.verifier.stamp(buffer, &stamp);
     }
 
     /// Returns whether it fills the buffers of writes; otherwise they keep what they have.
@@ -285,9 +309,7 @@ impl Readback {
         let interval = self.verifier.interval();
         let trims = self.trims.as_mut().filter(|_| !self.is_reading)?;
         // What other writes have replaced, if only in part, is not to be lost.
-        trims.next(rest, |written| {
-            blocks_of(written, interval).all(|block| holds(written, block, tracking))
-        })
+        trims.next(rest, |written| is_whole(written, interval, tracking))
     }
 
     /// Takes back a write that cannot be trimmed yet.
@@ -313,6 +335,41 @@ impl Readback {
             .check(buffer, state.start_offset(), |offset, length| {
                 self.expected(state, (offset, length), own.as_ref(), tracking)
             });
+        checked.map_err(|error| self.note(state.op.file, &error, buffer))
+    }
+
+    /// Checks the buffer of a read whose data the device has found to be others, when it compared
+    /// them.
+    ///
+    /// # Errors
+    /// The mismatch; also if the data are those that were written, after all.
+    pub(crate) fn check_different(
+        &mut self,
+        buffer: &mut [u8],
+        state: &SlotState,
+        tracking: Option<&Tracking>,
+    ) -> Result<(), String> {
+        let own = self.reading[state.op.slot.index()].take();
+        let offset = state.start_offset();
+        let mut is_certain = true;
+        let checked = self.verifier.check(buffer, offset, |offset, length| {
+            let expected = self.expected(state, (offset, length), own.as_ref(), tracking);
+            is_certain &= !matches!(expected, Expected::Anything | Expected::OneOf(_));
+            expected
+        });
+        let length = u64::from(state.total_length());
+        let checked = checked.and(match is_certain {
+            // Another write has come in between.
+            false => Ok(()),
+            true => Err(VerifyError {
+                mismatch: Mismatch::OnDevice,
+                offset,
+                length,
+                request_offset: offset,
+                request_length: length,
+                found: None,
+            }),
+        });
         checked.map_err(|error| self.note(state.op.file, &error, buffer))
     }
 
@@ -411,6 +468,11 @@ pub(crate) enum ReadbackError {
 /// Returns whether a block of a write is still in the file.
 fn is_live(written: &LoggedWrite, interval: u32, tracking: &Tracking) -> bool {
     blocks_of(written, interval).any(|block| holds(written, block, tracking))
+}
+
+/// Returns whether all blocks of a write are still in the file.
+fn is_whole(written: &LoggedWrite, interval: u32, tracking: &Tracking) -> bool {
+    blocks_of(written, interval).all(|block| holds(written, block, tracking))
 }
 
 /// Returns the offsets and lengths of a write's blocks.

@@ -42,6 +42,7 @@ impl Worker {
             if let Some(priorities) = &mut self.priorities {
                 self.queue.slots.state(slot).op.priority = priorities.choose(&target);
             }
+            self.compare_readback(engine, slot, &written);
         }
         self.prepare_op(engine, &target, now, now);
         self.count_issue(&target, now);

@@ -7,15 +7,18 @@
 //! ```
 //!
 //! All jobs of a run on one device share its [`ZoneSet`]. The rules are in `table.rs`, `writes.rs`,
-//! `reads.rs` and `trims.rs`, those of replays in `recorded.rs`: they know neither engine nor
-//! clock. `worker.rs` carries their answers out.
+//! `reads.rs` and `trims.rs`, for several writes in flight in `area.rs` and `appends.rs`, and for
+//! replays in `recorded.rs`: they know neither engine nor clock. `worker.rs` carries their answers
+//! out.
 
 mod access;
 mod answer;
+mod appends;
 mod area;
 mod reads;
 mod recorded;
 mod set;
+mod shared_writes;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use fathom_nvme::{FORCE_UNIT_ACCESS, Opcode, ProtectionType, zone_send_action};
 use fathom_sys::uring::{CommandData, NvmeCommand};
 
 use super::namespace::Namespace;
-use super::options::{Options, WriteMode};
+use super::options::Options;
 
 /// Command of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,11 +17,12 @@ pub(super) struct Encoded {
     pub(super) first: u64,
 }
 
-/// Encodes an op; `None` if it is not in whole blocks, or in more than a command can name.
-/// `placement` is the identifier under which a write is placed.
+/// Encodes an op; `None` if it is not in whole blocks, or in more than a command can name. `opcode`
+/// is the command of a read or a write, `placement` the identifier under which a write is placed.
 #[inline]
 pub(super) fn encode(
     op: &Op,
+    opcode: Opcode,
     namespace: &Namespace,
     options: &Options,
     placement: Option<u16>,
@@ -46,13 +47,14 @@ pub(super) fn encode(
             Some(_) => None,
         };
     }
+    // An append names its zone.
+    let first = match namespace.zones {
+        Some(zones) if opcode == Opcode::ZONE_APPEND => first - first % zones.zone_blocks,
+        _ => first,
+    };
     // Counted from 0, in 16 bits.
     let count = blocks.checked_sub(1).filter(|&count| count <= 0xffff)?;
-    let opcode = match direction {
-        Direction::Write => options.write_mode.opcode(),
-        Direction::Read | Direction::Trim => Opcode::READ,
-    };
-    let transfers = [Opcode::READ, Opcode::WRITE, Opcode::COMPARE].contains(&opcode);
+    let transfers = is_transfer(opcode);
     let mut twelve = count | protection_field(namespace, options, opcode);
     let is_forced = match direction {
         Direction::Write => options.write_fua,
@@ -61,15 +63,14 @@ pub(super) fn encode(
     if is_forced && opcode != Opcode::WRITE_UNCORRECTABLE {
         twelve |= FORCE_UNIT_ACCESS;
     }
-    if options.write_mode == WriteMode::Zeroes
-        && options.deallocate
-        && direction == Direction::Write
-    {
+    if opcode == Opcode::WRITE_ZEROES && options.deallocate {
         twelve |= DEALLOCATE;
     }
     let has_hint = opcode == Opcode::READ || opcode == Opcode::WRITE;
     let mut thirteen = if has_hint { options.dsm.into() } else { 0 };
-    if let Some(identifier) = placement.filter(|_| opcode == Opcode::WRITE) {
+    if let Some(identifier) =
+        placement.filter(|_| opcode == Opcode::WRITE || opcode == Opcode::ZONE_APPEND)
+    {
         twelve |= DIRECTIVE_PLACEMENT;
         thirteen |= u32::from(identifier) << 16;
     }
@@ -100,6 +101,18 @@ pub(super) fn encode(
             false => 0,
         },
     }))
+}
+
+/// Returns whether a command moves data.
+#[inline]
+fn is_transfer(opcode: Opcode) -> bool {
+    [
+        Opcode::READ,
+        Opcode::WRITE,
+        Opcode::COMPARE,
+        Opcode::ZONE_APPEND,
+    ]
+    .contains(&opcode)
 }
 
 /// Returns the reason why an op cannot be encoded as a command.
@@ -262,6 +275,14 @@ mod tests {
         }
     }
 
+    const ZONES: ZoneFormat = ZoneFormat {
+        zone_blocks: 1 << 18,
+        block_shift: 12,
+        zones: 1 << 21,
+        open_max: None,
+        area: None,
+        commits: false,
+    };
     const READ: OpKind = OpKind::Data(Direction::Read);
     const WRITE: OpKind = OpKind::Data(Direction::Write);
     const TRIM: OpKind = OpKind::Data(Direction::Trim);
@@ -270,14 +291,25 @@ mod tests {
         Options::resolve(&EngineValues::default()).unwrap()
     }
 
+    /// Encodes an op as Read or Write.
     fn encoded(op: &Op, options: &Options, metadata: u16, guard: Option<Guard>) -> Encoded {
-        encode(
-            op,
-            &namespace(metadata, false, guard, options),
-            options,
-            None,
-        )
-        .unwrap()
+        let own = namespace(metadata, false, guard, options);
+        plain(op, &own, options).unwrap()
+    }
+
+    fn plain(op: &Op, own: &Namespace, options: &Options) -> Option<Encoded> {
+        let opcode = match op.kind {
+            WRITE => Opcode::WRITE,
+            _ => Opcode::READ,
+        };
+        encode(op, opcode, own, options, None)
+    }
+
+    /// Encodes a write of the second block as another command.
+    fn write_as(opcode: Opcode, options: &Options) -> NvmeCommand {
+        let own = namespace(0, false, None, options);
+        let encoded = encode(&op(WRITE, 4096, 4096), opcode, &own, options, None);
+        encoded.unwrap().command
     }
 
     #[test]
@@ -301,35 +333,52 @@ mod tests {
             read_fua: true,
             dsm: 0x40,
             deallocate: true,
-            write_mode: WriteMode::Zeroes,
             ..options()
         };
         let read = encoded(&op(READ, 0, 4096), &options, 0, None).command;
         assert_eq!(read.dwords_10[2..4], [1 << 30, 0x40]);
-        let write = encoded(&op(WRITE, 4096, 4096), &options, 0, None).command;
+        let write = write_as(Opcode::WRITE_ZEROES, &options);
         assert_eq!((write.opcode, write.data), (8, CommandData::None));
         assert_eq!(write.dwords_10, [1, 0, 1 << 25, 0, 0, 0]);
         let options = Options {
             write_fua: true,
-            write_mode: WriteMode::Uncorrectable,
             ..options
         };
-        let write = encoded(&op(WRITE, 4096, 4096), &options, 0, None).command;
+        let write = write_as(Opcode::WRITE_UNCORRECTABLE, &options);
         assert_eq!(
             (write.opcode, write.dwords_10[2]),
             (4, 0),
             "it has no such bit"
         );
-        let options = Options {
-            write_mode: WriteMode::Write,
-            ..options
-        };
         let own = namespace(0, false, None, &options);
-        let placed = encode(&op(WRITE, 0, 4096), &own, &options, Some(0x2001))
-            .unwrap()
-            .command;
+        let placed = encode(
+            &op(WRITE, 0, 4096),
+            Opcode::WRITE,
+            &own,
+            &options,
+            Some(0x2001),
+        )
+        .unwrap()
+        .command;
         let twelve = 1 << 30 | 2 << 20;
         assert_eq!(placed.dwords_10[2..4], [twelve, 0x2001 << 16 | 0x40]);
+    }
+
+    #[test]
+    fn a_compare_has_the_data_of_a_write_and_no_hint() {
+        let options = Options {
+            dsm: 0x40,
+            ..options()
+        };
+        let own = namespace(0, false, None, &options);
+        let got = encode(&op(READ, 4096, 8192), Opcode::COMPARE, &own, &options, None);
+        let command = got.unwrap().command;
+        assert_eq!((command.opcode, command.dwords_10), (5, [1, 0, 1, 0, 0, 0]));
+        let data = CommandData::Buffer {
+            offset: 0,
+            length: 8192,
+        };
+        assert_eq!(command.data, data);
     }
 
     #[test]
@@ -358,15 +407,8 @@ mod tests {
     fn trims_of_zones_reset_them() {
         let options = options();
         let mut own = namespace(0, false, None, &options);
-        own.zones = Some(ZoneFormat {
-            zone_blocks: 1 << 18,
-            block_shift: 12,
-            zones: 1 << 21,
-            open_max: None,
-            area: None,
-            commits: false,
-        });
-        let encode = |offset, length| encode(&op(TRIM, offset, length), &own, &options, None);
+        own.zones = Some(ZONES);
+        let encode = |offset, length| plain(&op(TRIM, offset, length), &own, &options);
         let reset = encode(0x4_0003 << 30, 1 << 30).unwrap();
         assert_eq!((reset.command.opcode, reset.command.nsid), (0x79, 1));
         assert_eq!(reset.command.dwords_10, [0xc_0000, 0x10, 0, 4, 0, 0]);
@@ -377,6 +419,22 @@ mod tests {
             told.contains("whole zone") && told.contains("1073741824 B"),
             "{told}"
         );
+    }
+
+    #[test]
+    fn an_append_names_the_start_of_its_zone() {
+        let options = Options {
+            dsm: 0x40,
+            ..options()
+        };
+        let mut own = namespace(0, false, None, &options);
+        own.zones = Some(ZONES);
+        let target = op(WRITE, 0x4_0003 << 30 | 5 << 12, 8192);
+        let got = encode(&target, Opcode::ZONE_APPEND, &own, &options, Some(3)).unwrap();
+        let twelve = 2 << 20 | 1;
+        let dwords = [0xc_0000, 0x10, twelve, 3 << 16, 0, 0];
+        assert_eq!((got.command.opcode, got.command.dwords_10), (0x7d, dwords));
+        assert!(matches!(got.command.data, CommandData::Buffer { .. }));
     }
 
     #[test]
@@ -406,12 +464,12 @@ mod tests {
         options.protection.controller_protects = false;
         let own = namespace(8, true, Some(Guard::Crc16), &options);
         let own_op = op(WRITE, 3 * 4104, 2 * 4104);
-        let got = encode(&own_op, &own, &options, None).unwrap();
+        let got = plain(&own_op, &own, &options).unwrap();
         assert_eq!(
             (got.first, got.blocks, got.command.metadata_bytes),
             (3, 2, 0)
         );
-        assert_eq!(encode(&op(WRITE, 4096, 4104), &own, &options, None), None);
+        assert_eq!(plain(&op(WRITE, 4096, 4104), &own, &options), None);
     }
 
     #[test]
@@ -419,10 +477,7 @@ mod tests {
         let options = options();
         let own = namespace(0, false, None, &options);
         for (offset, length) in [(1, 4096), (0, 4097), (0, 0), (0, (1 << 16) * 4096 + 4096)] {
-            assert_eq!(
-                encode(&op(READ, offset, length), &own, &options, None),
-                None
-            );
+            assert_eq!(plain(&op(READ, offset, length), &own, &options), None);
         }
     }
 }

@@ -13,7 +13,8 @@ use fathom_nvme::{
 use fathom_sys::files::{self, Access, FileKind};
 use fathom_sys::nvme::{self, CommandError, Identify};
 
-use super::options::{Options, WriteMode};
+use super::options::{Options, VERIFY_MODE};
+use super::write_modes::{WRITE_MODE, WriteMode};
 use super::{FileUse, zoned};
 use crate::protection::MD_PER_IO_SIZE;
 
@@ -29,6 +30,8 @@ pub(super) struct Namespace {
     optional: OptionalCommands,
     /// Most bytes of data that a command may transfer; `u64::MAX`: any number.
     transfer_bytes_max: u64,
+    /// Most bytes of data that an append may transfer; `None` without a limit of its own.
+    pub(super) append_bytes_max: Option<u64>,
     /// Identifiers under which writes can be placed; empty if the device does not place data.
     pub(super) placements: Vec<u16>,
     /// Zones, of a job that keeps to them.
@@ -67,6 +70,11 @@ impl Namespace {
             true => zoned::format(path, device, id, &page)?,
             false => None,
         };
+        let appends = options.write_modes.include(WriteMode::Append);
+        let append_bytes_max = match zones.filter(|_| appends) {
+            Some(_) => zoned::append_limit(path, device, id)?,
+            None => None,
+        };
         let mdts = ControllerIdentity::decode(&controller).mdts;
         let (extended, separate) = transferred_metadata(&format, options);
         Ok(Self {
@@ -75,11 +83,8 @@ impl Namespace {
             op_block_bytes: format.block_bytes() + extended,
             separate_bytes: separate,
             optional: ControllerIdentity::decode(&controller).optional,
-            transfer_bytes_max: match mdts {
-                0 => u64::MAX,
-                // In units of the controller's smallest page, which is 4 KiB on all that are known.
-                shift => 4096_u64.checked_shl(shift.into()).unwrap_or(u64::MAX),
-            },
+            transfer_bytes_max: transfer_limit(mdts).unwrap_or(u64::MAX),
+            append_bytes_max,
             placements,
             zones,
             watch: FormatWatch::of(path, &format),
@@ -102,7 +107,7 @@ impl Namespace {
                 hint,
             })
         };
-        let transfers = reads || options.write_mode.transfers_data();
+        let transfers = reads || options.write_modes.used().any(WriteMode::transfers_data);
         if transfers && u64::from(buffer_bytes) > self.transfer_bytes_max {
             let most = self.transfer_bytes_max;
             return refuse(
@@ -117,23 +122,42 @@ impl Namespace {
         if let Some(hint) = too_small.filter(|_| transfers) {
             return refuse(MD_PER_IO_SIZE.name, hint);
         }
-        let lacks = |what: &str| {
-            refuse(
-                "write_mode",
-                format!("the controller lacks the command {what}: choose another"),
-            )
-        };
         self.check_zones(path, options, writes)?;
-        match options.write_mode {
-            _ if !writes => Ok(()),
-            WriteMode::Zeroes if !self.optional.write_zeroes => lacks("Write Zeroes"),
-            WriteMode::Uncorrectable if !self.optional.write_uncorrectable => {
-                lacks("Write Uncorrectable")
-            }
-            WriteMode::Verify if !self.optional.verify => lacks("Verify"),
-            WriteMode::Compare if !self.optional.compare => lacks("Compare"),
-            _ => Ok(()),
+        if writes && options.write_modes.include(WriteMode::Append) {
+            self.check_appends(path, buffer_bytes)?;
         }
+        let mut modes = options.write_modes.used().filter(|_| writes);
+        if let Some(command) = modes.find_map(|mode| self.lacks(mode)) {
+            return refuse(WRITE_MODE.name, lacks(command));
+        }
+        if options.compares && self.lacks(WriteMode::Compare).is_some() {
+            return refuse(VERIFY_MODE.name, lacks("Compare"));
+        }
+        if options.compares && !self.compares_data_alone() {
+            let hint = "the device would compare metadata, too, which the job does not know: \
+                        leave it out, or format the namespace without metadata";
+            return refuse(VERIFY_MODE.name, hint.into());
+        }
+        Ok(())
+    }
+
+    /// Returns the name of a write's command if the controller lacks it.
+    fn lacks(&self, mode: WriteMode) -> Option<&'static str> {
+        let own = self.optional;
+        let (is_there, name) = match mode {
+            // Every controller has Write, and every namespace with zones Zone Append.
+            WriteMode::Write | WriteMode::Append => return None,
+            WriteMode::Zeroes => (own.write_zeroes, "Write Zeroes"),
+            WriteMode::Uncorrectable => (own.write_uncorrectable, "Write Uncorrectable"),
+            WriteMode::Verify => (own.verify, "Verify"),
+            WriteMode::Compare => (own.compare, "Compare"),
+        };
+        (!is_there).then_some(name)
+    }
+
+    /// Returns whether Compare has nothing to compare but data.
+    const fn compares_data_alone(&self) -> bool {
+        self.format.metadata_bytes == 0
     }
 
     /// Returns whether the namespace has been formatted to blocks of another size since it was
@@ -238,6 +262,17 @@ fn placements(device: &File, id: u32) -> Result<Vec<u16>, CommandError> {
     Ok(placement_identifiers(&status))
 }
 
+/// Returns the bytes that a field like MDTS stands for; `None` for no limit. They are in units of
+/// the controller's smallest page, which is 4 KiB on all that are known.
+pub(super) fn transfer_limit(shift: u8) -> Option<u64> {
+    (shift > 0).then(|| 4096_u64.checked_shl(shift.into()).unwrap_or(u64::MAX))
+}
+
+/// Returns the hint for a command that the controller does not have.
+fn lacks(command: &str) -> String {
+    format!("the controller lacks the command {command}: choose another")
+}
+
 fn unknown_format(path: &str) -> EngineError {
     EngineError {
         step: EngineStep::Call("Identify Namespace"),
@@ -318,6 +353,7 @@ pub(super) mod tests {
     use fathom_nvme::{Guard, Protection, ProtectionType};
 
     use super::*;
+    use crate::passthrough::write_modes::WriteModes;
 
     const WRITES: FileUse = FileUse {
         reads: false,
@@ -365,6 +401,7 @@ pub(super) mod tests {
                 ..OptionalCommands::default()
             },
             transfer_bytes_max: 1 << 19,
+            append_bytes_max: None,
             placements: Vec::new(),
             zones: None,
             watch: None,
@@ -423,7 +460,7 @@ pub(super) mod tests {
             Err("bs: /dev/ng0n1 the controller transfers 524288 B"),
         );
         let uncorrectable = Options {
-            write_mode: WriteMode::Uncorrectable,
+            write_modes: WriteModes::only(WriteMode::Uncorrectable),
             ..options(true, 0)
         };
         check(
@@ -436,7 +473,7 @@ pub(super) mod tests {
     #[test]
     fn limits_of_transfers_hold_for_commands_with_data() {
         let zeroes = Options {
-            write_mode: WriteMode::Zeroes,
+            write_modes: WriteModes::only(WriteMode::Zeroes),
             ..options(false, 0)
         };
         check(zeroes, 1 << 20, Ok(()));

@@ -1,8 +1,8 @@
 //! Options of `io_uring_cmd`.
 
-use fathom_core::{EngineError, EngineOption, EngineValues, OptionWord};
-use fathom_nvme::Opcode;
+use fathom_core::{EngineError, EngineOption, EngineValues, OptionEffect};
 
+use super::write_modes::{WRITE_MODE, WriteMode, WriteModes, word};
 use crate::config::EngineConfig;
 use crate::error::refused_value;
 use crate::options::{
@@ -25,6 +25,7 @@ pub(super) const ALL: &[EngineOption] = &[
     WRITEFUA,
     DSM,
     WRITE_MODE,
+    VERIFY_MODE,
     DEAC,
     MD_PER_IO_SIZE,
     PI_ACT,
@@ -51,35 +52,27 @@ const DSM: EngineOption = EngineOption::int(
 )
 .default("0");
 
-const WRITE_MODE: EngineOption = EngineOption::choice(
-    "write_mode",
+pub(super) const VERIFY_MODE: EngineOption = EngineOption::choice(
+    "verify_mode",
     &[
-        word("write", "Write"),
-        word("zeroes", "Write Zeroes, which transfers no data"),
-        word("uncor", "Write Uncorrectable: later reads fail"),
-        word(
-            "verify",
-            "Verify, which reads on the device and transfers nothing",
-        ),
+        word("read", "Read"),
         word(
             "compare",
-            "Compare, which fails if the device has other data (not in fio)",
+            "Compare, by the device; of `verify=pattern` alone",
         ),
     ],
-    "Command of the job's writes",
-    "write_mode=zeroes",
+    "Command that verifies what was written",
+    "verify_mode=compare",
 )
-.default("write");
+.default("read")
+.effect(OptionEffect::ComparedReadback)
+.different("blocks that the device finds different are read, and the error names the byte");
 
 const DEAC: EngineOption = EngineOption::boolean(
     "deac",
     "Ask Write Zeroes to deallocate the blocks (`write_mode=zeroes`)",
     "deac=1",
 );
-
-const fn word(word: &'static str, help: &'static str) -> OptionWord {
-    OptionWord { word, help }
-}
 
 /// Options of a job, resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,36 +87,11 @@ pub(super) struct Options {
     pub(super) read_fua: bool,
     pub(super) write_fua: bool,
     pub(super) dsm: u8,
-    pub(super) write_mode: WriteMode,
+    pub(super) write_modes: WriteModes,
+    /// The device compares what is verified.
+    pub(super) compares: bool,
     pub(super) deallocate: bool,
     pub(super) protection: ProtectionOptions,
-}
-
-/// Command of a job's writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WriteMode {
-    Write,
-    Zeroes,
-    Uncorrectable,
-    Verify,
-    Compare,
-}
-
-impl WriteMode {
-    pub(super) const fn opcode(self) -> Opcode {
-        match self {
-            Self::Write => Opcode::WRITE,
-            Self::Zeroes => Opcode::WRITE_ZEROES,
-            Self::Uncorrectable => Opcode::WRITE_UNCORRECTABLE,
-            Self::Verify => Opcode::VERIFY,
-            Self::Compare => Opcode::COMPARE,
-        }
-    }
-
-    /// Returns whether the command has data, to which the controller's MDTS applies.
-    pub(super) const fn transfers_data(self) -> bool {
-        matches!(self, Self::Write | Self::Compare)
-    }
 }
 
 impl Options {
@@ -153,13 +121,8 @@ impl Options {
                 .number(&DSM)
                 .and_then(|n| u8::try_from(n).ok())
                 .unwrap_or(0),
-            write_mode: match values.text(&WRITE_MODE) {
-                Some("zeroes") => WriteMode::Zeroes,
-                Some("uncor") => WriteMode::Uncorrectable,
-                Some("verify") => WriteMode::Verify,
-                Some("compare") => WriteMode::Compare,
-                _ => WriteMode::Write,
-            },
+            write_modes: WriteModes::resolve(values),
+            compares: values.text(&VERIFY_MODE) == Some("compare"),
             deallocate: values.flag(&DEAC),
             protection: ProtectionOptions::resolve(values)?,
         })
@@ -169,7 +132,8 @@ impl Options {
 impl Options {
     /// Refuses options that exclude each other.
     pub(super) fn check(&self) -> Result<(), EngineError> {
-        match self.polled && !self.write_mode.transfers_data() {
+        let transfers = self.write_modes.used().all(WriteMode::transfers_data);
+        match self.polled && !transfers {
             true => {
                 let hint = "polled queues take commands with data alone: leave out hipri";
                 Err(refused_value(
@@ -185,16 +149,9 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
-    use fathom_core::OptionValue;
     use fathom_sys::clock::Clock;
 
     use super::*;
-
-    fn with(option: &EngineOption, text: &str) -> Result<Options, EngineError> {
-        let mut values = EngineValues::default();
-        values.set(option.name, OptionValue::Text(text.into()));
-        Options::resolve(&values)
-    }
 
     #[test]
     fn writes_of_jobs_with_sync_have_the_bit() {
@@ -210,27 +167,14 @@ mod tests {
     fn defaults_are_those_of_the_table() {
         let options = Options::resolve(&EngineValues::default()).unwrap();
         assert!(!options.vectored);
-        assert_eq!(options.write_mode, WriteMode::Write);
-    }
-
-    #[test]
-    fn modes_are_commands() {
-        for (word, want) in [
-            ("write", Opcode::WRITE),
-            ("zeroes", Opcode::WRITE_ZEROES),
-            ("uncor", Opcode::WRITE_UNCORRECTABLE),
-            ("verify", Opcode::VERIFY),
-            ("compare", Opcode::COMPARE),
-        ] {
-            assert_eq!(with(&WRITE_MODE, word).unwrap().write_mode.opcode(), want);
-        }
+        assert!(!options.compares);
     }
 
     #[test]
     fn polled_queues_take_commands_with_data() {
-        let polled = |write_mode| Options {
+        let polled = |mode| Options {
             polled: true,
-            write_mode,
+            write_modes: WriteModes::only(mode),
             ..Options::resolve(&EngineValues::default()).unwrap()
         };
         assert_eq!(polled(WriteMode::Compare).check(), Ok(()));

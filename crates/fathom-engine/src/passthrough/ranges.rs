@@ -68,6 +68,7 @@ impl Ranges {
 #[cfg(test)]
 mod tests {
     use fathom_core::{Direction, EngineValues, FileIndex, Op, OpKind};
+    use fathom_nvme::Opcode;
     use fathom_sys::clock::Clock;
 
     use super::*;
@@ -103,7 +104,7 @@ mod tests {
             offset: of[0].offset,
             sequence: 0,
         };
-        let mut trim = encode(&trim, &namespace, &options, None)?;
+        let mut trim = encode(&trim, Opcode::READ, &namespace, &options, None)?;
         let mut buffer = vec![0xff; 3 * RANGE_BYTES as usize];
         ranges.put(slot, &namespace, &mut trim, &mut buffer)?;
         let CommandData::Extra { length } = trim.command.data else {

@@ -8,8 +8,9 @@ use fathom_nvme::{Status, ZoneFault, ZoneFormat, ZoneSurvey, is_zoned, zone_send
 use fathom_sys::files::{self, Access};
 use fathom_sys::nvme::{self, CommandError, Identify, IdentifyPage};
 
-use super::namespace::{Namespace, check_node, command_failed, open_failed};
-use super::options::{Options, WriteMode};
+use super::namespace::{Namespace, check_node, command_failed, open_failed, transfer_limit};
+use super::options::Options;
+use super::write_modes::{WRITE_MODE, WriteMode};
 
 /// Returns the format of a namespace's zones, given what Identify Namespace says of it; `None` if
 /// it has none. Costs two commands.
@@ -39,6 +40,15 @@ pub(super) fn format(
         errno: None,
         hint: "the namespace has no usable zones: too many of them, none, or of no length".into(),
     })
+}
+
+/// Returns the most bytes that an append to a namespace may transfer; `None` without a limit but
+/// that of all transfers. Costs a command.
+pub(super) fn append_limit(path: &str, device: &File, id: u32) -> Result<Option<u64>, EngineError> {
+    let page = nvme::identify(device, id, Identify::ZonedController);
+    let page =
+        page.map_err(|error| command_failed(path, "Identify Controller for zones", &error))?;
+    Ok(transfer_limit(page[ZASL]))
 }
 
 /// Reads the zones of the namespace at `path` before a run; `None` if it has none.
@@ -82,11 +92,8 @@ impl Namespace {
             return Ok(());
         }
         check_blocks(path, self)?;
-        let advances = match options.write_mode {
-            WriteMode::Write | WriteMode::Zeroes | WriteMode::Uncorrectable => true,
-            WriteMode::Verify | WriteMode::Compare => false,
-        };
-        match advances || !writes {
+        let mut modes = options.write_modes.used();
+        match !writes || modes.all(WriteMode::advances) {
             true => Ok(()),
             false => Err(EngineError {
                 step: EngineStep::Option("write_mode"),
@@ -96,6 +103,34 @@ impl Namespace {
                        choose another, or remove `zonemode`"
                     .into(),
             }),
+        }
+    }
+
+    /// Refuses appends to a namespace that does not take them.
+    pub(super) fn check_appends(&self, path: &str, buffer_bytes: u32) -> Result<(), EngineError> {
+        let refuse = |option, hint: String| {
+            Err(EngineError {
+                step: EngineStep::Option(option),
+                target: path.into(),
+                errno: None,
+                hint,
+            })
+        };
+        if self.zones.is_none() {
+            let hint = "Zone Append needs a namespace with zones, and `zonemode=zbd`";
+            return refuse(WRITE_MODE.name, hint.into());
+        }
+        if self.format.protection.is_some() {
+            let hint = "protection information contains the place of a block, which an append does \
+                        not know: format the namespace without";
+            return refuse(WRITE_MODE.name, hint.into());
+        }
+        match self.append_bytes_max {
+            Some(most) if u64::from(buffer_bytes) > most => {
+                let hint = format!("the controller appends {most} B per command at most");
+                refuse("bs", hint)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -212,6 +247,9 @@ fn bad_report(target: String) -> EngineError {
     }
 }
 
+/// Byte of the Zone Append Size Limit.
+const ZASL: usize = 0;
+
 const REPORT: &str = "Zone Management Receive";
 
 /// Bytes of a report of many zones: the header and 127 zones. Every controller can transfer them:
@@ -226,6 +264,7 @@ mod tests {
 
     use super::*;
     use crate::passthrough::namespace::tests::namespace;
+    use crate::passthrough::write_modes::WriteModes;
 
     const FORMAT: ZoneFormat = ZoneFormat {
         zone_blocks: 250,
@@ -236,9 +275,9 @@ mod tests {
         commits: false,
     };
 
-    fn options(write_mode: WriteMode) -> Options {
+    fn options(mode: WriteMode) -> Options {
         Options {
-            write_mode,
+            write_modes: WriteModes::only(mode),
             ..Options::resolve(&EngineValues::default()).unwrap()
         }
     }
@@ -264,10 +303,28 @@ mod tests {
     fn writes_advance_the_write_pointers() {
         check(0, Some(FORMAT), WriteMode::Write, Ok(()));
         check(0, Some(FORMAT), WriteMode::Zeroes, Ok(()));
+        check(0, Some(FORMAT), WriteMode::Append, Ok(()));
         let refused = Err("write_mode: /dev/ng0n1");
         check(0, Some(FORMAT), WriteMode::Compare, refused);
         check(0, Some(FORMAT), WriteMode::Verify, refused);
         check(0, None, WriteMode::Compare, Ok(()));
+    }
+
+    #[test]
+    fn appends_are_to_zones_without_protection() {
+        let options = options(WriteMode::Append);
+        let check = |zones, guard, bytes| {
+            let mut own = namespace(8, false, guard, &options);
+            (own.zones, own.append_bytes_max) = (zones, Some(16 << 10));
+            let got = own.check_appends("/dev/ng0n1", bytes);
+            got.map_err(|error| error.to_string())
+        };
+        assert_eq!(check(Some(FORMAT), None, 16 << 10), Ok(()));
+        let refused = |option| Err(format!("{option}: /dev/ng0n1"));
+        assert_eq!(check(Some(FORMAT), None, 20 << 10), refused("bs"));
+        let guard = Some(fathom_nvme::Guard::Crc16);
+        assert_eq!(check(Some(FORMAT), guard, 4096), refused("write_mode"));
+        assert_eq!(check(None, None, 4096), refused("write_mode"));
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod lifecycle;
 mod log;
 mod measure;
 mod memory;
+mod mix;
 mod pattern;
 mod priority;
 mod process;

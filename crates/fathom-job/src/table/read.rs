@@ -14,7 +14,7 @@ use crate::time;
 use crate::vocabulary::{UNNAMED, Vocabulary};
 
 use super::row::{Choice, EmptyValue, Row, ValueKind};
-use super::{queue, verify};
+use super::{mix, queue, verify};
 
 impl Row {
     /// Reads `value` (`None` for a bare name) and sets the option. The documented reading is tried
@@ -95,6 +95,7 @@ impl Row {
             }
             ValueKind::Choice(choices) => (choose(self, choices, piece, findings)?.set)(options),
             ValueKind::Words(words, set) => set(options, chosen(self, words, piece, findings)?),
+            ValueKind::Mix(words, set) => set(options, mix::read(self, words, piece, findings)?),
             ValueKind::Text(set) | ValueKind::OptionalText(set) => set(options, piece.text),
             ValueKind::Special { read, .. } => {
                 read(options, piece.text, findings).map_err(|problem| problem.shifted(piece.at))?;
@@ -291,7 +292,7 @@ fn choose(
 }
 
 /// Returns the word of an engine's own option.
-fn chosen(
+pub(super) fn chosen(
     row: &Row,
     choices: &'static [OptionWord],
     piece: Piece<'_>,

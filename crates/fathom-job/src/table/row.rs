@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use fathom_core::{EngineInfo, Nanos, OptionWord, PerDirection};
+use fathom_core::{EngineInfo, Nanos, OptionValue, OptionWord, PerDirection};
 
 use crate::findings::Findings;
 use crate::plan::{Options, Size};
@@ -110,6 +110,8 @@ pub(crate) enum ValueKind {
     Choice(&'static [Choice]),
     /// One of the words of an engine's own option.
     Words(&'static [OptionWord], fn(&mut Options, &'static str)),
+    /// One of the words of an engine's own option, or several with percentages.
+    Mix(&'static [OptionWord], fn(&mut Options, OptionValue)),
     /// Any text.
     Text(fn(&mut Options, &str)),
     /// Any text; in a job file it may be empty.
@@ -282,7 +284,9 @@ impl ValueKind {
         let described = |word, help| (word, Cow::Borrowed(help));
         match *self {
             Self::Choice(words) => words.iter().map(|w| described(w.word, w.help)).collect(),
-            Self::Words(words, _) => words.iter().map(|w| described(w.word, w.help)).collect(),
+            Self::Words(words, _) | Self::Mix(words, _) => {
+                words.iter().map(|w| described(w.word, w.help)).collect()
+            }
             Self::Verify => verify::methods().map(|m| (m.word, m.help)).collect(),
             _ => Vec::new(),
         }
@@ -304,6 +308,7 @@ impl ValueKind {
                 "one to three integer values, for read,write,trim (opt=4k)"
             }
             Self::Choice(_) | Self::Words(..) | Self::Verify => "one of the words below",
+            Self::Mix(..) => "one of the words below, or several with percentages (opt=a/70:b/30)",
             Self::Text(_) | Self::OptionalText(_) => "string (opt=bla)",
             Self::Special { form, .. } => form,
             Self::Engine => "engine name (opt=psync)",

@@ -1,6 +1,6 @@
 //! Content of written data, syncs, verification, and the statistics to record.
 
-use fathom_core::{Direction, Nanos, Storage};
+use fathom_core::{Direction, Nanos, OptionEffect, Storage};
 use fathom_job::{DedupeMode, Job, LogOptions, Options, TrimOptions, Verify};
 use fathom_workload::{
     BufferConfig, BufferFill, Compressible, Dedupe, HeaderUnfit, Measure, Mix, PatternConfig,
@@ -147,6 +147,7 @@ pub fn verify(options: &Options, number: u32) -> Result<Option<VerifyConfig>, Ru
         dumps: own.dumps,
         has_state: false,
         // What went to a peer cannot be read back; the peer verifies it.
+        on_device: compares_on_device(options)?,
         read_back: options.do_verify && options.engine.storage != Storage::Peer,
         zeros_after_trim: options.trims.verify_zero,
         backlog: backlog(options),
@@ -154,6 +155,17 @@ pub fn verify(options: &Options, number: u32) -> Result<Option<VerifyConfig>, Ru
         // The block header stores 16 bits.
         thread: u16::try_from(number & 0xffff).unwrap_or(u16::MAX),
     }))
+}
+
+/// Returns whether the device compares what is read back.
+fn compares_on_device(options: &Options) -> Result<bool, RunProblem> {
+    let is_asked = options.has_effect(OptionEffect::ComparedReadback);
+    if is_asked && options.verify != Verify::Pattern {
+        let message = "a device compares whole blocks, and headers are not known beforehand";
+        let problem = RunProblem::new(ProblemKind::NoVerifyPattern, message);
+        return Err(problem.hint("use `verify=pattern`, or remove `verify_mode`"));
+    }
+    Ok(is_asked)
 }
 
 /// Translates `trim_percentage` and its family.

@@ -345,6 +345,55 @@ mod tests {
     }
 
     #[test]
+    fn appends_go_to_zones_of_the_device_and_cannot_be_found_again() {
+        let appends = format!("{COMMANDS} --write_mode=zone_append --iodepth=8");
+        let access = |words: &str| {
+            let done = translated(words, Ok(Some(report())));
+            assert!(done.problems.is_empty(), "{:?}", done.problems);
+            let access = done.setups[0].worker.zoned.as_ref().expect("zones");
+            access.appends
+        };
+        assert!(access(&appends));
+        assert!(access(&format!("{appends} --verify=md5 --iodepth=1")));
+        assert!(!access(COMMANDS));
+        let mixed = "write_mode=zone_append/50:write/50";
+        assert!(!access(&format!("{COMMANDS} --{mixed}")), "one at a time");
+        let told = problem_of(&format!("{appends} --verify=md5"), Ok(Some(report())));
+        assert!(told.contains("use `iodepth=1`"), "{told}");
+        let told = problem_of(&format!("{appends} --zonesize=2m"), Ok(None));
+        assert!(told.contains("no zones of its own"), "{told}");
+        let area = WriteArea {
+            bytes: MIB,
+            granule: 4096,
+            zones: None,
+        };
+        let with_areas = ZoneReport {
+            area: Some(area),
+            ..report()
+        };
+        let told = problem_of(&format!("{appends} --zrwa=1"), Ok(Some(with_areas)));
+        assert!(told.contains("with random write areas"), "{told}");
+    }
+
+    #[test]
+    fn the_device_compares_what_has_no_header() {
+        let words = format!("{COMMANDS} --verify_mode=compare --verify_pattern=0x5a");
+        let on_device = |words: &str| {
+            let done = translated(words, Ok(Some(report())));
+            assert!(done.problems.is_empty(), "{:?}", done.problems);
+            let verify = done.setups[0].worker.verify.as_ref();
+            verify.is_some_and(|verify| verify.on_device)
+        };
+        assert!(on_device(&format!("{words} --verify=pattern")));
+        let read = format!("{words} --verify=pattern --verify_mode=read");
+        assert!(!on_device(&read));
+        let unverified = format!("{COMMANDS} --verify_mode=compare");
+        assert!(!on_device(&unverified));
+        let told = problem_of(&format!("{words} --verify=crc32c"), Ok(Some(report())));
+        assert!(told.contains("use `verify=pattern`"), "{told}");
+    }
+
+    #[test]
     fn a_namespace_without_zones_has_emulated_ones() {
         let done = translated(&format!("{COMMANDS} --zonesize=2m"), Ok(None));
         assert!(done.problems.is_empty(), "{:?}", done.problems);

@@ -108,6 +108,7 @@ pub(super) fn access(
         check_capacity(job, set, file)?;
         check_skip(job, set, file)?;
         check_areas(job, set, file)?;
+        check_appends(job, set, file)?;
     }
     // Zones that are open without an area count, too.
     let areas = sets.iter().filter(|_| zones.areas);
@@ -136,7 +137,14 @@ pub(super) fn access(
         keeps_data,
         reset,
         areas: zones.areas && options.replay.found.is_none(),
+        appends: appends(options) && options.replay.found.is_none(),
     }))
+}
+
+/// Returns whether the device places a job's writes within their zones.
+fn appends(options: &Options) -> bool {
+    let asked = options.engine.appends;
+    asked.is_some_and(|asked| asked(&options.engine_values))
 }
 
 /// Returns whether a job keeps what it has written to zones, to read it back.
@@ -276,6 +284,30 @@ fn check_areas(job: &Job, set: &ZoneSet, file: &FileSetup) -> Result<(), RunProb
         return Err(problem(message).hint("lower it").at(job, "bs"));
     }
     Ok(())
+}
+
+/// Rejects appends where there is nothing to append to, or where they would be looked for at
+/// places that the device has not chosen.
+fn check_appends(job: &Job, set: &ZoneSet, file: &FileSetup) -> Result<(), RunProblem> {
+    let options = &job.options;
+    if !appends(options) {
+        return Ok(());
+    }
+    let (message, hint) = if set.is_emulated() {
+        let message = format!("{} has no zones of its own to append to", file.path);
+        (message, "remove `write_mode=zone_append`")
+    } else if options.zones.areas {
+        let message = "a device does not append to zones with random write areas".to_owned();
+        (message, "remove `zrwa`, or `write_mode=zone_append`")
+    } else if keeps_data(options) && options.iodepth > 1 {
+        let message = "with several appends in flight, the place of each is not known, and \
+                       `verify` does not find it"
+            .to_owned();
+        (message, "use `iodepth=1`, or remove `verify`")
+    } else {
+        return Ok(());
+    };
+    Err(problem(message).hint(hint).at(job, "write_mode"))
 }
 
 /// Rejects gaps that do not end at a zone, as fio does.

@@ -31,6 +31,8 @@ pub struct VerifyConfig {
     pub has_state: bool,
     /// Read back after the writes of each pass.
     pub read_back: bool,
+    /// The device compares what is read back, instead of returning it; of a method without headers.
+    pub on_device: bool,
     /// Trimmed blocks read as zeros, and are checked for it.
     pub zeros_after_trim: bool,
     /// Read back while the job runs, too.
@@ -60,6 +62,7 @@ impl VerifyConfig {
             dumps: false,
             has_state: false,
             read_back: true,
+            on_device: false,
             zeros_after_trim: true,
             backlog: None,
             trims: None,

@@ -82,6 +82,8 @@ pub enum Mismatch {
         /// Byte of the pattern.
         want: u8,
     },
+    /// The device found other data when it compared the block, but returned the right ones.
+    OnDevice,
 }
 
 impl VerifyError {
@@ -167,6 +169,10 @@ impl fmt::Display for Mismatch {
                      {bits}, block offset {at})"
                 )
             }
+            Self::OnDevice => f.write_str(
+                "verify: the device found other data when it compared the block, but returns the \
+                 right ones",
+            ),
         }
     }
 }

@@ -28,6 +28,8 @@ pub struct ZoneAccess {
     pub reset: Option<ResetRule>,
     /// Zones are opened with random write areas, in which several writes are in flight.
     pub areas: bool,
+    /// Writes are appended to zones: the device places them, and several of a zone are in flight.
+    pub appends: bool,
 }
 
 /// Resets of zones while much of a job's range is written.

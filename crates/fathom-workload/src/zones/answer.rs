@@ -30,6 +30,8 @@ pub(crate) struct ZoneRules {
     pub(crate) reset: Option<ResetRule>,
     /// It opens zones with random write areas.
     pub(crate) areas: bool,
+    /// The device places its writes within their zones.
+    pub(crate) appends: bool,
 }
 
 /// State of a job on a device.
@@ -73,7 +75,7 @@ pub(crate) struct ZoneHold {
     pub(crate) direction: Direction,
     pub(super) offset: u64,
     pub(super) length: u32,
-    /// Mark of its group among the writes of a random write area.
+    /// Mark of its group among several writes of the zone.
     pub(super) mark: Option<bool>,
 }
 
@@ -131,6 +133,8 @@ pub(crate) enum FinishReason {
     Remainder,
     /// All of the zone is written, a part of it in its random write area.
     WrittenWhole,
+    /// The zone has a random write area, and no device appends to such a one.
+    Area,
     /// Zones outside the range of a job use up the limit of open ones.
     OpenLimit,
 }

@@ -3,7 +3,8 @@
 //! A write goes to the drawn zone if it may, else to an open zone of the job's range, and always
 //! to the write pointer. A zone is *held* by the one write in flight in it, or by the command that
 //! changes its state; it is *open* from its first write until it is full, finished or reset. A zone
-//! with a random write area is not held by writes: as many are in flight as its area takes.
+//! with a random write area is not held by writes: as many are in flight as its area takes. Nor is
+//! one that jobs append to, but for the jobs that write at the pointer.
 //!
 //! Rules that wait name a state that another op ends: a held zone, or too many open ones. A job
 //! that finds the limit used up by zones outside its range finishes one of them, at once if its
@@ -16,7 +17,7 @@ use fathom_core::{Direction, Tick, WriteArea, Zone, ZoneCondition, ZoneKind, Zon
 use crate::pattern::OpTarget;
 
 use super::answer::{StepKind, ZoneAnswer, ZoneHold, ZoneRules, ZoneStep, ZoneUser};
-use super::area::AreaWrites;
+use super::shared_writes::SharedWrites;
 
 /// Zones of a device.
 #[derive(Debug)]
@@ -28,9 +29,11 @@ pub(crate) struct ZoneTable {
     pub(super) open: Vec<u32>,
     /// Written bytes of the ranges whose jobs reset by them.
     pub(super) counts: Vec<RangeCount>,
-    /// Random write areas of the device, and of each zone the writes there; none if it has none.
+    /// Random write areas of the device; `None` if it has none.
     pub(super) area: Option<WriteArea>,
-    pub(super) area_writes: Box<[AreaWrites]>,
+    /// Of each zone the writes of which several are in flight, in an area or appended; empty if
+    /// there are none of these.
+    pub(super) shared_writes: Box<[SharedWrites]>,
     /// Open zones with an area that are written whole, and have to be finished.
     pub(super) written_whole: u32,
 }
@@ -50,6 +53,8 @@ pub(super) struct ZoneState {
     pub(super) of_pass: bool,
     /// A write failed: only the device knows the write pointer.
     pub(super) stale: bool,
+    /// Appends are in flight.
+    pub(super) appends: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +102,7 @@ impl ZoneTable {
             owner: None,
             of_pass: false,
             stale: false,
+            appends: false,
         };
         let mut table = Self {
             zones: all.iter().map(state).collect(),
@@ -104,7 +110,7 @@ impl ZoneTable {
             open: Vec::with_capacity(all.len()),
             counts: Vec::new(),
             area: None,
-            area_writes: Box::default(),
+            shared_writes: Box::default(),
             written_whole: 0,
         };
         table.take_over(report);
@@ -115,7 +121,7 @@ impl ZoneTable {
     pub(crate) fn take_over(&mut self, report: &ZoneReport) {
         if report.area.is_some() {
             self.area = report.area;
-            self.area_writes = vec![AreaWrites::default(); self.zones.len()].into_boxed_slice();
+            self.shared_writes = vec![SharedWrites::default(); self.zones.len()].into_boxed_slice();
         }
         for (index, zone) in report.zones.iter().enumerate() {
             self.adopt(index, zone);
@@ -173,8 +179,8 @@ impl ZoneTable {
         }
         if let Some(mark) = hold.mark {
             self.zones[index].of_pass |= done;
-            let pointer = self.area_writes[index].end(mark);
-            return self.move_pointer_in_area(index, pointer);
+            let pointer = self.shared_writes[index].end(mark);
+            return self.move_shared_pointer(index, pointer);
         }
         self.zones[index].held = Held::Free;
         if !done || is_conventional {
@@ -193,9 +199,9 @@ impl ZoneTable {
     pub(crate) fn give_back(&mut self, hold: ZoneHold) {
         let index = hold.zone as usize;
         if let Some(mark) = hold.mark {
-            let writes = &mut self.area_writes[index];
+            let writes = &mut self.shared_writes[index];
             let pointer = writes.take_back(mark, hold.offset, hold.length.into());
-            return self.move_pointer_in_area(index, pointer);
+            return self.move_shared_pointer(index, pointer);
         }
         let state = &mut self.zones[index];
         match hold.direction {
@@ -241,6 +247,7 @@ impl ZoneTable {
 
     /// Registers a job, whose range is counted if it resets by a threshold.
     pub(crate) fn register(&mut self, rules: &ZoneRules) -> ZoneUser {
+        self.prepare_appends(rules);
         let mut user = ZoneUser::default();
         if rules.reset.is_none() {
             return user;

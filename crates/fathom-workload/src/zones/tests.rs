@@ -55,6 +55,7 @@ struct JobCase {
     remainder: bool,
     reset: Option<ResetRule>,
     areas: bool,
+    appends: bool,
     from: u64,
     zones: u64,
 }
@@ -79,7 +80,7 @@ fn job_case() -> impl Strategy<Value = JobCase> {
         any::<bool>(),
         any::<bool>(),
         prop::option::of(reset),
-        any::<bool>(),
+        prop_oneof![2 => Just((false, false)), 1 => Just((true, false)), 1 => Just((false, true))],
     );
     let range = (0_u64..8, 1_u64..8);
     (kinds, sizes, rules, range).prop_map(|(kinds, sizes, rules, range)| JobCase {
@@ -92,7 +93,8 @@ fn job_case() -> impl Strategy<Value = JobCase> {
         keeps: rules.1,
         remainder: rules.2,
         reset: rules.3,
-        areas: rules.4,
+        areas: rules.4.0,
+        appends: rules.4.1,
         from: range.0,
         zones: range.1,
     })
@@ -156,6 +158,7 @@ fn start(case: &Case, table: &mut ZoneTable) -> Vec<Job> {
             keeps_data: one.keeps && case.jobs.len() == 1,
             reset: one.reset.filter(|_| !one.keeps),
             areas: one.areas,
+            appends: one.appends,
         };
         let user = table.register(&rules);
         jobs.push(Job {
@@ -228,6 +231,7 @@ fn carry_out(case: &Case, device: &mut Device, job: &Job, step: &ZoneStep, open:
         StepKind::Finish(FinishReason::WrittenWhole) => {
             assert!((room == 0 || has_holes) && zone.has_area);
         }
+        StepKind::Finish(FinishReason::Area) => assert!(rules.appends && zone.has_area),
         StepKind::Finish(FinishReason::OpenLimit) => {
             let full = case.open_max.is_some_and(|max| open >= max as usize);
             assert!(full || rules.job_open_max.is_some());
@@ -338,8 +342,11 @@ fn complete_one(
     if target.direction == Direction::Trim && done {
         device.manage(ZoneAction::Reset, target.offset);
     }
-    if hold.mark.is_some() {
-        device.write_in_area(&target, done || random.below(2) == 0);
+    let takes_effect = done || random.below(2) == 0;
+    match hold.mark {
+        Some(_) if job.rules.appends => device.append(&target, takes_effect),
+        Some(_) => device.write_in_area(&target, takes_effect),
+        None => {}
     }
     table.end(hold, done);
 }

@@ -51,6 +51,7 @@ impl Zoned {
                 keeps_data: access.keeps_data,
                 reset: access.reset,
                 areas: access.areas,
+                appends: access.appends,
             };
             let user = table.register(&rules);
             (rules, user)

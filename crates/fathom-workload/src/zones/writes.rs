@@ -98,6 +98,9 @@ impl ZoneTable {
             user.writes = 0;
             return self.hold_for(index, StepKind::Reset(ResetReason::Threshold));
         }
+        if rules.appends && self.has_area(index) {
+            return self.hold_for(index, StepKind::Finish(FinishReason::Area));
+        }
         if self.wants_area(rules, index) {
             // Counted from now on: another job might open one zone too many meanwhile.
             self.open(index, rules.job);
@@ -118,8 +121,11 @@ impl ZoneTable {
         user.writes = user.writes.saturating_add(u32::from(beyond.is_some()));
         user.waits_since = None;
         self.open(index, rules.job);
+        if rules.appends {
+            return self.append(index, target, length);
+        }
         if self.has_area(index) {
-            return self.issue_in_area(index, target, length);
+            return self.issue_shared(index, target, length);
         }
         self.zones[index].held = Held::Writing;
         issue(index, target, offset, length)
@@ -185,8 +191,9 @@ impl ZoneTable {
         }
         let reset = is_full || state.is_outdated(rules);
         let takes = match self.has_area(index) {
+            true if rules.appends => !self.is_held(index),
             true => self.takes_another(rules, index),
-            false => state.held == Held::Free,
+            false => !self.is_held(index) || rules.appends && self.takes_another(rules, index),
         };
         if !takes || reset && (state.reads > 0 || self.is_held(index)) {
             return Fitness::Busy;

@@ -4,6 +4,8 @@
 mod alone;
 #[path = "../common/mod.rs"]
 mod common;
+mod memory;
+mod on_device;
 mod pattern_files_and_zones;
 mod pattern_model;
 mod pattern_random;

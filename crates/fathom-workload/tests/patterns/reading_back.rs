@@ -1,15 +1,11 @@
 //! Rules on a job's own ops, beside what comes between and after them: readback, syncs, the ramp.
 
-use std::collections::VecDeque;
-
 use crate::common;
-use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, Nanos, Op, OpKind, PerDirection,
-    Slot, Step, Submitted, Tick,
-};
+use crate::memory::{engine, run, run_on};
+use fathom_core::{Direction, Nanos, OpKind, PerDirection};
 use fathom_workload::{
-    CHECKSUMS, Control, LatencyTarget, MapMode, Mix, Pace, PatternConfig, Results, Sequencer,
-    SizeChoice, SyncRules, Think, VerifyConfig, VerifyMethod, Worker, WorkerConfig, turn,
+    CHECKSUMS, LatencyTarget, MapMode, Mix, Pace, PatternConfig, Sequencer, SizeChoice, SyncRules,
+    Think, VerifyConfig, VerifyMethod, WorkerConfig,
 };
 
 /// Returns a job that writes `ops` blocks in sequence and reads them back.
@@ -29,136 +25,6 @@ fn rated(ops: u64, least: u64) -> WorkerConfig {
         ..job(ops)
     }
 }
-
-/// Runs a job and returns its results, and the end of each op. `latency` is the latency of an op
-/// that begins at a time, both in ms.
-fn run(config: WorkerConfig, latency: fn(OpKind, u64) -> u64) -> (Results, Vec<(OpKind, u64)>) {
-    run_on(engine(&config, latency), config)
-}
-
-/// Returns the engine of a job.
-fn engine(config: &WorkerConfig, latency: fn(OpKind, u64) -> u64) -> Memory {
-    let bytes = config.pattern.files[0].file;
-    Memory {
-        file: vec![0; usize::try_from(bytes).expect("a small file")],
-        buffers: vec![vec![0; 16 << 10]; config.depth as usize],
-        damaged: None,
-        latency,
-        now: 0,
-        in_flight: VecDeque::new(),
-        prepared: Vec::new(),
-        done: Vec::new(),
-    }
-}
-
-fn run_on(mut engine: Memory, config: WorkerConfig) -> (Results, Vec<(OpKind, u64)>) {
-    let mut worker =
-        Worker::new(config, engine.capabilities(), Tick::ZERO).expect("it makes sense");
-    let control = Control::default();
-    for _ in 0..1_000_000 {
-        let now = Tick::new(engine.now);
-        match turn(&mut worker, &mut engine, &control, now) {
-            Step::Again => {}
-            Step::Wait { min, until, .. } => engine.pass_time(min, until),
-            Step::Blocked => panic!("this engine never blocks"),
-            Step::Done => return (worker.into_results(), engine.done),
-        }
-    }
-    panic!("the job does not end");
-}
-
-/// Engine of a file in memory, which serves one op after the other.
-struct Memory {
-    file: Vec<u8>,
-    buffers: Vec<Vec<u8>>,
-    /// Offset of a byte that reads find damaged.
-    damaged: Option<u64>,
-    latency: fn(OpKind, u64) -> u64,
-    now: u64,
-    prepared: Vec<Op>,
-    in_flight: VecDeque<(u64, Op)>,
-    done: Vec<(OpKind, u64)>,
-}
-
-impl Memory {
-    fn pass_time(&mut self, min: u32, until: Option<Tick>) {
-        let first = self.in_flight.front().filter(|_| min > 0);
-        let moments = [first.map(|(end, _)| *end), until.map(Tick::get)];
-        let next = moments.into_iter().flatten().min();
-        self.now = self.now.max(next.expect("something to wait for"));
-    }
-
-    fn transfer(&mut self, op: &Op) {
-        let OpKind::Data(direction) = op.kind else {
-            return;
-        };
-        let at = usize::try_from(op.offset).expect("a small offset");
-        let part = &mut self.file[at..][..op.length as usize];
-        let buffer = &mut self.buffers[op.slot.index()][..op.length as usize];
-        match direction {
-            Direction::Read => {
-                buffer.copy_from_slice(part);
-                let damaged = self.damaged.and_then(|at| at.checked_sub(op.offset));
-                let damaged = damaged.and_then(|at| buffer.get_mut(usize::try_from(at).ok()?));
-                damaged.into_iter().for_each(|byte| *byte ^= 1);
-            }
-            Direction::Write => part.copy_from_slice(buffer),
-            Direction::Trim => part.fill(0),
-        }
-    }
-}
-
-impl Engine for Memory {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            name: "memory",
-            synchronous: false,
-            moves_data: true,
-            queued_sync: true,
-            queued_trim: true,
-        }
-    }
-
-    fn buffer(&mut self, slot: Slot) -> &mut [u8] {
-        &mut self.buffers[slot.index()]
-    }
-
-    fn prepare(&mut self, op: &Op) {
-        self.prepared.push(*op);
-    }
-
-    fn submit(&mut self, _want: u32) -> Submitted {
-        for op in std::mem::take(&mut self.prepared) {
-            self.transfer(&op);
-            let begin = self.in_flight.back().map_or(self.now, |(end, _)| *end);
-            let begin = begin.max(self.now);
-            let latency = (self.latency)(op.kind, begin / MS) * MS;
-            self.in_flight.push_back((begin + latency, op));
-        }
-        let now = Tick::new(self.now);
-        Submitted::Issued { issue: now, now }
-    }
-
-    fn reap(&mut self, out: &mut [Completion]) -> usize {
-        let ready = self.in_flight.partition_point(|(end, _)| *end <= self.now);
-        let count = ready.min(out.len());
-        for (place, (end, op)) in out.iter_mut().zip(self.in_flight.drain(..count)) {
-            self.done.push((op.kind, end / MS));
-            *place = Completion {
-                slot: op.slot,
-                result: op.length.cast_signed(),
-            };
-        }
-        count
-    }
-
-    fn wait(&mut self, _min: u32, _until: Option<Tick>) -> Result<(), EngineError> {
-        Ok(())
-    }
-}
-
-/// A millisecond in ns.
-const MS: u64 = 1_000_000;
 
 /// Checks that a job has moved all its ops without an error.
 #[track_caller]

@@ -125,6 +125,13 @@ impl Device {
         }
     }
 
+    /// Appends to the zone of a write, wherever that was thought to be.
+    pub(super) fn append(&mut self, target: &OpTarget, takes_effect: bool) {
+        let zone = &self.zones[usize::try_from(target.offset / ZONE).expect("a zone")];
+        let offset = zone.write_pointer;
+        self.write(&OpTarget { offset, ..*target }, takes_effect);
+    }
+
     /// Carries out a write in a random write area; one that fails takes effect all the same, or
     /// none.
     pub(super) fn write_in_area(&mut self, target: &OpTarget, takes_effect: bool) {

@@ -27,6 +27,7 @@ fn rules(table: &ZoneTable) -> ZoneRules {
         keeps_data: false,
         reset: None,
         areas: false,
+        appends: false,
     }
 }
 
@@ -106,6 +107,57 @@ fn writes_of_an_area_complete_in_any_order() {
     assert_eq!(placed.offset, 16 * KIB);
     table.give_back(hold);
     assert_eq!(hold_of(ask(&mut table)).0.offset, 16 * KIB, "given back");
+}
+
+#[test]
+fn appends_complete_in_any_order_and_leave_no_room_for_writes_at_the_pointer() {
+    let mut device = Device::new(1, 24 * KIB, &[]);
+    let mut table = ZoneTable::new(&device.report());
+    let plain = rules(&table);
+    let appends = ZoneRules {
+        appends: true,
+        ..plain.clone()
+    };
+    let (mut user, mut other) = (table.register(&appends), table.register(&plain));
+    let write = target(Direction::Write, 0, 8 * KIB);
+    let mut ask = |table: &mut ZoneTable| table.admit(&appends, &mut user, &write, Tick::ZERO);
+    let mut issued: Vec<_> = (0..3).map(|_| hold_of(ask(&mut table))).collect();
+    assert_eq!(ask(&mut table), ZoneAnswer::Wait, "the zone is given away");
+    for (number, pointer) in [(2, 0), (0, 8), (0, 24)] {
+        let plain = table.admit(&plain, &mut other, &write, Tick::ZERO);
+        assert_eq!(plain, ZoneAnswer::Wait);
+        let (target, hold) = issued.remove(number);
+        device.append(&target, true);
+        table.end(hold, true);
+        assert_eq!(table.zone(0).write_pointer, pointer * KIB);
+    }
+    assert_eq!(device.zones[0].condition, ZoneCondition::Full);
+    let ZoneAnswer::Do(step) = ask(&mut table) else {
+        panic!("a full zone is reset");
+    };
+    device.manage(ZoneAction::Reset, 0);
+    table.settle(&step, Some(&device.zones[0]));
+    // One of two fails, and the device says how far it has come.
+    let (first, second) = (hold_of(ask(&mut table)), hold_of(ask(&mut table)));
+    assert_eq!(second.0.offset, 8 * KIB);
+    device.append(&first.0, true);
+    assert!(table.agrees(second.1, &device.zones[0]));
+    table.end(second.1, false);
+    assert_eq!(ask(&mut table), ZoneAnswer::Wait, "one is in flight");
+    table.end(first.1, true);
+    let ZoneAnswer::Do(step) = ask(&mut table) else {
+        panic!("a failed write is followed by a report");
+    };
+    table.settle(&step, Some(&device.zones[0]));
+    let (placed, hold) = hold_of(table.admit(&plain, &mut other, &write, Tick::ZERO));
+    assert_eq!(placed.offset, 8 * KIB);
+    assert_eq!(ask_again(&mut table, &appends, &write), ZoneAnswer::Wait);
+    table.give_back(hold);
+}
+
+fn ask_again(table: &mut ZoneTable, rules: &ZoneRules, write: &OpTarget) -> ZoneAnswer {
+    let mut user = table.register(rules);
+    table.admit(rules, &mut user, write, Tick::ZERO)
 }
 
 #[test]
