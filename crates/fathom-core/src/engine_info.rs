@@ -57,6 +57,8 @@ pub struct EngineInfo {
     pub different: &'static str,
     /// Options that a job has with this engine only.
     pub options: &'static [EngineOption],
+    /// Names of other engines' options that fio's engine of this name accepts, without effect.
+    pub ignored_by_fio: &'static [&'static str],
     /// Honours `direct=1`. False for an engine whose data always pass through the page cache.
     pub bypasses_cache: bool,
     /// Asynchronous with `direct=1` only: a buffered op completes inside the call that submits it.
@@ -234,6 +236,7 @@ impl EngineInfo {
             pause: None,
             different: "",
             options: &[],
+            ignored_by_fio: &[],
             bypasses_cache: true,
             blocks_when_buffered: false,
             op_priorities: false,

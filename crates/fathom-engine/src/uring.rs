@@ -53,6 +53,15 @@ pub(crate) static INFO: EngineInfo = EngineInfo {
         APPTAG,
         APPTAG_MASK,
     ],
+    // Of `io_uring_cmd`: fio's two engines have one table.
+    ignored_by_fio: &[
+        "cmd_type",
+        "readfua",
+        "writefua",
+        "write_mode",
+        "verify_mode",
+        "deac",
+    ],
     ..EngineInfo::new("io_uring", "io_uring submission and completion rings")
 };
 

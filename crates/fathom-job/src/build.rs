@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::Environment;
 use crate::check::JobCheck;
 use crate::diagnostics::{Diagnostic, Diagnostics, Severity};
-use crate::findings::Findings;
+use crate::findings::{FindingClass, Findings};
 use crate::layer::{Accepted, OptionLayer, WrittenOption};
 use crate::numbering::{self, Numbering};
 use crate::plan::{Job, Options, Plan, Settings, Typed};
@@ -14,6 +14,7 @@ use crate::problem::Problem;
 use crate::rank::Rank;
 use crate::rank_keywords::RankKeywords;
 use crate::rank_place::RankPlace;
+use crate::reading;
 use crate::refuse;
 use crate::reporter::Reporter;
 use crate::source::Spot;
@@ -197,7 +198,10 @@ impl<'a> Builder<'a> {
             }
             found => {
                 let problem = refuse::option(name, found, engine, self.vocabulary);
-                return self.reporter.error(&written.name, problem);
+                return match found.filter(|row| engine.ignored_by_fio.contains(&row.name)) {
+                    Some(row) => self.ignore(layer, &written, row, problem),
+                    None => self.reporter.error(&written.name, problem),
+                };
             }
         };
         let mut findings = Findings::new(self.reporter.is_lenient());
@@ -234,6 +238,19 @@ impl<'a> Builder<'a> {
                 layer.engine_refused |= row.name == "ioengine";
                 self.value_error(&written, problem);
             }
+        }
+    }
+
+    /// Leaves out an option of another engine that fio accepts; its value must be a valid one.
+    fn ignore(&mut self, layer: &OptionLayer, written: &WrittenOption, row: Row, problem: Problem) {
+        let problem = problem.read_as(reading::NOTHING);
+        self.reporter
+            .finding(&written.name, problem, FindingClass::Misread);
+        let mut unused = layer.options.clone();
+        let mut findings = Findings::new(self.reporter.is_lenient());
+        let applied = row.apply(&mut unused, written.text(), self.vocabulary, &mut findings);
+        if let Err(problem) = applied {
+            self.value_error(written, problem);
         }
     }
 

@@ -222,6 +222,9 @@ Rules for all options:
 * A numeric option whose value is itself an option (`--size --rw=read`) is an error, as in fio; a
   text option accepts it (`--write_bw_log --rw=write`). Of two options without a space between them
   (`--direct=1--ioengine=libaio`) only the first is read.
+* fio has one table of options for `io_uring` and `io_uring_cmd`. Those that only the latter looks
+  at (`cmd_type`, `readfua`, `writefua`, `write_mode`, `verify_mode`, `deac`) have no effect with
+  `io_uring` under the name `fio`, and are errors under the name `fathom`.
 
 Differences in counts:
 
@@ -291,6 +294,22 @@ mod tests {
             let profile = name.starts_with("profile:");
             let refused = crate::engines::needs(name).is_some();
             assert!(there || refused || profile || name.contains(' '), "{name}");
+        }
+    }
+
+    #[test]
+    fn options_without_effect_are_in_fios_table_of_the_engine() {
+        let registry = registry();
+        let vocabulary = Vocabulary::new(registry.infos());
+        for info in registry.infos() {
+            for &name in info.ignored_by_fio {
+                let known = known::find(name).expect("an option of fio");
+                assert!(known.engines().any(|own| own == info.name), "{name}");
+                let row = vocabulary
+                    .find(name, info)
+                    .expect("another engine's option");
+                assert!(!row.belongs_to(info), "{name}");
+            }
         }
     }
 

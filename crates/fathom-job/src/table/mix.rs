@@ -44,7 +44,11 @@ fn share(
     findings: &mut Findings,
 ) -> Result<(&'static str, u8), Problem> {
     let parts = entry.split(&['/']);
-    let [word, percent] = parts.as_slice() else {
+    let (word, percent) = if let [word, percent] = parts.as_slice()
+        && !word.text.trim().is_empty()
+    {
+        (word, percent)
+    } else {
         let why = format!("`{}` is not a word with a percentage", entry.text);
         let problem = Problem::new("bad-split", entry.range(), why);
         return Err(problem.fix(format!("write it like `{}`", row.example)));
@@ -108,5 +112,6 @@ mod tests {
         check("write/x", Err(("bad-percent", "x")));
         check("other/50:write/50", Err(("bad-value", "other")));
         check("write/100:", Err(("bad-split", "")));
+        check("/50:write/50", Err(("bad-split", "/50")));
     }
 }

@@ -52,6 +52,17 @@ const READINGS: &[(&str, &str, &str)] = &[
     ("--startdelay=2-", "--startdelay=2", "no-number"),
     ("--startdelay=1-2ms", "--startdelay=1ms-2ms", "one-unit"),
     ("--startdelay=1:2ms", "--startdelay=1s-2ms", "one-unit"),
+    // Options of another engine, in fio's table.
+    (
+        "--ioengine=io_uring --cmd_type=nvme",
+        "--ioengine=io_uring",
+        "other-engine",
+    ),
+    (
+        "--ioengine=io_uring --write_mode=zeroes",
+        "--ioengine=io_uring",
+        "other-engine",
+    ),
     // Flags.
     (
         "--time_based=10 --runtime=1",
