@@ -1,5 +1,6 @@
 //! Options and command-line switches that virtual time does not support.
 
+use fathom_core::OptionEffect;
 use fathom_job::{Job, Plan, Settings};
 use fathom_record::Warning;
 use fathom_setup::{ProblemKind, RunError, RunProblem};
@@ -8,7 +9,8 @@ use fathom_setup::{ProblemKind, RunError, RunProblem};
 ///
 /// # Errors
 /// A job loads the verify state of an earlier run, whose data is not there: modelled devices are
-/// empty at first. Or its trims have several ranges, which modelled devices have not.
+/// empty at first. Or it sends commands that modelled devices do not have: trims of several ranges,
+/// comparisons, appends to zones.
 pub(super) fn refuse(plan: &Plan) -> Result<(), RunError> {
     let problems: Vec<_> = plan.jobs.iter().filter_map(unsupported).collect();
     match problems.is_empty() {
@@ -18,19 +20,35 @@ pub(super) fn refuse(plan: &Plan) -> Result<(), RunError> {
 }
 
 fn unsupported(job: &Job) -> Option<RunProblem> {
-    let (kind, message, hint, option) = if job.options.verification.loads_state {
+    let options = &job.options;
+    let appends = options.engine.appends;
+    let (kind, message, hint, option) = if options.verification.loads_state {
         (
             ProblemKind::VerifyState,
             "there is no earlier run in virtual time: modelled devices are empty at first",
             "remove `verify_state_load`",
             "verify_state_load",
         )
-    } else if job.options.trims.ranges > 1 {
+    } else if options.trims.ranges > 1 {
         (
             ProblemKind::EngineCannot,
             "modelled devices trim one range per op",
             "write `num_range=1`",
             "num_range",
+        )
+    } else if options.has_effect(OptionEffect::ComparedReadback) {
+        (
+            ProblemKind::EngineCannot,
+            "modelled devices return data, and compare none",
+            "write `verify_mode=read`",
+            "verify_mode",
+        )
+    } else if appends.is_some_and(|appends| appends(&options.engine_values)) {
+        (
+            ProblemKind::EngineCannot,
+            "modelled devices do not append to zones",
+            "write `write_mode=write`",
+            "write_mode",
         )
     } else {
         return None;

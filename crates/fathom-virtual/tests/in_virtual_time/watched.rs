@@ -139,10 +139,30 @@ fn what_there_is_not_is_said() {
 }
 
 #[test]
-fn a_state_cannot_be_loaded_in_virtual_time() {
-    let words = format!("{JOB} --runtime=1 --verify=crc32c --verify_state_load=1");
+fn what_modelled_devices_cannot_do_is_refused() {
     let machine = MachineModel::parse("machine", MACHINE).expect("a machine");
-    let refused = try_on(&machine, &words, &mut |_| {}, &|| 0);
-    let error = refused.expect_err("nothing to load").to_string();
-    assert!(error.contains("no earlier run in virtual time"), "{error}");
+    for (words, want) in [
+        (
+            "--verify=crc32c --verify_state_load=1",
+            "no earlier run in virtual time",
+        ),
+        (
+            "--ioengine=io_uring_cmd --rw=randtrim --num_range=2",
+            "trim one range per op",
+        ),
+        (
+            "--ioengine=io_uring_cmd --rw=write --verify=pattern --verify_pattern=1 \
+             --verify_mode=compare",
+            "compare none",
+        ),
+        (
+            "--ioengine=io_uring_cmd --rw=write --zonemode=zbd --write_mode=zone_append",
+            "do not append",
+        ),
+    ] {
+        let words = format!("{JOB} --runtime=1 {words}");
+        let refused = try_on(&machine, &words, &mut |_| {}, &|| 0);
+        let error = refused.expect_err(want).to_string();
+        assert!(error.contains(want), "{error}");
+    }
 }
