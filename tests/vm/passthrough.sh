@@ -6,6 +6,7 @@
 # vm: --nvme logical_block_size=4096,physical_block_size=4096 --nvme zoned,zoned.zone_size=4M
 # vm: --nvme-module poll_queues=2 --module crc32c_generic --module ext4 --test passthrough
 . /guest.sh
+. /trace.sh
 
 # Runs a job on a namespace: `job NSID OPTIONS...`.
 job() {
@@ -55,15 +56,8 @@ refused 'compare failure (status 2h/85h)' 1 --rw=write --write_mode=compare --bu
 refused 'leave out hipri' 1 --rw=write --write_mode=zeroes --hipri
 refused 'Write Uncorrectable' 1 --rw=write --write_mode=uncor
 
-# Prints how many commands with a name the driver has sent since the last question.
-sent() {
-    grep -c "$1" /sys/kernel/tracing/trace || true
-    echo >/sys/kernel/tracing/trace
-}
-
 step 'several commands as writes, and verification by the device'
-mount -t tracefs none /sys/kernel/tracing
-echo 1 >/sys/kernel/tracing/events/nvme/nvme_setup_cmd/enable
+trace_commands
 works 1 --rw=write --write_mode=write/75:zeroes/25
 zeroes=$(sent nvme_cmd_write_zeroes)
 [ "$zeroes" -gt 90 ] && [ "$zeroes" -lt 166 ] || fail "$zeroes of 512 are zeroes"
@@ -87,7 +81,7 @@ refused "pattern: verify failed (got '00', wanted '5a'" 1 --rw=write --verify_on
 [ "$(sent nvme_cmd_compare)" -gt 10 ] || fail 'nothing was compared'
 refused 'use `verify=pattern`' 1 --rw=write --verify=crc32c --verify_mode=compare
 # shellcheck disable=SC2086
-refused 'would compare metadata' 2 --rw=write $compared
+refused 'Compare covers metadata' 2 --rw=write $compared
 
 step 'protection information'
 # Apart from the data, by the controller and by the host, with guards of 16 and 64 bits.

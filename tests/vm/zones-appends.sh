@@ -8,6 +8,7 @@
 # vm: --nvme zoned,zoned.zone_size=4M,zoned.max_open=4,zoned.max_active=4,zoned.zrwas=128K,zoned.zrwafg=16K,zoned.numzrwa=3,logical_block_size=512,size=64M
 # vm: --nvme zoned,zoned.zone_size=4M,ms=64,size=64M --nvme-module poll_queues=2 --limit 170
 . /guest.sh
+. /trace.sh
 . /zones.sh
 
 # Runs a job: `job NSID OPTIONS...`.
@@ -19,21 +20,7 @@ job() {
         --output-format=normal,json --eta=never "$@" >/tmp/log 2>&1
 }
 
-# Succeeds if so many zones of a namespace are in a state: `has_zones COUNT NSID STATE`.
-has_zones() {
-    nvme zns report-zones "/dev/ng0n$2" >/tmp/zones
-    found=$(grep -c "State: $3" /tmp/zones || true)
-    [ "$found" = "$1" ] || { cat /tmp/zones; fail "$found zones in state $3, not $1"; }
-}
-
-# Prints how many commands with a name the driver has sent since the last question.
-sent() {
-    grep -c "$1" /sys/kernel/tracing/trace || true
-    echo >/sys/kernel/tracing/trace
-}
-
-mount -t tracefs none /sys/kernel/tracing
-echo 1 >/sys/kernel/tracing/events/nvme/nvme_setup_cmd/enable
+trace_commands
 
 for nsid in 1 2; do
     step "namespace $nsid: appends, several in flight"

@@ -28,13 +28,6 @@ zone() {
         '/SLBA/ { for (at = 1; at < NF; at++) if ($at == field) print $(at + 1) }'
 }
 
-# Succeeds if so many zones of a namespace are in a state: `has_zones COUNT NSID STATE`.
-has_zones() {
-    nvme zns report-zones "/dev/ng0n$2" >/tmp/zones
-    found=$(grep -c "State: $3" /tmp/zones || true)
-    [ "$found" = "$1" ] || { cat /tmp/zones; fail "$found zones in state $3, not $1"; }
-}
-
 for nsid in 1 2; do
     step "namespace $nsid: writes, verification, resets"
     works $nsid --rw=write --size=4z

@@ -110,9 +110,9 @@ pub trait Engine {
         unreachable!("a job of several ranges per trim needs an engine that has them");
     }
 
-    /// Has the read that is prepared next in a slot, which is not in flight, compared: the device
-    /// gets the slot's buffer and compares it with what it holds, instead of returning that. The
-    /// op completes with `EILSEQ` if they differ. Called for jobs with
+    /// Turns the read that is prepared next, in this slot, into a comparison: the device compares
+    /// its blocks with the slot's buffer instead of returning them. The op completes with `EILSEQ`
+    /// if they differ. Called for jobs with
     /// [`OptionEffect::ComparedReadback`](crate::OptionEffect::ComparedReadback) alone.
     ///
     /// # Panics

@@ -57,7 +57,7 @@ pub struct EngineInfo {
     pub different: &'static str,
     /// Options that a job has with this engine only.
     pub options: &'static [EngineOption],
-    /// Names of other engines' options that fio's engine of this name accepts, without effect.
+    /// Options of other engines that fio accepts for this one, too, without effect.
     pub ignored_by_fio: &'static [&'static str],
     /// Honours `direct=1`. False for an engine whose data always pass through the page cache.
     pub bypasses_cache: bool,
@@ -72,7 +72,8 @@ pub struct EngineInfo {
     /// Reports and manages the zones of its devices itself. Those of engines on local files are the
     /// block layer's.
     pub manages_zones: bool,
-    /// Choice of a job, by the engine's own options, that the device places writes within zones.
+    /// Test of a job's values for Zone Append, with which the device chooses the place of each
+    /// write in its zone; `None` for an engine without it.
     pub appends: Option<fn(&EngineValues) -> bool>,
     /// Trims several ranges at once ([`Engine::set_ranges`](crate::Engine::set_ranges)).
     pub trim_ranges: bool,
@@ -173,7 +174,7 @@ pub enum OptionEffect {
     Uncached,
     /// The job ends with the last job that performs I/O.
     EndsWithIo,
-    /// The device compares what the job verifies
+    /// Verified blocks are compared by the device
     /// ([`Engine::compare_next`](crate::Engine::compare_next)).
     ComparedReadback,
     /// The value, which must be given, names a file that the engine writes, below the job's
@@ -279,7 +280,7 @@ impl EngineInfo {
         matches!(self.storage, Storage::LocalFiles) && self.name_work().is_none()
     }
 
-    /// Returns whether an option with this effect is on: of words, another one than the default.
+    /// Returns whether an option with this effect is on; a choice is on unless it is the default.
     #[must_use]
     pub fn has_effect(&self, effect: OptionEffect, values: &EngineValues) -> bool {
         let is_on = |option: &EngineOption| match option.kind {
@@ -492,7 +493,7 @@ pub struct EngineValues {
 pub enum OptionValue {
     /// Of a flag or a boolean 0 or 1.
     Number(u64),
-    /// Of a choice the word, and of a mix of one word.
+    /// Of a text, a choice, or a mix of one word.
     Text(String),
     /// Words of a mix and their percentages, which add up to 100.
     Shares(Vec<(&'static str, u8)>),

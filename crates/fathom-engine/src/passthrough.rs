@@ -5,6 +5,7 @@ mod namespace;
 mod options;
 mod placement;
 mod ranges;
+mod results;
 mod write_modes;
 mod zoned;
 
@@ -14,10 +15,10 @@ use std::mem;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineStep, Errno,
-    FileIndex, Nanos, Op, OpKind, RemoteFile, Slot, Storage, Submitted, Synchronous, Tick,
-    TrimRange, Zone, ZoneAction, ZoneReport, without_zones,
+    FileIndex, Op, OpKind, RemoteFile, Slot, Storage, Submitted, Synchronous, Tick, TrimRange,
+    Zone, ZoneAction, ZoneReport, without_zones,
 };
-use fathom_nvme::{Opcode, Status, zone_send_action};
+use fathom_nvme::{Opcode, zone_send_action};
 use fathom_sys::clock::Clock;
 use fathom_sys::file_io::RwFlags;
 use fathom_sys::nvme::{self, CommandError};
@@ -36,6 +37,7 @@ use namespace::{Namespace, check_node, look_up};
 use options::Options;
 use placement::Placement;
 use ranges::Ranges;
+use results::LOOK_INTERVAL;
 use write_modes::WriteCommands;
 
 /// Facts about `io_uring_cmd`.
@@ -87,7 +89,7 @@ pub struct Passthrough {
     /// By slot.
     in_flight: Box<[CommandOp]>,
     writes: WriteCommands,
-    /// The read that is prepared next is a Compare.
+    /// The op that is prepared next is a read to be sent as a Compare.
     compares_next: bool,
     placement: Option<Box<Placement>>,
     /// Ranges of trims that have several.
@@ -128,8 +130,8 @@ impl FileUse {
 struct CommandOp {
     /// Result of success.
     length: i32,
-    /// It is a Compare that verifies.
-    verifies: bool,
+    /// It is a read that is sent as a Compare.
+    compares: bool,
     /// Its namespace, if what it reads is to be checked.
     checked: Option<FileIndex>,
     first: u64,
@@ -236,6 +238,8 @@ impl Passthrough {
     /// Encodes an op and its data, and queues the command.
     #[inline]
     fn queue(&mut self, op: &Op) -> Result<(), Errno> {
+        // Taken first, so that an op that is rejected leaves nothing to the next one.
+        let compares = mem::take(&mut self.compares_next);
         if self.reformatted {
             return Err(Errno::EIO);
         }
@@ -245,11 +249,9 @@ impl Passthrough {
         };
         let placement = self.placement.as_mut().filter(|_| is_write(op));
         let identifier = placement.map(|own| own.next(op.offset, &namespace.placements));
-        let reads = matches!(op.kind, OpKind::Data(Direction::Read));
-        let verifies = reads && mem::take(&mut self.compares_next);
         let opcode = match op.kind {
             OpKind::Data(Direction::Write) => self.writes.next(),
-            _ if verifies => Opcode::COMPARE,
+            _ if compares => Opcode::COMPARE,
             _ => Opcode::READ,
         };
         let mut encoded =
@@ -277,9 +279,10 @@ impl Passthrough {
             }
             OpKind::Data(Direction::Read) | OpKind::Sync(_) => {}
         }
+        let reads = matches!(op.kind, OpKind::Data(Direction::Read));
         self.in_flight[op.slot.index()] = CommandOp {
             length: op.length.min(Completion::BYTES_MAX).cast_signed(),
-            verifies,
+            compares,
             checked: (reads && own_protection.is_some()).then_some(op.file),
             first: encoded.first,
             buffer_offset: op.buffer_offset,
@@ -349,72 +352,6 @@ impl Passthrough {
             self.failure = Some((errno, refusal(op, namespace)));
         }
         self.ring.complete(op.slot, errno.result());
-    }
-
-    /// Returns the result of a completed command, given what the ring has of it.
-    #[inline]
-    fn result(&mut self, slot: Slot, result: i32) -> i32 {
-        let op = self.in_flight[slot.index()];
-        match (result, op.checked) {
-            (0, None) => op.length,
-            (0, Some(file)) => self.check_read(slot, &op, file),
-            (1.., _) if op.verifies && is_compare_failure(result) => Errno::EILSEQ.result(),
-            (1.., _) => self.failed(result),
-            (..0, _) => {
-                if let Some((errno, why)) = kept_from_controller(result, op.length) {
-                    self.failure = Some((errno, why.into()));
-                }
-                result
-            }
-        }
-    }
-
-    /// Checks the protection information of what was read.
-    fn check_read(&mut self, slot: Slot, op: &CommandOp, file: FileIndex) -> i32 {
-        let Some(own) = &self.own_protection[file.index()] else {
-            return op.length;
-        };
-        let length = op.length.unsigned_abs();
-        let (data, metadata) = (self.ring).data_and_metadata(slot, op.buffer_offset, length);
-        match own.check(op.first, data, metadata) {
-            Ok(()) => op.length,
-            Err((block, error)) => {
-                let text = format!("{error} in block {block}, found by the host");
-                self.failure = Some((Errno::EILSEQ, text));
-                Errno::EILSEQ.result()
-            }
-        }
-    }
-
-    /// Returns the errno of a command that failed with a status, and keeps the status.
-    #[cold]
-    fn failed(&mut self, status: i32) -> i32 {
-        let status = Status::from_bits(u16::try_from(status).unwrap_or(u16::MAX));
-        let errno = status.errno();
-        self.failure = Some((errno, status.to_string()));
-        // It may be the reason.
-        self.look_at_formats();
-        match self.reformatted {
-            true => Errno::EIO.result(),
-            false => errno.result(),
-        }
-    }
-
-    /// Stops all ops if a namespace has been formatted to another block size.
-    #[cold]
-    fn look_at_formats(&mut self) {
-        self.look_at = self.clock.now() + LOOK_INTERVAL;
-        let mut open = self.namespaces.iter().zip(&self.paths);
-        let changed =
-            open.find(|(namespace, _)| namespace.as_ref().is_some_and(Namespace::is_reformatted));
-        if let Some((Some(namespace), path)) = changed {
-            let bytes = namespace.format.block_bytes();
-            self.failure = Some((
-                Errno::EIO,
-                format!("{path} no longer has blocks of {bytes} B: it was formatted under the job"),
-            ));
-            self.reformatted = true;
-        }
     }
 
     /// Keeps the error by which the ring became unusable; the next `wait` returns it.
@@ -577,47 +514,4 @@ fn zones(config: &EngineConfig) -> Result<Option<ZoneReport>, EngineError> {
 
 const fn is_write(op: &Op) -> bool {
     matches!(op.kind, OpKind::Data(Direction::Write))
-}
-
-/// Returns whether a command has failed because the device has other data.
-fn is_compare_failure(status: i32) -> bool {
-    let status = Status::from_bits(u16::try_from(status).unwrap_or(u16::MAX));
-    status.type_and_code() == Status::COMPARE_FAILURE.type_and_code()
-}
-
-/// Interval between looks at the format of the namespaces, each a read of sysfs.
-const LOOK_INTERVAL: Nanos = Nanos::from_secs(1);
-
-/// Returns the errno and the reason of a command of `bytes` bytes that the kernel has given up on,
-/// or has refused.
-#[cold]
-fn kept_from_controller(result: i32, bytes: i32) -> Option<(Errno, &'static str)> {
-    if result == Errno::EINTR.result() {
-        let why = "the driver gave up on the command: the controller was reset, or is gone";
-        return Some((Errno::EINTR, why));
-    }
-    let why = "the kernel refused the command: where it makes no block device of a namespace, it \
-               may take 127.5 KiB at most; choose a smaller `bs`";
-    let is_too_long = result == Errno::EINVAL.result() && bytes > DEFAULT_BYTES_MAX;
-    is_too_long.then_some((Errno::EINVAL, why))
-}
-
-/// Longest request that a queue of the block layer takes, unless its driver says otherwise: 255
-/// sectors. Linux 6.17 leaves it at that where it refuses the zones of a namespace.
-const DEFAULT_BYTES_MAX: i32 = 255 * 512;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_that_the_kernel_keeps_has_a_reason() {
-        let why = |errno: Errno, bytes| Some(kept_from_controller(errno.result(), bytes)?.1);
-        let given_up = why(Errno::EINTR, 4096).expect("a reason");
-        assert!(given_up.contains("reset"), "{given_up}");
-        let too_long = why(Errno::EINVAL, 128 << 10).expect("a reason");
-        assert!(too_long.contains("smaller `bs`"), "{too_long}");
-        assert_eq!(why(Errno::EINVAL, 64 << 10), None);
-        assert_eq!(why(Errno::EIO, 128 << 10), None);
-    }
 }

@@ -196,21 +196,29 @@ impl<'a> Builder<'a> {
             _ if self.reporter.diagnostics.is_full() => {
                 return self.reporter.diagnostics.leave_out();
             }
+            Some(row) if engine.ignored_by_fio.contains(&row.name) => {
+                let problem = refuse::option(name, Some(row), engine, self.vocabulary);
+                let problem = problem.read_as(reading::NOTHING);
+                self.reporter
+                    .finding(&written.name, problem, FindingClass::Misread);
+                row
+            }
             found => {
                 let problem = refuse::option(name, found, engine, self.vocabulary);
-                return match found.filter(|row| engine.ignored_by_fio.contains(&row.name)) {
-                    Some(row) => self.ignore(layer, &written, row, problem),
-                    None => self.reporter.error(&written.name, problem),
-                };
+                return self.reporter.error(&written.name, problem);
             }
         };
         let mut findings = Findings::new(self.reporter.is_lenient());
-        let result = row.apply(
-            &mut layer.options,
-            written.text(),
-            self.vocabulary,
-            &mut findings,
-        );
+        // An ignored one, too, must have a value that fio accepts.
+        let mut unused;
+        let options = match row.belongs_to(engine) {
+            true => &mut layer.options,
+            false => {
+                unused = layer.options.clone();
+                &mut unused
+            }
+        };
+        let result = row.apply(options, written.text(), self.vocabulary, &mut findings);
         for (problem, class) in findings.found {
             let spot = spot_of(&written, &problem);
             self.reporter.finding(&spot, problem, class);
@@ -238,19 +246,6 @@ impl<'a> Builder<'a> {
                 layer.engine_refused |= row.name == "ioengine";
                 self.value_error(&written, problem);
             }
-        }
-    }
-
-    /// Leaves out an option of another engine that fio accepts; its value must be a valid one.
-    fn ignore(&mut self, layer: &OptionLayer, written: &WrittenOption, row: Row, problem: Problem) {
-        let problem = problem.read_as(reading::NOTHING);
-        self.reporter
-            .finding(&written.name, problem, FindingClass::Misread);
-        let mut unused = layer.options.clone();
-        let mut findings = Findings::new(self.reporter.is_lenient());
-        let applied = row.apply(&mut unused, written.text(), self.vocabulary, &mut findings);
-        if let Err(problem) = applied {
-            self.value_error(written, problem);
         }
     }
 

@@ -221,6 +221,13 @@ impl Options {
         self.engine.has_effect(effect, &self.engine_values)
     }
 
+    /// Returns whether the device chooses the place of each of the job's writes within its zone.
+    #[must_use]
+    pub fn appends_to_zones(&self) -> bool {
+        let appends = self.engine.appends;
+        appends.is_some_and(|appends| appends(&self.engine_values))
+    }
+
     /// Returns whether the engine opens the job's files in its own way: on other machines, or as
     /// devices that take commands.
     #[must_use]

@@ -39,7 +39,7 @@ pub(crate) fn own_costs(setups: &[JobSetup], clock: &Clock) -> Vec<OwnCostRecord
                 return None;
             }
             let dry = DryRun::of(setup)?;
-            *(by_path.entry(dry.path())).or_insert_with(|| dry.ns_per_op(clock))
+            *(by_path.entry(dry.path())).or_insert_with(|| dry.ns_per_op(clock, SPAN))
         }),
     });
     each.collect()
@@ -80,15 +80,25 @@ impl DryRun {
     }
 
     /// Returns the median over the turns of the time per op; `None` if no op completes.
-    fn ns_per_op(self, clock: &Clock) -> Option<f64> {
+    ///
+    /// The turns take `span`. On a busy machine it can pass before the first op completes: then the
+    /// turn that completes one is the last.
+    fn ns_per_op(self, clock: &Clock, span: Nanos) -> Option<f64> {
         let mut engine = DryEngine::new(&self, clock)?;
         let begun = clock.now();
         let mut worker = Worker::new(self.config, engine.capabilities(), begun).ok()?;
         worker.set_clock_read(Nanos::new(clock.read_cost_ns()));
         let control = fathom_workload::Control::default();
         let (mut turns, mut done) = (Vec::with_capacity(TURNS_KEPT), 0);
-        let mut now = clock.now();
-        while now < begun + SPAN && turns.len() < TURNS_KEPT {
+        for taken in 0.. {
+            let now = clock.now();
+            let enough = match turns.len() {
+                0 => taken == IDLE_TURNS_MAX,
+                kept => kept == TURNS_KEPT || now >= begun + span,
+            };
+            if enough {
+                break;
+            }
             if turn(&mut worker, &mut engine, &control, now) == Step::Done {
                 break;
             }
@@ -99,7 +109,6 @@ impl DryRun {
                 turns.push(ratio((after - now).get(), total - done));
             }
             done = total;
-            now = clock.now();
         }
         turns.sort_by(f64::total_cmp);
         let median = turns.get(turns.len() / 2)?;
@@ -258,6 +267,8 @@ const BUDGET: Nanos = Nanos::from_millis(12);
 const SPAN: Nanos = Nanos::from_millis(2);
 /// Turns of which the median is taken, at most.
 const TURNS_KEPT: usize = 256;
+/// Turns to wait for the first op: the first of them only submits.
+const IDLE_TURNS_MAX: usize = 16;
 /// Files of the reduced job: a guess at more than one op needs in the cache.
 const FILES_MAX: usize = 8;
 /// Bytes of each file of the reduced job: the map of its blocks stays in the L1 cache.
@@ -302,6 +313,14 @@ mod tests {
             let costs = costs(&format!("--name=t --size=1g {words}"));
             assert!(costs[0].is_some_and(|ns| ns > 0.0), "{words}: {costs:?}");
         }
+    }
+
+    #[test]
+    fn a_job_is_calibrated_though_the_span_is_over_before_its_first_op() {
+        let setups = setups("--name=t --size=1g --rw=randrw --ioengine=libaio --iodepth=64");
+        let dry = DryRun::of(&setups[0]).unwrap();
+        let cost = dry.ns_per_op(&Clock::calibrated(), Nanos::ZERO);
+        assert!(cost.is_some_and(|ns| ns > 0.0), "{cost:?}");
     }
 
     #[test]

@@ -5,30 +5,31 @@
 //!                                                        └─► other data: read, and checked here
 //! ```
 //!
-//! A device does not say which byte differs, so what it rejects is read and checked as without it.
+//! A device does not say which byte differs, so that a rejected block is read, and checked as
+//! without the option.
 
 use fathom_core::{Completion, Engine, Errno, Slot};
 
-use crate::readback::Readback;
+use crate::readback::{Readback, is_whole};
 use crate::tracking::Tracking;
 use crate::verify::LoggedWrite;
 use crate::worker::Worker;
 
-/// Part of the device in the read of a slot.
+/// State of the comparison in a slot, where the device compares a write that is read back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Comparison {
-    /// It returns the data.
+    /// There is none: the device returns the data.
     #[default]
     None,
-    /// It compares the data.
-    Asked,
-    /// It has found other data, and returns them.
-    Differs,
+    /// The device was asked to compare.
+    Requested,
+    /// The device has found other data, which are read now.
+    Rejected,
 }
 
 impl Worker {
-    /// Has the read of a write compared by the device, if the job asks for it and all blocks of the
-    /// write may still be there. The read is prepared next, in `slot`.
+    /// Turns the read of a write into a comparison by the device, if the job asks for that and all
+    /// blocks of the write may still be there. The read is prepared next, in `slot`.
     pub(crate) fn compare_readback<E: Engine>(
         &mut self,
         engine: &mut E,
@@ -45,34 +46,36 @@ impl Worker {
     }
 
     /// Returns whether an op was a comparison, and the device has found other data.
-    pub(crate) fn was_compared(&self, completion: Completion) -> bool {
+    pub(crate) fn is_rejected_comparison(&self, completion: Completion) -> bool {
         let differs = completion.result == Errno::EILSEQ.result();
         let readback = self.readback.as_ref().filter(|_| differs);
-        readback.is_some_and(|own| own.comparison(completion.slot) == Comparison::Asked)
+        readback.is_some_and(|own| own.comparison(completion.slot) == Comparison::Requested)
     }
 
-    /// Has the blocks that the device has found different read, in the same slot.
+    /// Reads the blocks that the device has rejected, in the same slot.
     #[cold]
-    pub(crate) fn read_different(&mut self, slot: Slot) {
+    pub(crate) fn read_rejected(&mut self, slot: Slot) {
         if self.recorder.has_failed() {
             return self.release_failed(slot);
         }
         if let Some(readback) = &mut self.readback {
-            readback.set_comparison(slot, Comparison::Differs);
+            readback.set_comparison(slot, Comparison::Rejected);
         }
         self.queue.retry.push(slot);
     }
 }
 
 impl Readback {
-    /// Notes that the device compares a write, if the job asks for it and the write is all there.
+    /// Begins the comparison of a write, if the job asks for it and all of the write may still be
+    /// there.
     fn begin_comparison(&mut self, slot: Slot, written: &LoggedWrite, tracking: &Tracking) -> bool {
         let compares = !self.comparisons.is_empty();
-        let is_asked = compares && !written.trimmed && self.holds_all(written, tracking);
-        if is_asked {
-            self.set_comparison(slot, Comparison::Asked);
+        let is_requested =
+            compares && !written.trimmed && is_whole(written, self.verifier.interval(), tracking);
+        if is_requested {
+            self.set_comparison(slot, Comparison::Requested);
         }
-        is_asked
+        is_requested
     }
 
     fn set_comparison(&mut self, slot: Slot, to: Comparison) {
@@ -86,7 +89,7 @@ impl Readback {
         own.copied().unwrap_or_default()
     }
 
-    /// Ends the comparison of a slot, and returns how it went.
+    /// Ends the comparison of a slot, and returns its last state.
     pub(crate) fn end_comparison(&mut self, slot: Slot) -> Comparison {
         let was = self.comparison(slot);
         self.set_comparison(slot, Comparison::None);

@@ -73,8 +73,8 @@ impl Worker {
                 }
                 self.queue.slots.put_reset(completion.slot);
             }
-            (_, Outcome::Failed(_)) if self.was_compared(completion) => {
-                self.read_different(completion.slot);
+            (_, Outcome::Failed(_)) if self.is_rejected_comparison(completion) => {
+                self.read_rejected(completion.slot);
             }
             (_, Outcome::Failed(errno)) => {
                 let detail = self.zone_fault(engine, completion.slot, errno);
@@ -121,9 +121,9 @@ impl Worker {
                 let buffer = &mut engine.buffer(slot)[..state.total_length() as usize];
                 match readback.end_comparison(slot) {
                     Comparison::None => {}
-                    Comparison::Asked => return readback.release(slot),
-                    Comparison::Differs => {
-                        let checked = readback.check_different(buffer, &state, tracking);
+                    Comparison::Requested => return readback.release(slot),
+                    Comparison::Rejected => {
+                        let checked = readback.check_rejected(buffer, &state, tracking);
                         return checked.unwrap_or_else(|text| self.on_mismatch(&state, text));
                     }
                 }

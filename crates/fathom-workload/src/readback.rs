@@ -40,7 +40,7 @@ pub(crate) struct Readback {
     dumps: bool,
     /// Write that the read in each slot reads back.
     reading: Box<[Option<LoggedWrite>]>,
-    /// Part of the device in the read in each slot; empty if it compares nothing.
+    /// Comparison in each slot; empty if the device compares nothing.
     pub(crate) comparisons: Box<[Comparison]>,
     /// Trimmed blocks read as zeros.
     zeros_after_trim: bool,
@@ -203,17 +203,12 @@ impl Readback {
         self.end_comparison(slot);
     }
 
-    /// Returns whether all blocks of a write are, or may be, still in the file.
-    pub(crate) fn holds_all(&self, written: &LoggedWrite, tracking: &Tracking) -> bool {
-        is_whole(written, self.verifier.interval(), tracking)
-    }
-
-    /// Fills a buffer with the content of a write, of a job without headers.
+    /// Fills a buffer with what a write without headers has written.
     pub(crate) fn put_content(&self, buffer: &mut [u8], written: &LoggedWrite) {
         let stamp = Stamp {
             offset: written.offset,
             sequence: written.sequence,
-            // Would be in the header.
+            // There is no header that would contain it.
             time_ns: 0,
         };
         self.verifier.stamp(buffer, &stamp);
@@ -338,12 +333,11 @@ impl Readback {
         checked.map_err(|error| self.note(state.op.file, &error, buffer))
     }
 
-    /// Checks the buffer of a read whose data the device has found to be others, when it compared
-    /// them.
+    /// Checks the buffer of a read whose data the device has rejected in a comparison.
     ///
     /// # Errors
-    /// The mismatch; also if the data are those that were written, after all.
-    pub(crate) fn check_different(
+    /// The mismatch; also if the data are right after all.
+    pub(crate) fn check_rejected(
         &mut self,
         buffer: &mut [u8],
         state: &SlotState,
@@ -359,10 +353,10 @@ impl Readback {
         });
         let length = u64::from(state.total_length());
         let checked = checked.and(match is_certain {
-            // Another write has come in between.
+            // Another write may have come in between.
             false => Ok(()),
             true => Err(VerifyError {
-                mismatch: Mismatch::OnDevice,
+                mismatch: Mismatch::Comparison,
                 offset,
                 length,
                 request_offset: offset,
@@ -470,8 +464,8 @@ fn is_live(written: &LoggedWrite, interval: u32, tracking: &Tracking) -> bool {
     blocks_of(written, interval).any(|block| holds(written, block, tracking))
 }
 
-/// Returns whether all blocks of a write are still in the file.
-fn is_whole(written: &LoggedWrite, interval: u32, tracking: &Tracking) -> bool {
+/// Returns whether all blocks of a write are, or may be, still in the file.
+pub(crate) fn is_whole(written: &LoggedWrite, interval: u32, tracking: &Tracking) -> bool {
     blocks_of(written, interval).all(|block| holds(written, block, tracking))
 }
 

@@ -1,4 +1,4 @@
-# Functions of the scripts that write to the zones of /dev/nvme0n1; guest.sh comes first.
+# Functions of the scripts that write to zones, of /dev/nvme0n1 where none is named; guest.sh comes first.
 
 # Prints the number of writes that the controller has taken.
 host_writes() {
@@ -25,4 +25,11 @@ fails_by_reset() {
         cat /tmp/log
         fail 'no reason'
     }
+}
+
+# Succeeds if so many zones of a namespace are in a state: `has_zones COUNT NSID STATE`.
+has_zones() {
+    nvme zns report-zones "/dev/ng0n$2" >/tmp/zones
+    found=$(grep -c "State: $3" /tmp/zones || true)
+    [ "$found" = "$1" ] || { cat /tmp/zones; fail "$found zones in state $3, not $1"; }
 }

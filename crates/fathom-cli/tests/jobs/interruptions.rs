@@ -162,7 +162,7 @@ fn waiting_for_a_slow_disk_is_reported() {
         return println!("skipped: needs root, blkio of cgroup v1 and a file on a disk");
     };
     let words = "run --name=slow --ioengine=libaio --rw=randread --direct=1 --bs=4k --size=4m \
-                 --iodepth=64 --filename=data --time_based --runtime=600";
+                 --iodepth=128 --filename=data --time_based --runtime=600";
     // The shell enters the group, and becomes the program.
     let script = r#"echo $$ > "$0" && exec "$@" 2>said"#;
     let mut command = folder.command("sh", "-c");

@@ -16,6 +16,7 @@ use fathom_sys::nvme::{self, CommandError, Identify};
 use super::options::{Options, VERIFY_MODE};
 use super::write_modes::{WRITE_MODE, WriteMode};
 use super::{FileUse, zoned};
+use crate::error::refused_value;
 use crate::protection::MD_PER_IO_SIZE;
 
 /// An identified namespace.
@@ -99,28 +100,19 @@ impl Namespace {
         buffer_bytes: u32,
         FileUse { reads, writes, .. }: FileUse,
     ) -> Result<(), EngineError> {
-        let refuse = |option, hint: String| {
-            Err(EngineError {
-                step: EngineStep::Option(option),
-                target: path.into(),
-                errno: None,
-                hint,
-            })
-        };
+        let refuse = |option, hint: &str| Err(refused_value(option, path.into(), hint));
         let transfers = reads || options.write_modes.used().any(WriteMode::transfers_data);
         if transfers && u64::from(buffer_bytes) > self.transfer_bytes_max {
             let most = self.transfer_bytes_max;
-            return refuse(
-                "bs",
-                format!("the controller transfers {most} B per command at most"),
-            );
+            let hint = format!("the controller transfers {most} B per command at most");
+            return refuse("bs", &hint);
         }
         let blocks = buffer_bytes / self.op_block_bytes;
         let too_small = options
             .protection
             .too_small_for(blocks, self.separate_bytes);
         if let Some(hint) = too_small.filter(|_| transfers) {
-            return refuse(MD_PER_IO_SIZE.name, hint);
+            return refuse(MD_PER_IO_SIZE.name, &hint);
         }
         self.check_zones(path, options, writes)?;
         if writes && options.write_modes.include(WriteMode::Append) {
@@ -128,15 +120,15 @@ impl Namespace {
         }
         let mut modes = options.write_modes.used().filter(|_| writes);
         if let Some(command) = modes.find_map(|mode| self.lacks(mode)) {
-            return refuse(WRITE_MODE.name, lacks(command));
+            return refuse(WRITE_MODE.name, &lacks(command));
         }
         if options.compares && self.lacks(WriteMode::Compare).is_some() {
-            return refuse(VERIFY_MODE.name, lacks("Compare"));
+            return refuse(VERIFY_MODE.name, &lacks("Compare"));
         }
-        if options.compares && !self.compares_data_alone() {
-            let hint = "the device would compare metadata, too, which the job does not know: \
-                        leave it out, or format the namespace without metadata";
-            return refuse(VERIFY_MODE.name, hint.into());
+        if options.compares && !self.is_data_alone() {
+            let hint = "Compare covers metadata, too, which the job does not know: use \
+                        `verify_mode=read`, or format the namespace without metadata";
+            return refuse(VERIFY_MODE.name, hint);
         }
         Ok(())
     }
@@ -155,8 +147,8 @@ impl Namespace {
         (!is_there).then_some(name)
     }
 
-    /// Returns whether Compare has nothing to compare but data.
-    const fn compares_data_alone(&self) -> bool {
+    /// Returns whether blocks are data alone, as Compare needs them.
+    const fn is_data_alone(&self) -> bool {
         self.format.metadata_bytes == 0
     }
 

@@ -56,17 +56,14 @@ pub(super) const VERIFY_MODE: EngineOption = EngineOption::choice(
     "verify_mode",
     &[
         word("read", "Read"),
-        word(
-            "compare",
-            "Compare, by the device; of `verify=pattern` alone",
-        ),
+        word("compare", "Compare, by the device; needs `verify=pattern`"),
     ],
-    "Command that verifies what was written",
+    "Command that reads back what `verify` checks",
     "verify_mode=compare",
 )
 .default("read")
 .effect(OptionEffect::ComparedReadback)
-.different("blocks that the device finds different are read, and the error names the byte");
+.different("blocks that fail the comparison are read, so that the error names the byte");
 
 const DEAC: EngineOption = EngineOption::boolean(
     "deac",

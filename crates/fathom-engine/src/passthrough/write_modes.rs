@@ -80,9 +80,7 @@ impl WriteMode {
     pub(super) const fn transfers_data(self) -> bool {
         matches!(self, Self::Write | Self::Compare | Self::Append)
     }
-}
 
-impl WriteMode {
     /// Returns whether the command advances the write pointer of a zone.
     pub(super) const fn advances(self) -> bool {
         match self {

@@ -11,6 +11,7 @@ use fathom_sys::nvme::{self, CommandError, Identify, IdentifyPage};
 use super::namespace::{Namespace, check_node, command_failed, open_failed, transfer_limit};
 use super::options::Options;
 use super::write_modes::{WRITE_MODE, WriteMode};
+use crate::error::refused_value;
 
 /// Returns the format of a namespace's zones, given what Identify Namespace says of it; `None` if
 /// it has none. Costs two commands.
@@ -95,40 +96,30 @@ impl Namespace {
         let mut modes = options.write_modes.used();
         match !writes || modes.all(WriteMode::advances) {
             true => Ok(()),
-            false => Err(EngineError {
-                step: EngineStep::Option("write_mode"),
-                target: path.into(),
-                errno: None,
-                hint: "with `zonemode=zbd`, writes have to advance the write pointer of a zone: \
-                       choose another, or remove `zonemode`"
-                    .into(),
-            }),
+            false => {
+                let hint = "with `zonemode=zbd`, writes have to advance the write pointer of a \
+                            zone: choose another, or remove `zonemode`";
+                Err(refused_value(WRITE_MODE.name, path.into(), hint))
+            }
         }
     }
 
     /// Refuses appends to a namespace that does not take them.
     pub(super) fn check_appends(&self, path: &str, buffer_bytes: u32) -> Result<(), EngineError> {
-        let refuse = |option, hint: String| {
-            Err(EngineError {
-                step: EngineStep::Option(option),
-                target: path.into(),
-                errno: None,
-                hint,
-            })
-        };
+        let refuse = |option, hint: &str| Err(refused_value(option, path.into(), hint));
         if self.zones.is_none() {
             let hint = "Zone Append needs a namespace with zones, and `zonemode=zbd`";
-            return refuse(WRITE_MODE.name, hint.into());
+            return refuse(WRITE_MODE.name, hint);
         }
         if self.format.protection.is_some() {
-            let hint = "protection information contains the place of a block, which an append does \
-                        not know: format the namespace without";
-            return refuse(WRITE_MODE.name, hint.into());
+            let hint = "protection information contains the address of a block, which an append \
+                        does not know: format the namespace without it";
+            return refuse(WRITE_MODE.name, hint);
         }
         match self.append_bytes_max {
             Some(most) if u64::from(buffer_bytes) > most => {
                 let hint = format!("the controller appends {most} B per command at most");
-                refuse("bs", hint)
+                refuse("bs", &hint)
             }
             _ => Ok(()),
         }
@@ -211,14 +202,9 @@ fn check_blocks(path: &str, namespace: &Namespace) -> Result<(), EngineError> {
     if namespace.op_block_bytes == namespace.format.block_bytes() {
         return Ok(());
     }
-    Err(EngineError {
-        step: EngineStep::Option("zonemode"),
-        target: path.into(),
-        errno: None,
-        hint: "the ops of the job have metadata after the data of each block: format the \
-               namespace to blocks without metadata, or with metadata apart"
-            .into(),
-    })
+    let hint = "the ops of the job have metadata after the data of each block: format the \
+                namespace to blocks without metadata, or with metadata apart";
+    Err(refused_value("zonemode", path.into(), hint))
 }
 
 fn is_invalid_field(error: &CommandError) -> bool {

@@ -261,12 +261,7 @@ fn split_percent(piece: Piece<'_>, findings: &mut Findings) -> Result<Option<u32
     let text = digits.text.strip_suffix('%').unwrap_or(digits.text);
     let documented = |_: &mut Findings| match text.parse() {
         Ok(percent) if percent <= 100 => Ok(percent),
-        _ => Err(Problem::new(
-            "bad-percent",
-            digits.range(),
-            format!("`{}` is not a percentage", digits.text),
-        )
-        .fix("write a whole number from 0 to 100")),
+        _ => Err(not_a_percentage(digits)),
     };
     // Read without a sign: a negative one is far above 100.
     let fio = || {
@@ -278,6 +273,13 @@ fn split_percent(piece: Piece<'_>, findings: &mut Findings) -> Result<Option<u32
         })
     };
     findings.documented_or_fio(documented, fio)
+}
+
+/// Returns the problem of a share that is not a number from 0 to 100.
+pub(super) fn not_a_percentage(piece: Piece<'_>) -> Problem {
+    let why = format!("`{}` is not a percentage", piece.text);
+    let problem = Problem::new("bad-percent", piece.range(), why);
+    problem.fix("write a whole number from 0 to 100")
 }
 
 fn share_rest(

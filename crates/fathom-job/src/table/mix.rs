@@ -2,6 +2,7 @@
 
 use fathom_core::{OptionValue, OptionWord};
 
+use super::block_sizes::not_a_percentage;
 use super::read::chosen;
 use super::row::Row;
 use crate::findings::Findings;
@@ -56,12 +57,7 @@ fn share(
     let word = chosen(row, words, word.trim(), findings)?;
     match percent.text.trim().parse() {
         Ok(percent @ 0..=100) => Ok((word, percent)),
-        _ => {
-            let percent = percent.trim();
-            let why = format!("`{}` is not a percentage", percent.text);
-            let problem = Problem::new("bad-percent", percent.range(), why);
-            Err(problem.fix("write a whole number from 0 to 100"))
-        }
+        _ => Err(not_a_percentage(percent.trim())),
     }
 }
 

@@ -161,7 +161,7 @@ pub fn verify(options: &Options, number: u32) -> Result<Option<VerifyConfig>, Ru
 fn compares_on_device(options: &Options) -> Result<bool, RunProblem> {
     let is_asked = options.has_effect(OptionEffect::ComparedReadback);
     if is_asked && options.verify != Verify::Pattern {
-        let message = "a device compares whole blocks, and headers are not known beforehand";
+        let message = "a device can only compare blocks that consist of a known pattern";
         let problem = RunProblem::new(ProblemKind::NoVerifyPattern, message);
         return Err(problem.hint("use `verify=pattern`, or remove `verify_mode`"));
     }

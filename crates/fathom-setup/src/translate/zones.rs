@@ -137,14 +137,8 @@ pub(super) fn access(
         keeps_data,
         reset,
         areas: zones.areas && options.replay.found.is_none(),
-        appends: appends(options) && options.replay.found.is_none(),
+        appends: options.appends_to_zones() && options.replay.found.is_none(),
     }))
-}
-
-/// Returns whether the device places a job's writes within their zones.
-fn appends(options: &Options) -> bool {
-    let asked = options.engine.appends;
-    asked.is_some_and(|asked| asked(&options.engine_values))
 }
 
 /// Returns whether a job keeps what it has written to zones, to read it back.
@@ -286,11 +280,11 @@ fn check_areas(job: &Job, set: &ZoneSet, file: &FileSetup) -> Result<(), RunProb
     Ok(())
 }
 
-/// Rejects appends where there is nothing to append to, or where they would be looked for at
-/// places that the device has not chosen.
+/// Rejects appends to zones that take none, and those that `verify` would look for in the wrong
+/// place.
 fn check_appends(job: &Job, set: &ZoneSet, file: &FileSetup) -> Result<(), RunProblem> {
     let options = &job.options;
-    if !appends(options) {
+    if !options.appends_to_zones() {
         return Ok(());
     }
     let (message, hint) = if set.is_emulated() {
@@ -301,7 +295,7 @@ fn check_appends(job: &Job, set: &ZoneSet, file: &FileSetup) -> Result<(), RunPr
         (message, "remove `zrwa`, or `write_mode=zone_append`")
     } else if keeps_data(options) && options.iodepth > 1 {
         let message = "with several appends in flight, the place of each is not known, and \
-                       `verify` does not find it"
+                       `verify` cannot find it"
             .to_owned();
         (message, "use `iodepth=1`, or remove `verify`")
     } else {

@@ -21,7 +21,6 @@ pub(super) fn refuse(plan: &Plan) -> Result<(), RunError> {
 
 fn unsupported(job: &Job) -> Option<RunProblem> {
     let options = &job.options;
-    let appends = options.engine.appends;
     let (kind, message, hint, option) = if options.verification.loads_state {
         (
             ProblemKind::VerifyState,
@@ -39,14 +38,14 @@ fn unsupported(job: &Job) -> Option<RunProblem> {
     } else if options.has_effect(OptionEffect::ComparedReadback) {
         (
             ProblemKind::EngineCannot,
-            "modelled devices return data, and compare none",
+            "modelled devices have no Compare command",
             "write `verify_mode=read`",
             "verify_mode",
         )
-    } else if appends.is_some_and(|appends| appends(&options.engine_values)) {
+    } else if options.appends_to_zones() {
         (
             ProblemKind::EngineCannot,
-            "modelled devices do not append to zones",
+            "modelled devices have no Zone Append command",
             "write `write_mode=write`",
             "write_mode",
         )

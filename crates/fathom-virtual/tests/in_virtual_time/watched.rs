@@ -153,11 +153,11 @@ fn what_modelled_devices_cannot_do_is_refused() {
         (
             "--ioengine=io_uring_cmd --rw=write --verify=pattern --verify_pattern=1 \
              --verify_mode=compare",
-            "compare none",
+            "no Compare command",
         ),
         (
             "--ioengine=io_uring_cmd --rw=write --zonemode=zbd --write_mode=zone_append",
-            "do not append",
+            "no Zone Append command",
         ),
     ] {
         let words = format!("{JOB} --runtime=1 {words}");

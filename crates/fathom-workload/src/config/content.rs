@@ -31,7 +31,8 @@ pub struct VerifyConfig {
     pub has_state: bool,
     /// Read back after the writes of each pass.
     pub read_back: bool,
-    /// The device compares what is read back, instead of returning it; of a method without headers.
+    /// The device compares what is read back, instead of returning it; with
+    /// [`VerifyMethod::Pattern`] alone.
     pub on_device: bool,
     /// Trimmed blocks read as zeros, and are checked for it.
     pub zeros_after_trim: bool,

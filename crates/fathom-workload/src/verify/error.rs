@@ -82,8 +82,8 @@ pub enum Mismatch {
         /// Byte of the pattern.
         want: u8,
     },
-    /// The device found other data when it compared the block, but returned the right ones.
-    OnDevice,
+    /// The device rejected the block in a comparison, but the data read are right.
+    Comparison,
 }
 
 impl VerifyError {
@@ -169,9 +169,9 @@ impl fmt::Display for Mismatch {
                      {bits}, block offset {at})"
                 )
             }
-            Self::OnDevice => f.write_str(
-                "verify: the device found other data when it compared the block, but returns the \
-                 right ones",
+            Self::Comparison => f.write_str(
+                "verify: the device rejected the block when it compared it, but the data read back \
+                 are right",
             ),
         }
     }

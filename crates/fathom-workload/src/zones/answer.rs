@@ -133,7 +133,7 @@ pub(crate) enum FinishReason {
     Remainder,
     /// All of the zone is written, a part of it in its random write area.
     WrittenWhole,
-    /// The zone has a random write area, and no device appends to such a one.
+    /// The zone has a random write area, and Zone Append fails there.
     Area,
     /// Zones outside the range of a job use up the limit of open ones.
     OpenLimit,

@@ -1,8 +1,8 @@
 //! Appends: writes whose place in their zone the device chooses.
 //!
-//! Several appends of a zone are in flight, in any order, and each goes to the write pointer that
-//! the device finds. So the table gives them offsets in the order of issue, of which the sum alone
-//! is right until nothing is in flight; an op may be at the place of another one.
+//! The device performs the appends in flight in any order, each at its write pointer. The table
+//! gives them offsets in the order of issue: the pointer after a group of them is right, but two
+//! may have changed places.
 
 use fathom_core::Zone;
 
@@ -40,7 +40,7 @@ impl ZoneTable {
         if self.has_area(index) {
             return self.move_pointer_in_area(index, pointer);
         }
-        // After a failure the sum is not right either.
+        // After a failure, only the device knows how far it has come.
         if let Some(pointer) = pointer.filter(|_| !self.zones[index].stale) {
             self.move_pointer(index, pointer);
         }

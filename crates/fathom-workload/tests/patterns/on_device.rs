@@ -77,7 +77,7 @@ fn a_block_that_the_device_rejects_is_read_and_the_byte_named() {
 
 #[test]
 fn a_device_that_rejects_what_is_right_is_found_out() {
-    let want = "found other data when it compared the block, but returns the right ones";
+    let want = "rejected the block when it compared it, but the data read back are right";
     fails(job(64), |engine| engine.rejects = true, want);
 }
 
