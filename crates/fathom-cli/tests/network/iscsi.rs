@@ -209,7 +209,7 @@ fn a_target_that_is_killed_ends_the_job_with_its_name() {
         while fs::read(DISK).unwrap()[..64] == [0; 64] {
             thread::park_timeout(Duration::from_millis(5));
         }
-        server.kill();
+        server.process.kill();
         let run = running.finish();
         assert_ne!(run.code, Some(0));
         let want = "127.0.0.1:3260: no connection to the target";

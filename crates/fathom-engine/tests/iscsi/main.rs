@@ -8,6 +8,8 @@
 
 mod bench;
 mod server;
+#[path = "../server_bench/mod.rs"]
+mod server_bench;
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -16,10 +18,11 @@ use std::thread::{self, JoinHandle};
 
 use bench::{Bench, config};
 use fathom_conformance::{BLOCK, BLOCKS, Subject as _, conformance};
-use fathom_core::{Direction, EngineError, Errno, FileIndex, Op, OpKind, RemoteFile, SyncKind};
-use fathom_engine::{EngineConfig, built_in, start};
+use fathom_core::{Direction, Errno, FileIndex, Op, OpKind, RemoteFile};
+use fathom_engine::built_in;
 use fathom_sys::clock::Clock;
 use server::{BYTES, DISK, LOCKED, TARGET, Tgt, hide_library, url, within_namespaces};
+use server_bench::{Server as _, check_refused};
 
 /// Runs a case at depths 1 and 32, and with writes that complete when they are on the medium.
 fn each(case: impl Fn(&mut Bench)) {
@@ -168,61 +171,25 @@ fn long_ops_are_moved_whole() {
 #[test]
 fn an_engine_may_be_dropped_with_ops_in_flight() {
     within_namespaces(|| {
-        let mut bench = Bench::new(8, "", |_| {});
-        bench.open();
-        for slot in 0..7 {
-            bench.prepare(bench.read(slot, slot));
-        }
-        bench.submit(0);
-        bench.reap(1);
-        bench.prepare(bench.write(7, 1));
-        drop(bench);
+        Bench::new(8, "", |_| {}).drop_in_flight();
     });
 }
 
 #[test]
 fn a_file_may_be_closed_and_opened_again() {
     within_namespaces(|| {
-        let mut bench = Bench::new(1, "", |_| {});
-        for number in 0..3 {
-            bench.open();
-            bench.fill(0, number);
-            bench.run_one(bench.write(0, 5));
-            bench.engine().close(FileIndex::new(0)).unwrap();
-            bench.check_stored(5, number);
-            assert_eq!(bench.run(bench.read(0, 0)).result, Errno::EBADF.result());
-        }
+        Bench::new(1, "", |_| {}).check_reopening();
     });
 }
 
-/// All ops of a connection that is lost fail, those in flight and later ones.
+/// Checks the ops after a fault, and the reason that the engine gives.
 #[track_caller]
 fn check_lost(fault: impl FnOnce(&mut Bench), errno: Errno, why: &str) {
-    let mut bench = Bench::new(4, "reply_timeout=1", |_| {});
-    bench.open();
-    bench.run_one(bench.write(0, 1));
-    fault(&mut bench);
-    for slot in 0..4 {
-        bench.prepare(bench.read(slot, slot));
-    }
-    bench.submit(0);
-    let done = bench.collect();
-    let results: Vec<i32> = done.iter().map(|done| done.result).collect();
-    assert_eq!(results, [errno.result(); 4]);
-    assert_eq!(
-        bench.run(bench.sync(0, SyncKind::Full)).result,
-        errno.result()
-    );
-    let text = bench.engine().explain(errno).unwrap_or_default();
+    let text = Bench::new(4, "reply_timeout=1", |_| {}).check_lost(fault, errno);
     assert!(text.contains(why), "{text}");
     assert!(text.starts_with("127.0.0.1:3260: "), "{text}");
     // Not what the library said last, about the first command of the session.
     assert!(!text.contains("SENSE"), "{text}");
-    assert_eq!(bench.engine().explain(Errno::EPERM), None);
-    bench.engine().close(FileIndex::new(0)).unwrap();
-    let error = bench.try_open().unwrap_err();
-    assert_eq!(error.errno, Some(errno), "{error}");
-    bench.finish();
 }
 
 #[test]
@@ -249,20 +216,11 @@ fn a_target_that_falls_silent_fails_the_ops_in_time() {
 #[test]
 fn a_target_that_is_killed_with_ops_in_flight_fails_them() {
     within_namespaces(|| {
-        let fault = |bench: &mut Bench| {
-            bench.server.stop();
-            for slot in 0..4 {
-                bench.prepare(bench.write(slot, slot));
-            }
-            bench.submit(0);
-            bench.server.kill();
-            for done in bench.collect() {
-                let known = Errno::try_from(-done.result).ok();
-                let text = known.and_then(|errno| bench.engine().explain(errno));
-                assert_eq!(done.result, Errno::ECONNRESET.result(), "{text:?}");
-            }
-        };
-        check_lost(fault, Errno::ECONNRESET, "with commands in flight");
+        check_lost(
+            Bench::kill_in_flight,
+            Errno::ECONNRESET,
+            "with commands in flight",
+        );
     });
 }
 
@@ -283,23 +241,6 @@ fn units_are_looked_up_before_a_run() {
         assert_eq!(found(2), unit(&[Direction::Read]));
         assert_eq!(found(3), unit(&Direction::ALL));
     });
-}
-
-/// Returns the error of an engine that does not open its file.
-#[track_caller]
-fn refusal(config: EngineConfig) -> EngineError {
-    match start(config) {
-        Ok(mut engine) => engine.as_dyn().open(FileIndex::new(0)).unwrap_err(),
-        Err(error) => error,
-    }
-}
-
-#[track_caller]
-fn check_refused(config: EngineConfig, errno: Option<Errno>, want: [&str; 2]) {
-    let error = refusal(config);
-    assert!(error.to_string().starts_with(want[0]), "{error}");
-    assert!(error.hint.contains(want[1]), "{error}: {}", error.hint);
-    assert_eq!(error.errno, errno, "{error}");
 }
 
 #[test]

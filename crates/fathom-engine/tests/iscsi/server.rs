@@ -4,9 +4,9 @@
 mod namespaces;
 
 use std::fs;
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::Duration;
+use std::process::Command;
+
+use namespaces::ServerProcess;
 
 /// Runs the calling test in namespaces of its own, unless the machine has no server.
 #[track_caller]
@@ -15,21 +15,21 @@ pub(crate) fn within_namespaces(case: impl FnOnce()) {
 }
 
 /// Running server, which ends with this value.
-pub(crate) struct Tgt(Child);
+pub(crate) struct Tgt {
+    pub(crate) process: ServerProcess,
+}
 
 impl Tgt {
     /// Starts a server of [`TARGET`], whose units are [`DISK`], [`READ_ONLY`] and [`THIN`], and of
     /// [`LOCKED`], which lets in `me` with the password `open-sesame-12`.
     pub(crate) fn start() -> Self {
-        let child = Command::new("tgtd")
+        let mut daemon = Command::new("tgtd");
+        daemon
             .args(["-f", "-C", "0", "--iscsi", "portal=127.0.0.1:3260"])
-            .env("TGT_IPC_SOCKET", SOCKET)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        let mut server = Self(child.unwrap());
-        server.await_start();
+            .env("TGT_IPC_SOCKET", SOCKET);
+        let mut process = ServerProcess::start(&mut daemon);
+        let answers = || command("show", "sys", &[]).output().unwrap().status;
+        process.await_answer(|| answers().success(), || "tgtd".into());
         add_target("1", TARGET);
         for (number, path) in [("1", DISK), ("2", READ_ONLY), ("3", THIN)] {
             add_unit("1", number, path);
@@ -44,36 +44,7 @@ impl Tgt {
             &["--user", "me", "--password", "open-sesame-12"],
         );
         admin("bind", "account", &["--tid", "2", "--user", "me"]);
-        server
-    }
-
-    fn await_start(&mut self) {
-        for _look in 0..LOOKS {
-            if command("show", "sys", &[])
-                .output()
-                .unwrap()
-                .status
-                .success()
-            {
-                return;
-            }
-            if let Some(status) = self.0.try_wait().unwrap() {
-                panic!("tgtd: {status}");
-            }
-            thread::park_timeout(Duration::from_millis(20));
-        }
-        panic!("the server does not start");
-    }
-
-    /// Ends the server without a chance to answer.
-    pub(crate) fn kill(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-
-    /// Stops the server: its connections stay, and it answers no more.
-    pub(crate) fn stop(&self) {
-        namespaces::stop(&self.0);
+        Self { process }
     }
 
     /// Makes a unit of [`TARGET`] read-only.
@@ -118,13 +89,6 @@ impl Tgt {
         ] {
             admin("update", "target", &["--tid", "3", "-n", name, "-v", value]);
         }
-    }
-}
-
-impl Drop for Tgt {
-    fn drop(&mut self) {
-        let _ended = self.0.kill();
-        let _waited = self.0.wait();
     }
 }
 
@@ -187,9 +151,6 @@ pub(crate) const THIN: &str = "/run/thin";
 pub(crate) const BYTES: u64 = 16 << 20;
 
 const SOCKET: &str = "/run/tgtd.socket";
-
-/// Looks for the server, 20 ms apart: a loaded machine takes seconds.
-const LOOKS: u32 = 1500;
 
 /// Script that looks for the programs.
 const PREPARE: &str = "

@@ -5,6 +5,7 @@ use std::env;
 use std::fs;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
+use std::time::Duration;
 
 /// Runs the calling test again, in namespaces of its own, where it gets to `case`. There, a script
 /// of the shell looks for the server's programs and prepares the rest; it calls `unable REASON` for
@@ -50,28 +51,65 @@ fn unable(output: &Output) -> Option<String> {
     (is_unable || !has_begun && err.starts_with("unshare:")).then(|| err.trim().to_owned())
 }
 
-/// Stops a server: its connections stay, and it answers no more.
-pub(crate) fn stop(server: &Child) {
-    signal(server, "-STOP");
-    // A thread that runs on another processor stops a moment later.
-    while !is_stopped(server) {
-        thread::yield_now();
+/// Process of a server, which ends with this value.
+pub(crate) struct ServerProcess(Child);
+
+impl ServerProcess {
+    /// Starts a server without input and output.
+    #[track_caller]
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let silent = command.stdin(Stdio::null()).stdout(Stdio::null());
+        Self(silent.stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    /// Waits until the server answers; it panics with the end of the server, or after half a
+    /// minute, and with `log`.
+    #[track_caller]
+    pub(crate) fn await_answer(&mut self, answers: impl Fn() -> bool, log: impl Fn() -> String) {
+        for _look in 0..LOOKS {
+            if answers() {
+                return;
+            }
+            if let Some(status) = self.0.try_wait().unwrap() {
+                panic!("{status}: {}", log());
+            }
+            thread::park_timeout(LOOK_INTERVAL);
+        }
+        panic!("the server does not start: {}", log());
+    }
+
+    /// Ends the server without a chance to answer.
+    pub(crate) fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    /// Stops the server: its connections stay, and it answers no more.
+    pub(crate) fn stop(&self) {
+        let id = self.0.id().to_string();
+        let sent = Command::new("kill").args(["-STOP", &id]).status();
+        assert!(sent.unwrap().success());
+        // A thread that runs on another processor stops a moment later.
+        while !self.is_stopped() {
+            thread::yield_now();
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.0.id())).unwrap();
+        let mut states = threads.map(|thread| {
+            let stat = fs::read_to_string(thread.unwrap().path().join("stat")).unwrap();
+            stat.contains(") T ")
+        });
+        states.all(|is_stopped| is_stopped)
     }
 }
 
-fn signal(server: &Child, signal: &str) {
-    let id = server.id().to_string();
-    let sent = Command::new("kill").args([signal, &id]).status();
-    assert!(sent.unwrap().success());
-}
-
-fn is_stopped(server: &Child) -> bool {
-    let threads = fs::read_dir(format!("/proc/{}/task", server.id())).unwrap();
-    let mut states = threads.map(|thread| {
-        let stat = fs::read_to_string(thread.unwrap().path().join("stat")).unwrap();
-        stat.contains(") T ")
-    });
-    states.all(|is_stopped| is_stopped)
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        let _ended = self.0.kill();
+        let _waited = self.0.wait();
+    }
 }
 
 /// Replaces a library by a file that is none, for this test alone.
@@ -92,6 +130,10 @@ pub(crate) fn hide_library(file: &str) {
 const WITHIN: &str = "FATHOM_TEST_WITHIN";
 /// Exit code of a script that could not do its part.
 const UNABLE: i32 = 77;
+
+/// Looks for a server that starts: a loaded machine takes seconds.
+const LOOKS: u32 = 1500;
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// First word of the script.
 const BEGUN: &[u8] = b"begun";

@@ -1,52 +1,33 @@
-//! Bench of the engine: a file of the export with known content, and an account of every op.
+//! Bench of the engine: a file of the export with known content.
 
 use std::fs;
 
-use fathom_conformance::{Account, BLOCK, BLOCKS, Subject, content, option_values};
-use fathom_core::{Engine, EngineError, FileIndex, Tick};
-use fathom_engine::{AnyEngine, EngineConfig, EngineFile, built_in, start};
+use fathom_conformance::{BLOCKS, content, option_values};
+use fathom_engine::{EngineConfig, EngineFile, built_in};
 use fathom_sys::clock::Clock;
 
-use crate::server::{EXPORT, Ganesha, url};
+use crate::server::{EXPORT, FILE, Ganesha, url};
+use crate::server_bench::{Server, ServerBench};
 
-pub(crate) struct Bench {
-    title: String,
-    engine: AnyEngine,
-    pub(crate) server: Ganesha,
-    clock: Clock,
-    depth: u32,
-    account: Account,
-}
+pub(crate) type Bench = ServerBench<Ganesha>;
 
 impl Bench {
     /// Starts a server and an engine. The file is not open.
     pub(crate) fn new(depth: u32, options: &str, change: impl FnOnce(&mut EngineConfig)) -> Self {
         let server = Ganesha::start();
-        let blocks: Vec<u8> = (0..BLOCKS).flat_map(content).collect();
-        fs::write(format!("{EXPORT}/file"), blocks).unwrap();
-        let clock = Clock::monotonic();
-        let mut config = config(EXPORT, options, clock);
-        (config.depth, config.buffer_bytes) = (depth, BLOCK);
-        change(&mut config);
-        Self {
-            title: format!("depth {depth} {options}"),
-            engine: start(config).unwrap(),
-            server,
-            clock,
-            depth,
-            account: Account::default(),
-        }
+        fs::write(FILE, (0..BLOCKS).flat_map(content).collect::<Vec<u8>>()).unwrap();
+        let config = config(EXPORT, options, Clock::monotonic());
+        Self::start((server, FILE), (depth, options), config, change)
+    }
+}
+
+impl Server for Ganesha {
+    fn kill(&mut self) {
+        self.process.kill();
     }
 
-    pub(crate) fn try_open(&mut self) -> Result<(), EngineError> {
-        self.engine.as_dyn().open(FileIndex::new(0))
-    }
-
-    /// Checks that nothing is left.
-    #[track_caller]
-    pub(crate) fn finish(&mut self) {
-        assert_eq!(self.in_flight(), 0, "{}", self.title);
-        assert_eq!(self.reap(4), [], "{}", self.title);
+    fn stop(&self) {
+        self.process.stop();
     }
 }
 
@@ -63,37 +44,5 @@ pub(crate) fn config(export: &str, options: &str, clock: Clock) -> EngineConfig 
         files: vec![file],
         options: option_values(engine.info, &format!("nfs_url={} {options}", url(export))),
         ..EngineConfig::new(engine, clock)
-    }
-}
-
-impl Subject for Bench {
-    fn engine(&mut self) -> &mut dyn Engine {
-        self.engine.as_dyn()
-    }
-
-    fn account(&mut self) -> &mut Account {
-        &mut self.account
-    }
-
-    fn title(&self) -> &str {
-        &self.title
-    }
-
-    fn depth(&self) -> u32 {
-        self.depth
-    }
-
-    fn moves_data(&self) -> bool {
-        true
-    }
-
-    fn stored(&mut self, block: u32) -> Vec<u8> {
-        let all = fs::read(format!("{EXPORT}/file")).unwrap();
-        let start = (block * BLOCK) as usize;
-        all[start..start + BLOCK as usize].to_vec()
-    }
-
-    fn now(&self) -> Tick {
-        self.clock.now()
     }
 }

@@ -4,10 +4,9 @@
 mod namespaces;
 
 use std::fs;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::Duration;
+use std::process::Command;
+
+use namespaces::ServerProcess;
 
 /// Runs the calling test in namespaces of its own, unless the machine has no server.
 #[track_caller]
@@ -16,7 +15,9 @@ pub(crate) fn within_namespaces(case: impl FnOnce()) {
 }
 
 /// Running server, which ends with this value.
-pub(crate) struct Ganesha(Child);
+pub(crate) struct Ganesha {
+    pub(crate) process: ServerProcess,
+}
 
 impl Ganesha {
     /// Starts a server of [`EXPORT`] and, for readers, [`READ_ONLY`].
@@ -37,42 +38,16 @@ impl Ganesha {
         if !answers("portmapper", "2") {
             assert!(Command::new("rpcbind").status().unwrap().success());
         }
-        let child = Command::new("ganesha.nfsd")
-            .args(["-F", "-L", "/run/ganesha.log", "-f", "/run/ganesha.conf"])
-            .args(["-p", "/run/ganesha.pid"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        let mut server = Self(child.unwrap());
-        for _look in 0..LOOKS {
-            if answers("nfs", "3") && answers("mountd", "3") {
-                return server;
-            }
-            if let Some(status) = server.0.try_wait().unwrap() {
-                panic!("{status}: {}", log());
-            }
-            thread::park_timeout(Duration::from_millis(20));
-        }
-        panic!("the server does not start: {}", log());
-    }
-
-    /// Ends the server without a chance to answer.
-    pub(crate) fn kill(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-
-    /// Stops the server: its connections stay, and it answers no more.
-    pub(crate) fn stop(&self) {
-        namespaces::stop(&self.0);
-    }
-}
-
-impl Drop for Ganesha {
-    fn drop(&mut self) {
-        let _ended = self.0.kill();
-        let _waited = self.0.wait();
+        let mut command = Command::new("ganesha.nfsd");
+        command
+            .args(["-F", "-L", LOG, "-f", "/run/ganesha.conf"])
+            .args(["-p", "/run/ganesha.pid"]);
+        let mut process = ServerProcess::start(&mut command);
+        process.await_answer(
+            || answers("nfs", "3") && answers("mountd", "3"),
+            || fs::read_to_string(LOG).unwrap_or_default(),
+        );
+        Self { process }
     }
 }
 
@@ -102,17 +77,15 @@ fn answers(program: &str, version: &str) -> bool {
     output.status.success()
 }
 
-fn log() -> String {
-    fs::read_to_string(Path::new("/run/ganesha.log")).unwrap_or_default()
-}
-
 /// Directory of the export that is written.
 pub(crate) const EXPORT: &str = "/run/export";
+/// File of the tests in it.
+#[allow(dead_code, reason = "only tests of the engine use it")]
+pub(crate) const FILE: &str = "/run/export/file";
 /// Directory of the export that is read-only.
 pub(crate) const READ_ONLY: &str = "/run/export/read-only";
 
-/// Looks for the server, 20 ms apart: a loaded machine takes seconds.
-const LOOKS: u32 = 1500;
+const LOG: &str = "/run/ganesha.log";
 
 /// Script that looks for the programs, and gives the server a folder of its own.
 const PREPARE: &str = "
