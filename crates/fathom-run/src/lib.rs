@@ -54,4 +54,5 @@ pub use merge::merge_traces;
 pub use peers::{Alone, Moment, PeerPlace, PeerTimes, Peers};
 pub use prepare::Leftovers;
 pub use run::{Finished, run, run_together};
+pub use run_files::replayed_targets;
 pub use scheduler::{SchedulerError, SchedulerGuard};

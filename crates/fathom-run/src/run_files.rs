@@ -13,7 +13,18 @@ use fathom_core::{
 use fathom_engine::{EngineConfig, EngineFile, Registration, Registry, RemoteFileCheck};
 use fathom_host::FileIdentity;
 use fathom_host::target_kind::{FileSystemProbe, HostFileSystem, TargetKind};
+use fathom_job::Job;
+use fathom_setup::RunProblem;
 use fathom_sys::clock::Clock;
+
+/// Returns the files and devices on this host that the replays of a job write or trim. Costs the
+/// reading of its logs.
+///
+/// # Errors
+/// A log cannot be read or merged, or names a device that is not there.
+pub fn replayed_targets(job: &Job) -> Result<Vec<String>, RunProblem> {
+    fathom_setup::translate::replayed_targets(job, &HostFileSystem)
+}
 
 /// File metadata of a run. Each remote file is looked up once, however many clones use it.
 pub(crate) struct RunFiles<'a> {

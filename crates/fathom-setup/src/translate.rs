@@ -30,6 +30,7 @@ use fathom_job::{Job, Options, Plan, ZoneMode};
 use fathom_workload::{FileRange, PatternConfig, Tolerate, WorkerConfig, ZoneSet};
 
 use self::notes::Warnings;
+pub use self::replayed::replayed_targets;
 pub use self::seeds::entropy;
 use self::shared_state::SharedState;
 use crate::error::RunProblem;

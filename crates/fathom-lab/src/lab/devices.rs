@@ -14,20 +14,21 @@ use crate::lab_plan::LabPlan;
 
 impl LabPlan {
     /// Returns a sentence about each block device that runs on this machine would write and that
-    /// `writes` does not name. To be asked before the first run: names may lead elsewhere later.
+    /// `writes` does not name, and about each log that is replayed and cannot be read, as it may
+    /// name any. To be asked before the first run: names may lead elsewhere later.
     #[must_use]
     pub fn forbidden_devices(&self, environment: &dyn Environment) -> Vec<String> {
         // A modelled machine has no data to lose.
         if self.machine.is_some() {
             return Vec::new();
         }
-        let names = written_names(self, environment).into_iter();
-        names
-            .filter_map(|(name, place)| {
-                let number = device_of(&name)?;
-                (!may_write(&self.writes, number)).then(|| told(&name, &place))
-            })
-            .collect()
+        let written = written_names(self, environment);
+        let devices = written.names.iter().filter_map(|(name, place)| {
+            let number = device_of(name)?;
+            (!may_write(&self.writes, number)).then(|| told(name, place))
+        });
+        let unread = written.unread.values();
+        devices.chain(unread.map(|why| untold(why))).collect()
     }
 }
 
@@ -40,6 +41,10 @@ pub(in crate::lab) fn device_of(name: &str) -> Option<DeviceNumber> {
 /// Returns whether one of the names leads to this device.
 pub(in crate::lab) fn may_write(writes: &[String], number: DeviceNumber) -> bool {
     writes.iter().any(|leave| device_of(leave) == Some(number))
+}
+
+fn untold(why: &str) -> String {
+    format!("{why}; what a replay writes has to be known before the first run")
 }
 
 fn told(name: &str, place: &str) -> String {

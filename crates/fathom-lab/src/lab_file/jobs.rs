@@ -12,8 +12,8 @@ use super::reader::Reader;
 use super::told::Told;
 use super::trials::{Trial, Trials, each_value};
 use crate::lab_plan::{
-    JobFile, JobText, LabPlan, LineOrigin, MachineSource, Setting, Subject, Target, job_plan,
-    job_with, peak_with, writes,
+    JobFile, JobText, LabPlan, LineOrigin, MachineSource, Setting, Subject, Target, changes_files,
+    job_plan, job_with, may_change_files, peak_with,
 };
 
 /// Notes everything that the job language refuses, or the runs' modelled machine, and metrics that
@@ -139,16 +139,20 @@ pub(super) fn file_of(job: &JobText, trial: Trial<'_>) -> JobFile {
 
 /// Returns the devices that a job writes without leave, each with its place.
 ///
-/// Those are found by their names here; names elsewhere than in `/dev` that lead to a device are
-/// found when the lab begins.
+/// Those are found by their names here; names elsewhere than in `/dev` that lead to a device, and
+/// names in logs that are replayed, are found when the lab begins.
 fn forbidden(reader: &Reader<'_>, plan: &LabPlan, job: &Job) -> Vec<(Origin, String)> {
-    let is_written = writes(job) && job.options.moves_data();
-    if !is_written && plan.precondition.is_none() {
+    let replay = &job.options.replay;
+    let (names, origin) = if replay.replays() {
+        let redirect = replay.redirect.iter().filter(|_| may_change_files(replay));
+        (redirect.cloned().collect(), job.place(&["replay_redirect"]))
+    } else if changes_files(job) || plan.precondition.is_some() {
+        (file_names(job, 0), job.place(&["filename", "rw"]))
+    } else {
         return Vec::new();
-    }
-    let names = file_names(job, 0).into_iter();
+    };
+    let names = names.into_iter();
     let devices = names.filter(|name| needs_leave(reader, plan, name));
-    let origin = job.place(&["filename", "rw"]);
     devices.map(|device| (origin.clone(), device)).collect()
 }
 

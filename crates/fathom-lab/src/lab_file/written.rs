@@ -1,48 +1,80 @@
 //! Names of all that runs write, as the jobs have them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use fathom_job::{Environment, Job, file_names};
+use fathom_run::replayed_targets;
 
 use super::jobs::file_of;
 use super::trials::{Trials, each_value};
-use crate::lab_plan::{LabPlan, Setting, Subject, job_plan, peak_with, writes};
+use crate::lab_plan::{
+    LabPlan, Setting, Subject, changes_files, job_plan, may_change_files, peak_with,
+};
 
-/// Returns the names of files and devices that runs write, each with the first run that does. The
-/// runs are those that are tried when the file is read; links are not followed.
-pub(crate) fn written_names(
-    plan: &LabPlan,
-    environment: &dyn Environment,
-) -> BTreeMap<String, String> {
-    let mut names = BTreeMap::new();
+/// Files and devices that runs write.
+#[derive(Debug, Default)]
+pub(crate) struct WrittenNames {
+    /// Each name with the place of the first run that writes it.
+    pub(crate) names: BTreeMap<String, String>,
+    /// Logs whose replays may write anything: each with the reason for which it cannot be read.
+    pub(crate) unread: BTreeMap<String, String>,
+}
+
+/// Returns the names of files and devices that runs write. The runs are those that are tried when
+/// the file is read; links are not followed. Costs the reading of all logs that are replayed.
+pub(crate) fn written_names(plan: &LabPlan, environment: &dyn Environment) -> WrittenNames {
+    let mut written = WrittenNames::default();
     if let Subject::Peak(of_lab) = &plan.subject {
         for trial in each_value(plan) {
             let settings: Vec<&Setting> = trial.settings().collect();
             let peak = peak_with(of_lab, &settings);
             let target = peak.value("target").filter(|_| peak.writes());
             if let Some(target) = target {
+                let names = &mut written.names;
                 names.entry(target.to_owned()).or_insert(trial.place());
             }
         }
-        return names;
+        return written;
     }
+    let mut replays = HashSet::new();
     for trial in Trials::of(plan).runs {
         let Some(job) = trial.job(plan) else {
             continue;
         };
         let file = file_of(job, trial);
         let jobs = job_plan(environment, &job.file, &file.text).unwrap_or_default();
-        let written = jobs.jobs.iter().filter(|job| writes(job));
-        for name in written
-            .filter(|job| job.options.moves_data())
-            .flat_map(names_of)
-        {
-            if names.len() < NAMES_MAX {
-                names.entry(name).or_insert_with(|| trial.place());
+        for job in &jobs.jobs {
+            let replay = &job.options.replay;
+            // Trials differ in options that a log knows nothing of.
+            if may_change_files(replay) && replays.insert(format!("{replay:?}")) {
+                written.add_replayed(job, &trial.place());
+            }
+            if changes_files(job) && !replay.replays() {
+                written.add(names_of(job), &trial.place());
             }
         }
     }
-    names
+    written
+}
+
+impl WrittenNames {
+    fn add(&mut self, names: Vec<String>, place: &str) {
+        for name in names {
+            if self.names.len() < NAMES_MAX {
+                self.names.entry(name).or_insert_with(|| place.to_owned());
+            }
+        }
+    }
+
+    fn add_replayed(&mut self, job: &Job, place: &str) {
+        match replayed_targets(job) {
+            Ok(names) => self.add(names, place),
+            Err(problem) => {
+                let logs = job.options.replay.logs.join(":");
+                self.unread.insert(logs, problem.message);
+            }
+        }
+    }
 }
 
 /// Returns the names of a job's files. A section that is named as a device is one.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fathom_core::{Direction, Nanos};
-use fathom_job::{BlockSize, Job, Plan, ReadWrite, Size, file_names};
+use fathom_job::{BlockSize, Job, Options, Plan, ReadWrite, ReplayOptions, Size, file_names};
 
 /// Time and bytes of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,14 +47,16 @@ impl RunCost {
     }
 
     fn add_writes(&mut self, job: &Job) {
-        if !writes(job) || !job.options.moves_data() {
+        let replay = &job.options.replay;
+        let (written, names) = if replay.replays() {
+            (Written::AnyAmount, replayed_names(&job.options))
+        } else if writes(job) && job.options.moves_data() {
+            let names = file_names(job, 0);
+            let own = names.is_empty().then(|| job.name.clone());
+            (written(job), names.into_iter().chain(own).collect())
+        } else {
             return;
-        }
-        let written = written(job);
-        let mut names = file_names(job, 0);
-        if names.is_empty() {
-            names.push(job.name.clone());
-        }
+        };
         // All of a job's bytes may go to one of its files.
         for name in names {
             let known = self.writes.entry(name).or_insert(Written::AtMost(0));
@@ -81,9 +83,35 @@ impl Written {
     }
 }
 
-/// Returns whether a job writes or trims.
+/// Returns whether the pattern of a job writes or trims. A replay has none.
 pub(crate) fn writes(job: &Job) -> bool {
     job.options.rw != ReadWrite::Read
+}
+
+/// Returns whether a job changes the files of its pattern: by its ops, or as its engine does
+/// whatever they are.
+pub(crate) fn changes_files(job: &Job) -> bool {
+    let options = &job.options;
+    options.engine.always_writes || writes(job) && options.moves_data()
+}
+
+/// Returns whether a replay writes or trims if its log does.
+pub(crate) fn may_change_files(replay: &ReplayOptions) -> bool {
+    replay.replays() && !(replay.skip.write && replay.skip.trim)
+}
+
+/// Returns what the replays of a job may write, in words where the log has the names.
+fn replayed_names(options: &Options) -> Vec<String> {
+    let replay = &options.replay;
+    match &replay.redirect {
+        _ if !may_change_files(replay) || !options.moves_data() => Vec::new(),
+        Some(file) => vec![file.clone()],
+        None => replay
+            .logs
+            .iter()
+            .map(|log| format!("files that {log} writes"))
+            .collect(),
+    }
 }
 
 /// Returns the time of a job in nanoseconds; `None` if only its size ends it.

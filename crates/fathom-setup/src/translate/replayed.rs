@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use fathom_core::{Direction, Nanos, PerDirection, Storage};
-use fathom_host::target_kind::TargetKind;
+use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_iolog::{Changes, LogFileName};
 use fathom_job::{
     BlockSize, FadviseHint, Job, Options, Size, Verify, ZoneMode, ZoneOptions, only_file,
@@ -62,11 +62,7 @@ pub(super) fn replayed(
     let plan = match planned.surveys.0.get(&key) {
         Some(plan) => Arc::clone(plan),
         None => {
-            let plan = survey(log, merge, changes, planned).map_err(|error| {
-                RunProblem::new(ProblemKind::ReplayLog, error.to_string())
-                    .hint(error.hint())
-                    .at(job, "read_iolog")
-            })?;
+            let plan = survey(job, log, merge, planned.probe)?;
             let plan = Arc::new(plan);
             planned.surveys.0.insert(key, Arc::clone(&plan));
             plan
@@ -76,19 +72,50 @@ pub(super) fn replayed(
     Ok((Arc::new(as_replayed(job, &plan)), Some(plan)))
 }
 
+/// Returns the files and devices that the replays of a job write or trim, as `probe` finds them.
+/// Costs the reading of its logs.
+///
+/// # Errors
+/// A log cannot be read or merged, or names a device that is not there.
+pub fn replayed_targets(job: &Job, probe: &dyn FileSystemProbe) -> Result<Vec<String>, RunProblem> {
+    let merge = MergePlan::of_job(job)?;
+    let logs = match merge {
+        Some(_) => job.options.replay.logs.get(..1).unwrap_or_default(),
+        None => &job.options.replay.logs,
+    };
+    let mut targets = Vec::new();
+    for log in logs {
+        let plan = survey(job, log, merge.clone(), probe)?;
+        for (name, file) in plan.files() {
+            if file.used.write || file.used.trim {
+                targets.push(path(job, name, probe)?);
+            }
+        }
+    }
+    Ok(targets)
+}
+
 /// Surveys a log, or the merge of all.
 fn survey(
+    job: &Job,
     log: &str,
     merge: Option<MergePlan>,
-    changes: Changes,
-    planned: &Planned<'_>,
-) -> Result<ReplayPlan, ReplayError> {
-    if let Some(merge) = merge {
-        return ReplayPlan::survey_merged(merge, changes, |path| planned.probe.open_log(path));
-    }
-    let opened = planned.probe.open_log(log);
-    let reader = opened.map_err(|error| ReplayError::Io(log.to_owned(), error))?;
-    ReplayPlan::survey(log, changes, reader)
+    probe: &dyn FileSystemProbe,
+) -> Result<ReplayPlan, RunProblem> {
+    let changes = changes(job);
+    let open = |path: &str| probe.open_log(path);
+    let surveyed = match merge {
+        Some(merge) => ReplayPlan::survey_merged(merge, changes, open),
+        None => match open(log) {
+            Ok(reader) => ReplayPlan::survey(log, changes, reader),
+            Err(error) => Err(ReplayError::Io(log.to_owned(), error)),
+        },
+    };
+    surveyed.map_err(|error| {
+        RunProblem::new(ProblemKind::ReplayLog, error.to_string())
+            .hint(error.hint())
+            .at(job, "read_iolog")
+    })
 }
 
 fn changes(job: &Job) -> Changes {
@@ -199,7 +226,7 @@ pub(super) fn files(
     planned: &Planned<'_>,
 ) -> Result<(Vec<FileSetup>, ResolvedSizes), RunProblem> {
     let files = plan.files().map(|(name, survey)| {
-        let path = path(job, name, planned)?;
+        let path = path(job, name, planned.probe)?;
         let found = match job.options.engine.storage {
             Storage::None | Storage::Peer => TargetKind::Missing,
             Storage::Remote | Storage::Device => planned.remote(job, "read_iolog", &path)?,
@@ -243,14 +270,14 @@ fn redirected(job: &Job) -> Option<&str> {
 }
 
 /// Returns the path of a file in the log.
-fn path(job: &Job, name: &LogFileName, planned: &Planned<'_>) -> Result<String, RunProblem> {
+fn path(job: &Job, name: &LogFileName, probe: &dyn FileSystemProbe) -> Result<String, RunProblem> {
     if let Some(redirected) = redirected(job) {
         return Ok(redirected.to_owned());
     }
     match name {
         LogFileName::Path(path) => Ok(path.clone()),
         &LogFileName::Device { major, minor } => {
-            planned.probe.block_device(major, minor).ok_or_else(|| {
+            probe.block_device(major, minor).ok_or_else(|| {
                 let message = format!("no block device {major}:{minor}, as the trace names it");
                 RunProblem::new(ProblemKind::NoSuchDevice, message)
                     .hint("name the device or file to use: `replay_redirect=`")

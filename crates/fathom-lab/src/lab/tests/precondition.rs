@@ -290,12 +290,13 @@ fn a_device_is_known_by_its_number_wherever_a_link_leads() {
     let folder = Folder::new("devices");
     let link = folder.path("link");
     std::os::unix::fs::symlink(&device, &link).unwrap();
-    let refused = |file: &str, rw: &str, writes: &str| {
-        let text = format!(
-            "[lab]\nname = \"d\"\nwrites = [{writes}]\n[job]\nfilename = \"{file}\"\n\
-             rw = \"{rw}\"\nsize = \"1m\"\n[axes]\nbs = [\"4k\", \"8k\"]\n"
-        );
+    let forbidden = |job: &str, writes: &str| {
+        let text = format!("[lab]\nname = \"d\"\nwrites = [{writes}]\n[job]\n{job}");
         plan(&text).forbidden_devices(&Files::new(&[]))
+    };
+    let refused = |file: &str, rw: &str, writes: &str| {
+        let job = format!("filename = \"{file}\"\nrw = \"{rw}\"\nsize = \"1m\"\n");
+        forbidden(&format!("{job}[axes]\nbs = [\"4k\", \"8k\"]\n"), writes)
     };
     let [found] = &refused(&link, "write", &format!("\"{other}\""))[..] else {
         panic!("the link is not found");
@@ -306,4 +307,29 @@ fn a_device_is_known_by_its_number_wherever_a_link_leads() {
     assert_eq!(refused(&link, "read", &format!("\"{other}\"")).len(), 0);
     let file = folder.path("file");
     assert_eq!(refused(&file, "write", &format!("\"{other}\"")).len(), 0);
+
+    // A replay writes what its log says, or redirects it.
+    let log = folder.path("io.log");
+    let ops = |file: &str, op: &str| {
+        let lines = format!("{file} add\n{file} open\n{file} {op} 0 4096\n{file} close\n");
+        std::fs::write(&log, format!("fio version 2 iolog\n{lines}")).unwrap();
+    };
+    let replay = |more: &str| {
+        let job = format!("rw = \"read\"\nread_iolog = \"{log}\"\n{more}");
+        forbidden(&job, &format!("\"{other}\"")).len()
+    };
+    let redirect = format!("replay_redirect = \"{link}\"\n");
+    ops(&link, "write");
+    assert_eq!(replay(""), 1);
+    assert_eq!(replay("replay_skip = \"write,trim\"\n"), 0);
+    ops(&link, "read");
+    assert_eq!((replay(""), replay(&redirect)), (0, 0));
+    ops(&file, "trim");
+    assert_eq!((replay(""), replay(&redirect)), (0, 1));
+    std::fs::remove_file(&log).unwrap();
+    let unread = format!("read_iolog = \"{log}\"\n");
+    let [unread] = &forbidden(&unread, &format!("\"{other}\""))[..] else {
+        panic!("what the log names is not known");
+    };
+    assert!(unread.contains("has to be known before"), "{unread}");
 }
