@@ -375,11 +375,21 @@ pub struct Capabilities {
     pub synchronous: bool,
     /// Buffers reach a device: content matters and can be verified.
     pub moves_data: bool,
-    /// `OpKind::Sync` may be prepared while other ops are in flight. Otherwise the queue is drained
-    /// first, and no other op is prepared until the sync has completed.
-    pub queued_sync: bool,
-    /// `Direction::Trim` may be prepared while other ops are in flight, as `queued_sync`.
-    pub queued_trim: bool,
+    /// Treatment of `OpKind::Sync`.
+    pub syncs: Queueing,
+    /// Treatment of `Direction::Trim`.
+    pub trims: Queueing,
+}
+
+/// Treatment of ops of a kind beside others: what a worker keeps to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queueing {
+    /// They are queued, as reads and writes are.
+    Queued,
+    /// Each is performed inside `submit`, alone in it, while others may be in flight.
+    Inline,
+    /// As `Inline`, but with nothing else in flight: the queue is drained first.
+    Alone,
 }
 
 /// Request of a worker's turn to its driver.

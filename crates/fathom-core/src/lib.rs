@@ -32,7 +32,7 @@ pub use block_map::{BlockMap, NoMemory};
 pub use completion_list::{CompletionList, CompletionReader};
 pub use data_buffer::DataBuffer;
 pub use direction::{Direction, PerDirection, SyncKind};
-pub use engine::{Capabilities, Engine, Step, Submitted, without_zones};
+pub use engine::{Capabilities, Engine, Queueing, Step, Submitted, without_zones};
 pub use engine_error::{EngineError, EngineStep};
 pub use engine_info::{
     Batches, EngineInfo, EngineOption, EngineValues, JobEnd, NameWork, OptionEffect, OptionKind,

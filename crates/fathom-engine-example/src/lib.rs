@@ -9,8 +9,8 @@
 use std::collections::VecDeque;
 
 use fathom_core::{
-    Capabilities, Completion, Engine, EngineError, EngineInfo, EngineOption, Nanos, Op, Slot,
-    Storage, Submitted, Synchronous, Tick,
+    Capabilities, Completion, Engine, EngineError, EngineInfo, EngineOption, Nanos, Op, Queueing,
+    Slot, Storage, Submitted, Synchronous, Tick,
 };
 use fathom_engine::{AnyEngine, EngineConfig, Registration};
 use fathom_sys::clock::{Clock, sleep_until};
@@ -72,8 +72,8 @@ impl Engine for Delay {
             name: INFO.name,
             synchronous: false,
             moves_data: false,
-            queued_sync: true,
-            queued_trim: true,
+            syncs: Queueing::Queued,
+            trims: Queueing::Queued,
         }
     }
 

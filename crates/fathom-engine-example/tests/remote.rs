@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineStep, Errno,
-    FileIndex, Op, OpKind, RemoteFile, Slot, Storage, Submitted, Synchronous, Tick,
+    FileIndex, Op, OpKind, Queueing, RemoteFile, Slot, Storage, Submitted, Synchronous, Tick,
 };
 use fathom_engine::{AnyEngine, EngineConfig, Registration};
 use fathom_record::Record;
@@ -98,8 +98,8 @@ impl Engine for Volumes {
             name: INFO.name,
             synchronous: false,
             moves_data: true,
-            queued_sync: true,
-            queued_trim: true,
+            syncs: Queueing::Queued,
+            trims: Queueing::Queued,
         }
     }
 

@@ -10,8 +10,8 @@
 
 use fathom_core::{
     Capabilities, Completion, Engine, EngineError, EngineInfo, EngineOption, EngineStep,
-    EngineValues, JobEnd, Nanos, Op, OptionEffect, OptionWord, Slot, Storage, Submitted, Taus88,
-    Tick,
+    EngineValues, JobEnd, Nanos, Op, OptionEffect, OptionWord, Queueing, Slot, Storage, Submitted,
+    Taus88, Tick,
 };
 use fathom_sys::clock::Clock;
 use fathom_sys::thread::processor_time;
@@ -178,8 +178,8 @@ impl Engine for Cpuio {
             name: INFO.name,
             synchronous: true,
             moves_data: false,
-            queued_sync: true,
-            queued_trim: true,
+            syncs: Queueing::Queued,
+            trims: Queueing::Queued,
         }
     }
 

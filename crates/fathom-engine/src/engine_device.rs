@@ -11,7 +11,7 @@ use std::os::fd::BorrowedFd;
 
 use fathom_core::{
     BlockDevice, Capabilities, Command, CommandData, Completion, Direction, Engine, EngineError,
-    FileIndex, Finished, Geometry, Op, OpKind, Slot, Submitted, Tick,
+    FileIndex, Finished, Geometry, Op, OpKind, Queueing, Slot, Submitted, Tick,
 };
 
 use crate::options::POLLABLE;
@@ -122,11 +122,11 @@ impl EngineDevice {
     }
 
     /// Returns whether the engine takes such a command only while it has no other.
-    const fn is_exclusive(&self, kind: OpKind) -> bool {
+    fn is_exclusive(&self, kind: OpKind) -> bool {
         match kind {
-            OpKind::Data(Direction::Trim) => !self.capabilities.queued_trim,
+            OpKind::Data(Direction::Trim) => self.capabilities.trims != Queueing::Queued,
             OpKind::Data(_) => false,
-            OpKind::Sync(_) => !self.capabilities.queued_sync,
+            OpKind::Sync(_) => self.capabilities.syncs != Queueing::Queued,
         }
     }
 

@@ -3,7 +3,7 @@
 use fathom_core::{Op, Submitted};
 use fathom_sys::clock::Clock;
 
-/// Prepared op that its engine executes by a system call of its own, while no other is in flight.
+/// Prepared op that its engine executes by a system call of its own, alone in its submission.
 #[derive(Debug, Default)]
 pub(crate) struct ExclusiveOp(Option<Op>);
 
@@ -11,12 +11,12 @@ impl ExclusiveOp {
     /// Keeps an op for the next submission.
     ///
     /// # Panics
-    /// If any of the engine's ops is in flight or prepared.
+    /// If `others` are in its way, or another such op is prepared.
     #[cold]
-    pub(crate) fn prepare(&mut self, op: Op, in_flight: u32) {
+    pub(crate) fn prepare(&mut self, op: Op, others: u32) {
         assert!(
-            in_flight == 0 && self.0.is_none(),
-            "{:?} while others are in flight",
+            others == 0 && self.0.is_none(),
+            "{:?} beside others",
             op.kind
         );
         self.0 = Some(op);

@@ -16,7 +16,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use fathom_core::{
     Capabilities, Completion, Engine, EngineError, EngineInfo, EngineOption, EngineStep, Errno,
-    JobEnd, Nanos, Op, Slot, Storage, Submitted, Tick,
+    JobEnd, Nanos, Op, Queueing, Slot, Storage, Submitted, Tick,
 };
 use fathom_sys::child::Child;
 use fathom_sys::clock::{Clock, sleep_until};
@@ -202,8 +202,8 @@ impl Engine for Exec {
             name: INFO.name,
             synchronous: true,
             moves_data: false,
-            queued_sync: true,
-            queued_trim: true,
+            syncs: Queueing::Queued,
+            trims: Queueing::Queued,
         }
     }
 

@@ -7,7 +7,8 @@ use std::env;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption, EngineStep,
-    Errno, FileIndex, Nanos, Op, OpKind, RemoteFile, Slot, Storage, Submitted, Synchronous, Tick,
+    Errno, FileIndex, Nanos, Op, OpKind, Queueing, RemoteFile, Slot, Storage, Submitted,
+    Synchronous, Tick,
 };
 use fathom_sys::libiscsi::{Iscsi, IscsiPortal};
 use fathom_sys::memory::MemoryPlacement;
@@ -216,9 +217,8 @@ impl Engine for IscsiEngine {
             name: INFO.name,
             synchronous: false,
             moves_data: true,
-            // The cache is flushed of writes completed before the command, not of those in flight.
-            queued_sync: false,
-            queued_trim: true,
+            syncs: Queueing::Queued,
+            trims: Queueing::Queued,
         }
     }
 

@@ -4,8 +4,8 @@ use std::io;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption, EngineStep,
-    EngineValues, Errno, FileIndex, Op, OpKind, Slot, SlotLimit, Submitted, Synchronous, Tick,
-    Zone, ZoneAction,
+    EngineValues, Errno, FileIndex, Op, OpKind, Queueing, Slot, SlotLimit, Submitted, Synchronous,
+    Tick, Zone, ZoneAction,
 };
 use fathom_sys::aio::Context;
 use fathom_sys::clock::Clock;
@@ -69,14 +69,14 @@ impl From<&EngineValues> for Options {
 /// `libaio`: one context, its buffers, and the job's files.
 ///
 /// An op costs one control block; a turn makes one `io_submit`, and one `io_getevents` only if it
-/// has to wait. Trims and syncs run as plain system calls while the queue is empty.
+/// has to wait. Trims and syncs run as plain system calls, each in a submission of its own.
 pub struct Libaio {
     context: Context,
     clock: Clock,
     files: Files,
     /// Flags of writes.
     flags: RwFlags,
-    /// Prepared trim or sync, which the context cannot take; the queue is otherwise empty.
+    /// Prepared trim or sync, which the context cannot take; nothing else is prepared.
     exclusive: ExclusiveOp,
     /// Error by which the context became unusable.
     broken: Option<EngineError>,
@@ -155,8 +155,8 @@ impl Engine for Libaio {
             name: INFO.name,
             synchronous: false,
             moves_data: true,
-            queued_sync: false,
-            queued_trim: false,
+            syncs: Queueing::Inline,
+            trims: Queueing::Inline,
         }
     }
 
@@ -195,7 +195,7 @@ impl Engine for Libaio {
         if let OpKind::Data(Direction::Read | Direction::Write) = op.kind {
             self.context.push(op, self.files.descriptor(op.file));
         } else {
-            self.exclusive.prepare(*op, self.context.in_flight());
+            self.exclusive.prepare(*op, self.context.queued());
         }
     }
 

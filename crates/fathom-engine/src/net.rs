@@ -16,7 +16,7 @@ use std::io;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineStep, Errno, Op,
-    OpKind, Slot, Storage, Submitted, Tick,
+    OpKind, Queueing, Slot, Storage, Submitted, Tick,
 };
 use fathom_sys::clock::Clock;
 use fathom_sys::memory::Buffers;
@@ -225,8 +225,8 @@ impl Engine for Net {
             name: self.info.name,
             synchronous: true,
             moves_data: true,
-            queued_sync: false,
-            queued_trim: false,
+            syncs: Queueing::Alone,
+            trims: Queueing::Alone,
         }
     }
 

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption, EngineStep,
-    Errno, FileIndex, Nanos, Op, OpKind, Slot, Storage, Submitted, Synchronous, Tick,
+    Errno, FileIndex, Nanos, Op, OpKind, Queueing, Slot, Storage, Submitted, Synchronous, Tick,
 };
 use fathom_sys::libnfs::{Nfs, NfsOp, NfsOpKind, NfsOpen};
 use fathom_sys::library::LibraryError;
@@ -90,9 +90,8 @@ impl Engine for NfsEngine {
             name: INFO.name,
             synchronous: false,
             moves_data: true,
-            // A commit covers the writes completed before it, not those in flight.
-            queued_sync: false,
-            queued_trim: true,
+            syncs: Queueing::Queued,
+            trims: Queueing::Queued,
         }
     }
 

@@ -3,8 +3,8 @@
 //! A job on this engine measures the tool's own cost, so each step here is a few instructions.
 
 use fathom_core::{
-    Capabilities, Completion, Engine, EngineError, EngineInfo, Op, Slot, Storage, Submitted,
-    Synchronous, Tick,
+    Capabilities, Completion, Engine, EngineError, EngineInfo, Op, Queueing, Slot, Storage,
+    Submitted, Synchronous, Tick,
 };
 use fathom_sys::clock::Clock;
 
@@ -61,8 +61,8 @@ impl Engine for Null {
             name: INFO.name,
             synchronous: INFO.synchronous.at_depth(self.depth),
             moves_data: false,
-            queued_sync: true,
-            queued_trim: true,
+            syncs: Queueing::Queued,
+            trims: Queueing::Queued,
         }
     }
 

@@ -29,7 +29,8 @@ use std::sync::{Arc, Mutex};
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineStep, Errno,
-    FileIndex, Op, OpKind, PerDirection, Slot, Storage, Submitted, Tick, Zone, ZoneAction,
+    FileIndex, Op, OpKind, PerDirection, Queueing, Slot, Storage, Submitted, Tick, Zone,
+    ZoneAction,
 };
 use fathom_stats::Latency;
 use fathom_sys::clock::Clock;
@@ -423,8 +424,7 @@ fn capabilities(info: &EngineInfo) -> Capabilities {
         name: info.name,
         synchronous: false,
         moves_data: info.moves_data(),
-        // Workers complete ops in any order, so the loop must drain before a sync or trim.
-        queued_sync: false,
-        queued_trim: false,
+        syncs: Queueing::Queued,
+        trims: Queueing::Queued,
     }
 }

@@ -15,8 +15,8 @@ use std::mem;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineStep, Errno,
-    FileIndex, Op, OpKind, RemoteFile, Slot, Storage, Submitted, Synchronous, Tick, TrimRange,
-    Zone, ZoneAction, ZoneReport, without_zones,
+    FileIndex, Op, OpKind, Queueing, RemoteFile, Slot, Storage, Submitted, Synchronous, Tick,
+    TrimRange, Zone, ZoneAction, ZoneReport, without_zones,
 };
 use fathom_nvme::{Opcode, zone_send_action};
 use fathom_sys::clock::Clock;
@@ -368,8 +368,14 @@ impl Engine for Passthrough {
             name: INFO.name,
             synchronous: false,
             moves_data: true,
-            queued_sync: !self.options.polled,
-            queued_trim: !(self.options.polled && self.uses.iter().any(|file| file.keeps_to_zones)),
+            syncs: match self.options.polled {
+                true => Queueing::Alone,
+                false => Queueing::Queued,
+            },
+            trims: match self.options.polled && self.uses.iter().any(|file| file.keeps_to_zones) {
+                true => Queueing::Alone,
+                false => Queueing::Queued,
+            },
         }
     }
 

@@ -3,7 +3,8 @@
 use std::mem;
 
 use fathom_core::{
-    Capabilities, Completion, Engine, EngineError, EngineInfo, FileIndex, Op, Slot, Submitted, Tick,
+    Capabilities, Completion, Engine, EngineError, EngineInfo, FileIndex, Op, Queueing, Slot,
+    Submitted, Tick,
 };
 use fathom_sys::clock::Clock;
 use fathom_sys::in_flight::Ready;
@@ -86,8 +87,8 @@ impl<P: Performer> Engine for Serial<P> {
             name: self.info.name,
             synchronous: true,
             moves_data: self.info.moves_data(),
-            queued_sync: true,
-            queued_trim: true,
+            syncs: Queueing::Queued,
+            trims: Queueing::Queued,
         }
     }
 

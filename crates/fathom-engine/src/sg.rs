@@ -9,7 +9,8 @@ use std::io;
 
 use fathom_core::{
     Batches, Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineStep,
-    Errno, FileIndex, Op, OpKind, RemoteFile, Slot, Storage, Submitted, Synchronous, Tick,
+    Errno, FileIndex, Op, OpKind, Queueing, RemoteFile, Slot, Storage, Submitted, Synchronous,
+    Tick,
 };
 use fathom_sys::clock::Clock;
 use fathom_sys::scsi::{NodeKind, ScsiQueue};
@@ -264,8 +265,8 @@ impl Engine for Sg {
             name: INFO.name,
             synchronous: self.is_synchronous(),
             moves_data: true,
-            queued_sync: true,
-            queued_trim: true,
+            syncs: Queueing::Queued,
+            trims: Queueing::Queued,
         }
     }
 

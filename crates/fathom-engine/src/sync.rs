@@ -5,8 +5,8 @@ use std::mem;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption,
-    EngineValues, FileIndex, Op, OpKind, Slot, Submitted, Synchronous, Taus88, Tick, Zone,
-    ZoneAction,
+    EngineValues, FileIndex, Op, OpKind, Queueing, Slot, Submitted, Synchronous, Taus88, Tick,
+    Zone, ZoneAction,
 };
 use fathom_sys::clock::Clock;
 use fathom_sys::file_io::{self, RwFlags, Vectors};
@@ -306,8 +306,8 @@ impl Engine for SyncEngine {
             },
             synchronous: self.call != SyncCall::Vsync || VSYNC.synchronous.at_depth(self.depth),
             moves_data: true,
-            queued_sync: true,
-            queued_trim: true,
+            syncs: Queueing::Queued,
+            trims: Queueing::Queued,
         }
     }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineInfo, EngineOption, EngineStep,
-    EngineValues, Errno, FileIndex, Op, OpKind, OptionEffect, Slot, Submitted, SyncKind,
+    EngineValues, Errno, FileIndex, Op, OpKind, OptionEffect, Queueing, Slot, Submitted, SyncKind,
     Synchronous, Tick, Zone, ZoneAction,
 };
 use fathom_sys::clock::Clock;
@@ -291,8 +291,11 @@ impl Engine for Uring {
             synchronous: false,
             moves_data: true,
             // A ring with IORING_SETUP_IOPOLL takes only reads and writes.
-            queued_sync: !self.polled,
-            queued_trim: false,
+            syncs: match self.polled {
+                true => Queueing::Inline,
+                false => Queueing::Queued,
+            },
+            trims: Queueing::Inline,
         }
     }
 
@@ -356,7 +359,7 @@ impl Engine for Uring {
         if queued {
             self.ring.push(op, || self.files.descriptor(op.file));
         } else {
-            self.exclusive.prepare(*op, self.ring.in_flight());
+            self.exclusive.prepare(*op, self.ring.queued());
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineStep, Errno, FileIndex, Op,
-    OpKind, Slot, Submitted, Tick,
+    OpKind, Queueing, Slot, Submitted, Tick,
 };
 use fathom_engine::{AnyEngine, EngineConfig};
 use fathom_sys::clock::Clock;
@@ -133,8 +133,8 @@ impl Engine for Http {
             name: INFO.name,
             synchronous: true,
             moves_data: true,
-            queued_sync: true,
-            queued_trim: true,
+            syncs: Queueing::Queued,
+            trims: Queueing::Queued,
         }
     }
 

@@ -225,8 +225,8 @@ mod tests {
             name: "none",
             synchronous: true,
             moves_data: false,
-            queued_sync: false,
-            queued_trim: false,
+            syncs: Queueing::Alone,
+            trims: Queueing::Alone,
         };
         let mut worker = Worker::new(job, engine, Tick::ZERO).expect("a job");
         let (counts, mut seen) = (SharedCounts::new(), SeenCounts::new());

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineStep, Errno, FileIndex, Op,
-    OpKind, Slot, Submitted, SyncKind, Tick, Zone, ZoneAction,
+    OpKind, Queueing, Slot, Submitted, SyncKind, Tick, Zone, ZoneAction,
 };
 
 use crate::data_fault::DataFault;
@@ -74,8 +74,8 @@ impl ModelEngine {
                 name: "model",
                 synchronous: spec.synchronous,
                 moves_data,
-                queued_sync: true,
-                queued_trim: true,
+                syncs: Queueing::Queued,
+                trims: Queueing::Queued,
             },
             places: spec.files.iter().map(place).collect(),
             buffers: vec![0; depth * buffer_bytes],

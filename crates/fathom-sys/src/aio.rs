@@ -316,10 +316,11 @@ impl Context {
         self.calls
     }
 
-    /// Returns the number of ops between `push` and `reap`.
+    /// Returns the number of ops that are queued and not submitted.
     #[must_use]
-    pub const fn in_flight(&self) -> u32 {
-        self.count
+    pub fn queued(&self) -> u32 {
+        // Cannot truncate: the queue has no more places than the context.
+        u32::try_from(self.queue.len()).unwrap_or(u32::MAX)
     }
 
     /// Returns the ops held by the kernel after it took `taken` of the queue.

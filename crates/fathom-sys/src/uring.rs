@@ -384,6 +384,12 @@ impl<const BIG: bool> Ring<BIG> {
         self.rings.in_flight()
     }
 
+    /// Returns the number of ops that are queued and not submitted.
+    #[must_use]
+    pub const fn queued(&self) -> u32 {
+        self.rings.submission.unpublished()
+    }
+
     /// Returns the number of system calls since the ring was created.
     #[must_use]
     #[inline]

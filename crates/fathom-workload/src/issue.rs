@@ -3,7 +3,7 @@
 //! Every rule is applied to every op: is it due, may it overtake those in flight, what must its
 //! buffer hold? The fast paths, `batch` and `replenish`, serve jobs to which no such rule applies.
 
-use fathom_core::{Direction, Engine, FileIndex, Step, Tick};
+use fathom_core::{Direction, Engine, FileIndex, Queueing, Step, Tick};
 
 use crate::config::Mix;
 use crate::job_limits::IssueBlock;
@@ -117,10 +117,10 @@ impl Worker {
         if thinking.is_some_and(|thinking| thinking.is_due(now)) && !self.is_reading_back() {
             return IssueStatus::ThinkTime;
         }
-        if self.queue.exclusive && !self.queue.is_drained() {
+        if !self.queue.admits(self.queue.last) {
             return IssueStatus::NeedsDrain;
         }
-        self.queue.exclusive = false;
+        self.queue.last = Queueing::Queued;
         if self.sync.watches
             && let Some(kind) = self.sync_due()
         {
@@ -167,13 +167,15 @@ impl Worker {
         // The write of a pair comes after its trim, whatever the engine does in parallel.
         let pairs = self.config.pattern.mix == Mix::TrimWrite;
         let ordered = self.config.serialize_overlap || pairs;
-        self.runs_alone(target) && !self.queue.is_drained()
-            || ordered && self.queue.slots.overlaps(target)
+        !self.queue.admits(self.queueing(target)) || ordered && self.queue.slots.overlaps(target)
     }
 
-    /// Returns whether the engine does nothing else beside `target`.
-    pub(crate) const fn runs_alone(&self, target: &OpTarget) -> bool {
-        matches!(target.direction, Direction::Trim) && !self.engine.queued_trim
+    /// Returns how the engine treats `target` beside other ops.
+    pub(crate) const fn queueing(&self, target: &OpTarget) -> Queueing {
+        match target.direction {
+            Direction::Trim => self.engine.trims,
+            Direction::Read | Direction::Write => Queueing::Queued,
+        }
     }
 
     /// Prepares `target`, to which no rule objects; there must be a free slot.
@@ -187,7 +189,7 @@ impl Worker {
         if let (Some(zoned), Some(slot)) = (&mut self.zoned, self.queue.slots.peek()) {
             zoned.bind(slot);
         }
-        self.queue.exclusive = self.runs_alone(target);
+        self.queue.last = self.queueing(target);
         self.fill_buffer(engine, target, now);
         if let (Some(priorities), Some(slot)) = (&mut self.priorities, self.queue.slots.peek()) {
             self.queue.slots.state(slot).op.priority = priorities.choose(target);

@@ -9,7 +9,7 @@
 //! would be in flight. With a lead of the depth, the trim that a write waits for is the oldest op
 //! in flight.
 
-use fathom_core::{Capabilities, Direction};
+use fathom_core::{Capabilities, Direction, Queueing};
 
 use crate::config::WorkerConfig;
 use crate::pattern::OpTarget;
@@ -38,7 +38,7 @@ impl PairLead {
         has_rates: bool,
     ) -> Self {
         let is_paced = has_rates || config.think.is_some();
-        let in_turn = !engine.queued_trim || is_paced || config.zoned.is_some();
+        let in_turn = engine.trims != Queueing::Queued || is_paced || config.zoned.is_some();
         Self {
             most: if in_turn { 1 } else { depth },
             trims: 0,

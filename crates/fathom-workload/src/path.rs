@@ -1,6 +1,6 @@
 //! Path of a job's ops through the loop, chosen once from its configuration.
 
-use fathom_core::Capabilities;
+use fathom_core::{Capabilities, Queueing};
 
 use crate::buffers::Filler;
 use crate::config::{Batching, Mix, WorkerConfig};
@@ -90,7 +90,7 @@ fn ignores_single_ops(config: &WorkerConfig, engine: Capabilities) -> bool {
     let verifies = (verify.is_some() || !generations.is_empty()) && engine.moves_data;
     let fills = used.write && engine.moves_data && Filler::changes(buffers);
     let syncs = used.write && sync.watches_writes();
-    let drains = used.trim && !engine.queued_trim;
+    let drains = used.trim && engine.trims != Queueing::Queued;
     // A write waits for the trim of its block.
     let pairs = pattern.mix == Mix::TrimWrite;
     !(races

@@ -1,6 +1,6 @@
 //! The ops of a worker that are prepared, in flight or to be retried.
 
-use fathom_core::{Completion, Slot};
+use fathom_core::{Completion, Queueing, Slot};
 
 use crate::config::Batching;
 use crate::pattern::OpTarget;
@@ -29,8 +29,8 @@ pub(crate) struct Queue {
     pub(crate) reaps_early: bool,
     /// The queue was full, and nothing is issued until it has fallen to `iodepth_low`.
     pub(crate) draining_to_low: bool,
-    /// The op issued last must have the engine to itself.
-    pub(crate) exclusive: bool,
+    /// Treatment of the op issued last: what the next one waits for.
+    pub(crate) last: Queueing,
 }
 
 impl Queue {
@@ -49,7 +49,16 @@ impl Queue {
             // Data that have just been read are still in the processor's cache.
             reaps_early: batching.complete_min == 0 || (verifies && batching.complete_min == 1),
             draining_to_low: false,
-            exclusive: false,
+            last: Queueing::Queued,
+        }
+    }
+
+    /// Returns whether an op of this treatment may be prepared, or one after it.
+    pub(crate) const fn admits(&self, queueing: Queueing) -> bool {
+        match queueing {
+            Queueing::Queued => true,
+            Queueing::Inline => self.prepared.is_empty(),
+            Queueing::Alone => self.is_drained(),
         }
     }
 

@@ -210,12 +210,10 @@ impl Worker {
         kind: SyncKind,
         now: Tick,
     ) -> IssueStatus {
-        if !self.engine.queued_sync {
-            if !self.queue.is_drained() {
-                return IssueStatus::NeedsDrain;
-            }
-            self.queue.exclusive = true;
+        if !self.queue.admits(self.engine.syncs) {
+            return IssueStatus::NeedsDrain;
         }
+        self.queue.last = self.engine.syncs;
         self.prepare_sync(engine, now, op.file, kind);
         IssueStatus::Ready
     }

@@ -106,20 +106,17 @@ impl Worker {
         self.sync.wanted(&self.config.sync)
     }
 
-    /// Issues a sync of the file last written; if the engine cannot queue it, it waits until
-    /// nothing is in flight.
+    /// Issues a sync of the file last written, unless the engine cannot take it now.
     pub(crate) fn issue_sync<E: Engine>(
         &mut self,
         engine: &mut E,
         now: Tick,
         kind: SyncKind,
     ) -> IssueStatus {
-        if !self.engine.queued_sync {
-            if !self.queue.is_drained() {
-                return IssueStatus::NeedsDrain;
-            }
-            self.queue.exclusive = true;
+        if !self.queue.admits(self.engine.syncs) {
+            return IssueStatus::NeedsDrain;
         }
+        self.queue.last = self.engine.syncs;
         self.sync.is_open = false;
         self.prepare_sync(engine, now, self.sync.file, kind);
         IssueStatus::Ready

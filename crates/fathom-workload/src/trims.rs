@@ -157,7 +157,7 @@ impl Worker {
             }
             return IssueStatus::NeedsDrain;
         }
-        self.queue.exclusive = self.runs_alone(&target);
+        self.queue.last = self.queueing(&target);
         self.prepare_op(engine, &target, now, now);
         if let Some(limits) = &mut self.limits {
             limits.count_op();

@@ -4,7 +4,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use fathom_conformance::{Account, BLOCK, BLOCKS, Subject, content};
-use fathom_core::{Direction, Engine, EngineValues, FileIndex, Op, OpKind, SyncKind, Tick};
+use fathom_core::{
+    Direction, Engine, EngineValues, FileIndex, Op, OpKind, Queueing, SyncKind, Tick,
+};
 use fathom_engine::{EngineConfig, EngineFile, built_in, start};
 use fathom_sys::clock::Clock;
 use fathom_sys::files;
@@ -80,7 +82,7 @@ pub(crate) fn trims_and_syncs_are_queued(bench: &mut DeviceBench) {
     }
     bench.prepare(bench.read(0, 5));
     bench.prepare(bench.trim(1, 9));
-    if bench.engine.capabilities().queued_sync {
+    if bench.engine.capabilities().syncs == Queueing::Queued {
         bench.prepare(bench.sync(2, SyncKind::Data));
     }
     bench.prepare(bench.read(3, 6));

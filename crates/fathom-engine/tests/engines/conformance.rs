@@ -2,7 +2,7 @@
 
 use crate::bench::{self, Bench, Setup};
 use fathom_conformance::{Subject as _, cases, conformance};
-use fathom_core::{Direction, Errno, OpKind, SyncKind};
+use fathom_core::{Direction, Errno, OpKind, Queueing, SyncKind};
 
 /// Runs a case on every engine and every depth that it has.
 fn each(case: impl Fn(&mut Bench)) {
@@ -91,9 +91,13 @@ fn adjacent_ops_are_told_apart_at_the_end_of_the_file() {
 #[test]
 fn a_sync_may_be_queued_where_the_engine_says_so() {
     each(|bench| {
-        if bench.depth() > 1 && bench.capabilities().queued_sync {
+        let syncs = bench.capabilities().syncs;
+        if bench.depth() > 1 && syncs != Queueing::Alone {
             bench.fill(0, 1);
             bench.prepare(bench.write(0, 1));
+            if syncs == Queueing::Inline {
+                bench.submit(0);
+            }
             bench.prepare(bench.sync(1, SyncKind::Data));
             bench.submit(0);
             bench.finish_all();

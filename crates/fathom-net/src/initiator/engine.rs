@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineStep, Errno, FileIndex, Nanos,
-    Op, OpKind, RemoteFile, Slot, Submitted, Tick,
+    Op, OpKind, Queueing, RemoteFile, Slot, Submitted, Tick,
 };
 use fathom_engine::{AnyEngine, EngineConfig, Registration};
 use fathom_sys::clock::Clock;
@@ -210,9 +210,8 @@ impl Engine for Initiator {
             name: INFO.name,
             synchronous: false,
             moves_data: true,
-            // A Flush covers the writes completed before it, not those in flight.
-            queued_sync: false,
-            queued_trim: true,
+            syncs: Queueing::Queued,
+            trims: Queueing::Queued,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, EngineStep, Errno, FileIndex, Nanos,
-    Op, OpKind, RemoteFile, Slot, Submitted, Tick,
+    Op, OpKind, Queueing, RemoteFile, Slot, Submitted, Tick,
 };
 use fathom_engine::{AnyEngine, EngineConfig, Registration};
 use fathom_nbd::{ExportAddress, UriError};
@@ -190,9 +190,8 @@ impl Engine for Nbd {
             name: INFO.name,
             synchronous: false,
             moves_data: true,
-            // A flush covers the writes completed before it, not those in flight.
-            queued_sync: false,
-            queued_trim: true,
+            syncs: Queueing::Queued,
+            trims: Queueing::Queued,
         }
     }
 

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, Op, OpKind, Slot, Submitted, Tick,
+    Capabilities, Completion, Direction, Engine, EngineError, Op, OpKind, Queueing, Slot,
+    Submitted, Tick,
 };
 use proptest::prelude::*;
 
@@ -173,8 +174,8 @@ impl Engine for Model {
             name: "model",
             synchronous: false,
             moves_data: !self.files.is_empty(),
-            queued_sync: true,
-            queued_trim: true,
+            syncs: Queueing::Queued,
+            trims: Queueing::Queued,
         }
     }
 

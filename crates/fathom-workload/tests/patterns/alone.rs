@@ -1,12 +1,13 @@
-//! An op that an engine cannot queue runs alone: nothing else is in flight, however ops are
-//! batched, and nothing starts before it has completed.
+//! An op that an engine cannot queue is alone in its submission, however ops are batched. Where
+//! the engine says so, nothing else is in flight either, and nothing starts before it has
+//! completed.
 
 use std::collections::VecDeque;
 
 use crate::common;
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, Op, OpKind, Slot, Step, Submitted,
-    Tick,
+    Capabilities, Completion, Direction, Engine, EngineError, Op, OpKind, Queueing, Slot, Step,
+    Submitted, Tick,
 };
 use fathom_workload::{Batching, Control, Mix, SyncRules, Worker, WorkerConfig, turn};
 use proptest::prelude::*;
@@ -16,6 +17,7 @@ proptest! {
 
     #[test]
     fn ops_that_cannot_be_queued_run_alone(
+        queueing in prop_oneof![Just(Queueing::Inline), Just(Queueing::Alone)],
         mix in prop_oneof![
             Just(Mix::Write),
             Just(Mix::ReadWrite { read: 30 }),
@@ -36,7 +38,7 @@ proptest! {
         let sync = SyncRules { full_every, data_every, ..SyncRules::default() };
         let pattern = common::config(mix, false, 4096, OPS * 4096);
         let config = WorkerConfig { depth, batching, sync, ..common::job(pattern) };
-        let engine = run(config, latencies);
+        let engine = run(config, queueing, latencies);
         prop_assert!(engine.in_flight.is_empty() && engine.prepared.is_empty());
         // A trim and a write for each block.
         let each = if mix == Mix::TrimWrite { 2 } else { 1 };
@@ -47,11 +49,36 @@ proptest! {
     }
 }
 
+#[test]
+fn an_op_inside_the_submission_does_not_drain_the_queue() {
+    let batching = Batching {
+        submit: 1,
+        complete_min: 1,
+        complete_max: 1,
+        low: 8,
+    };
+    let sync = SyncRules {
+        full_every: 1,
+        ..SyncRules::default()
+    };
+    let config = WorkerConfig {
+        depth: 8,
+        batching,
+        sync,
+        ..common::job(common::config(Mix::Write, false, 4096, OPS * 4096))
+    };
+    let deepest = |queueing| run(config.clone(), queueing, vec![20_000]).deepest;
+    assert_eq!(deepest(Queueing::Alone), 1);
+    assert_eq!(deepest(Queueing::Inline), 8);
+}
+
 const OPS: u64 = 64;
 
 /// Runs a job and returns its engine.
-fn run(config: WorkerConfig, latencies: Vec<u64>) -> Unqueued {
+fn run(config: WorkerConfig, queueing: Queueing, latencies: Vec<u64>) -> Unqueued {
     let mut engine = Unqueued {
+        queueing,
+        deepest: 0,
         latencies,
         now: 0,
         prepared: Vec::new(),
@@ -76,6 +103,9 @@ fn run(config: WorkerConfig, latencies: Vec<u64>) -> Unqueued {
 
 /// Engine whose ops complete in order, each some time after the one before.
 struct Unqueued {
+    queueing: Queueing,
+    /// Most ops under way.
+    deepest: usize,
     latencies: Vec<u64>,
     now: u64,
     prepared: Vec<Op>,
@@ -95,8 +125,8 @@ impl Engine for Unqueued {
             name: "unqueued",
             synchronous: false,
             moves_data: false,
-            queued_sync: false,
-            queued_trim: false,
+            syncs: self.queueing,
+            trims: self.queueing,
         }
     }
 
@@ -105,12 +135,18 @@ impl Engine for Unqueued {
     }
 
     fn prepare(&mut self, op: &Op) {
-        let under_way = self.prepared.iter();
-        let mut under_way = under_way.chain(self.in_flight.iter().map(|(_, other)| other));
-        let first = under_way.clone().next().is_none();
+        let others = self.in_flight.iter().map(|(_, other)| other);
+        let in_its_way = others.take(match self.queueing {
+            Queueing::Alone => usize::MAX,
+            Queueing::Inline | Queueing::Queued => 0,
+        });
+        let mut in_its_way = self.prepared.iter().chain(in_its_way);
+        let first = in_its_way.clone().next().is_none();
         assert!(first || !is_alone(op), "{op:?} while others are under way");
-        assert!(!under_way.any(is_alone), "{op:?} beside one that is alone");
+        assert!(!in_its_way.any(is_alone), "{op:?} beside one that is alone");
         self.prepared.push(*op);
+        let under_way = self.prepared.len() + self.in_flight.len();
+        self.deepest = self.deepest.max(under_way);
     }
 
     fn submit(&mut self, _want: u32) -> Submitted {
@@ -119,6 +155,10 @@ impl Engine for Unqueued {
             match op.kind {
                 OpKind::Data(_) => self.data += 1,
                 OpKind::Sync(_) => self.syncs += 1,
+            }
+            if is_alone(&op) && self.queueing == Queueing::Inline {
+                self.in_flight.push_front((self.now, op));
+                continue;
             }
             let begin = self.in_flight.back().map_or(self.now, |(end, _)| *end);
             #[expect(clippy::cast_possible_truncation, reason = "a hundred ops")]

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, Errno, Op, OpKind, Slot, Step,
-    Submitted, Tick,
+    Capabilities, Completion, Direction, Engine, EngineError, Errno, Op, OpKind, Queueing, Slot,
+    Step, Submitted, Tick,
 };
 use fathom_workload::{Control, Results, Worker, WorkerConfig, turn};
 
@@ -114,8 +114,8 @@ impl Engine for Memory {
             name: "memory",
             synchronous: false,
             moves_data: true,
-            queued_sync: true,
-            queued_trim: true,
+            syncs: Queueing::Queued,
+            trims: Queueing::Queued,
         }
     }
 

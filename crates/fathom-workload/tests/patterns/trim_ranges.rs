@@ -2,8 +2,8 @@
 
 use crate::common::{self, file};
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, Op, Slot, Step, Submitted, Tick,
-    TrimRange,
+    Capabilities, Completion, Direction, Engine, EngineError, Op, Queueing, Slot, Step, Submitted,
+    Tick, TrimRange,
 };
 use fathom_workload::{
     Control, FileService, Mix, Pace, Rate, RateProcess, Results, SizeChoice, Worker, WorkerConfig,
@@ -29,8 +29,8 @@ impl Engine for Recorder {
             name: "ranges",
             synchronous: false,
             moves_data: true,
-            queued_sync: true,
-            queued_trim: true,
+            syncs: Queueing::Queued,
+            trims: Queueing::Queued,
         }
     }
 
