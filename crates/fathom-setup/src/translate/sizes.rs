@@ -436,23 +436,27 @@ fn share(size: u64, request: &SizeRequest<'_>, index: usize) -> u64 {
     }
 }
 
-/// Returns the start of the range; percentages refer to `whole` and are rounded up to whole ops.
+/// Returns the start of the range. Percentages refer to `whole`; with one, the sum is rounded up to
+/// whole ops, once, as in fio: rounded increments would add up to more than the file.
 fn offset(request: &SizeRequest<'_>, whole: u64) -> Result<u64, SizeFault> {
     let unit = match request.offset_align {
         0 => request.smallest,
         align => align,
     };
-    let in_bytes = |size| match size {
-        Size::Bytes(bytes) => Ok(bytes),
-        Size::Zones(_) => Ok(0),
-        Size::Percent(percent) => percent_of(whole, percent)
-            .checked_next_multiple_of(unit)
-            .ok_or(SizeFault::TooLarge),
+    let parts = [request.offset, request.offset_increment];
+    let [first, increment] = parts.map(|size| match size {
+        Size::Bytes(bytes) => bytes,
+        Size::Zones(_) => 0,
+        Size::Percent(percent) => percent_of(whole, percent),
+    });
+    let sum = increment.checked_mul(request.clone.into());
+    let sum = sum.and_then(|added| added.checked_add(first));
+    let is_percent = parts.iter().any(|size| matches!(size, Size::Percent(_)));
+    let offset = match is_percent {
+        true => sum.and_then(|sum| sum.checked_next_multiple_of(unit)),
+        false => sum,
     };
-    in_bytes(request.offset_increment)?
-        .checked_mul(u64::from(request.clone))
-        .and_then(|added| added.checked_add(in_bytes(request.offset).ok()?))
-        .ok_or(SizeFault::TooLarge)
+    offset.ok_or(SizeFault::TooLarge)
 }
 
 fn percent_of(bytes: u64, percent: u32) -> u64 {

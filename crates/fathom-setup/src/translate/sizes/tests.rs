@@ -179,6 +179,15 @@ fn sizes_follow_the_options() {
             (vec![(32 * K, 16 * K, 48 * K)], 16 * K),
         ),
         (
+            "steps in percent are added up before they are rounded",
+            SizeRequest {
+                offset_increment: Size::Percent(33),
+                clone: 2,
+                ..ask(&eight)
+            },
+            (vec![(660 * K, 340 * K, 1000 * K)], 340 * K),
+        ),
+        (
             "an offset in percent, aligned as asked",
             SizeRequest {
                 offset: Size::Percent(33),
