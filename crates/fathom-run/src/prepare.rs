@@ -25,12 +25,12 @@ use crate::peer_access::PeerAccess;
 use crate::shared_layout::LayoutShare;
 
 /// Returns what is to be laid out: the files of all jobs, except those that create their own
-/// (`create_on_open`) or none (`verify_only`), or that will fail because creation is disallowed.
+/// (`create_on_open`) or none (`verify_only`), and those that will fail alone.
 pub(crate) fn layout_jobs(setups: &[JobSetup], failing: &[Warning]) -> Vec<LayoutJob> {
     let jobs = setups.iter().map(|setup| (&setup.job, setup));
     let wanted = jobs.filter(|(job, setup)| {
         let options = &job.options;
-        let fails = !options.allow_file_create && failing.iter().any(|told| told.job == job.name);
+        let fails = failing.iter().any(|told| told.job == job.name);
         let needs = setup.early_end.is_none() && setup.has_local_files();
         let names = options.engine.name_work();
         let made_by_ops = names.is_some_and(|names| !names.laid_out);

@@ -208,6 +208,10 @@ impl ProblemKind {
         matches!(
             self,
             Self::FileCreateForbidden
+                | Self::FileClosedToUs
+                | Self::IsADirectory
+                | Self::NotADirectory
+                | Self::DirectoryNotWritable
                 | Self::NoSize
                 | Self::PercentOfNothing
                 | Self::OffsetBehindEnd

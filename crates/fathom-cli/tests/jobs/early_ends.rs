@@ -1,6 +1,8 @@
 //! Jobs that end before their first op, beside sound ones: under fio's name they end alone, as in
 //! fio 3.33, with its exit code; under the name `fathom` the plan is refused.
 
+use std::fs;
+
 use crate::common::{Folder, Run};
 
 /// Returns the error and the number of reads of each job.
@@ -19,6 +21,7 @@ const EINVAL: u64 = 22;
 fn check(words: &str, failed: i32, want: &[(u64, u64)]) {
     let folder = Folder::new();
     folder.write("short", vec![1; 64 << 10]);
+    fs::create_dir(folder.path().join("folder")).unwrap();
     let words = format!("--output-format=json --rw=read --ioengine=psync {words}");
     let run = folder.fio(&words).expect(failed);
     assert_eq!(ends(&run), want, "{words}: {run:#?}");
@@ -47,6 +50,18 @@ fn jobs_without_a_size_fail_alone() {
         1,
         &[failed, done],
     );
+}
+
+#[test]
+fn jobs_whose_files_cannot_be_opened_fail_alone() {
+    let done = (0, 16);
+    for (name, errno) in [("folder", 21), ("short/f", 20)] {
+        let bad = format!("--size=64k --name=z --filename={name}");
+        let (failed, good) = ((errno, 0), "--name=b --filename=short");
+        check(&bad, 1, &[failed]);
+        check(&format!("{bad} {good}"), 1, &[failed, done]);
+        check(&format!("--size=64k {good} {bad}"), 1, &[done, failed]);
+    }
 }
 
 #[test]

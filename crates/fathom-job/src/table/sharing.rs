@@ -47,6 +47,10 @@ pub(super) const ROWS: &[Row] = &[
         "Remove the job's files between `loops`",
         "unlink_each_loop=1",
         ValueKind::Bool(|o, v| o.files.unlink_each_loop = v),
+    )
+    .different(
+        "only between `loops`; fio also where `io_size` begins the files again, and at the end of \
+         a job that goes by time",
     ),
     Row::new(
         "lockfile",
