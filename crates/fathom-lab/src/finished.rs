@@ -17,6 +17,8 @@ pub struct FinishedRun {
     pub machine: String,
     /// Subject as JSON: kernel, program, firmware.
     pub subject: String,
+    /// How it ended.
+    pub end: RunEnd,
     /// Disturbance, or another remark.
     pub note: Option<String>,
     /// Its metrics.
@@ -27,17 +29,69 @@ pub struct FinishedRun {
     pub tags: Vec<(String, String)>,
 }
 
+/// End of a run. Only a run that is done is a measurement of its plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RunEnd {
+    /// It ran to its end.
+    #[default]
+    Done,
+    /// It was interrupted.
+    Cut,
+    /// A job ended with an error.
+    Failed,
+}
+
+impl RunEnd {
+    /// Returns its word in the history.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Cut => "cut",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Returns the end that a word means; that of a measurement for an unknown one.
+    pub(crate) fn of(word: &str) -> Self {
+        match word {
+            "cut" => Self::Cut,
+            "failed" => Self::Failed,
+            _ => Self::Done,
+        }
+    }
+
+    /// Returns how a run ended, and what is to be said of it.
+    fn of_record(record: &Record) -> (Self, Option<String>) {
+        let mut failed = record.jobs.iter().filter(|job| job.error != 0);
+        if let Some(job) = failed.next() {
+            let why = match &job.error_text {
+                Some(text) => text.clone(),
+                None => format!("error {}", job.error),
+            };
+            return (Self::Failed, Some(format!("job {}: {why}", job.name)));
+        }
+        let mut warnings = record.warnings.iter();
+        match warnings.find(|warning| warning.code == "interrupted") {
+            Some(warning) => (Self::Cut, Some(warning.message.clone())),
+            None => (Self::Done, None),
+        }
+    }
+}
+
 impl FinishedRun {
     /// Takes everything from a record. `program` is the name and version of the program that ran,
     /// and `model` the text of the machine file of a run in virtual time.
     #[must_use]
     pub fn of_record(record: &Record, program: &str, model: Option<&str>) -> Self {
+        let (end, note) = RunEnd::of_record(record);
         Self {
             wall_ms: record.elapsed_ms,
             plan: subject::plan_text(record),
             machine: subject::machine_json(record, model),
             subject: subject::subject_json(record, program),
-            note: None,
+            end,
+            note,
             measures: fathom_record::measures(record),
             record: kept(record).to_json().ok(),
             tags: Vec::new(),
@@ -76,10 +130,35 @@ const BINS_OF_A_WINDOW: usize = 5;
 
 #[cfg(test)]
 mod tests {
-    use fathom_record::TimelineRecord;
+    use fathom_record::{JobRecord, TimelineRecord, Warning};
     use fathom_stats::{Window, Windows};
 
     use super::*;
+
+    #[track_caller]
+    fn check_end(record: &Record, end: RunEnd, note: Option<&str>) {
+        let run = FinishedRun::of_record(record, "fathom", None);
+        assert_eq!((run.end, run.note.as_deref()), (end, note));
+    }
+
+    #[test]
+    fn runs_that_were_interrupted_or_failed_are_no_measurements() {
+        let mut record = Record::default();
+        check_end(&record, RunEnd::Done, None);
+        record.warnings.push(Warning {
+            code: "interrupted".into(),
+            job: String::new(),
+            message: "stopped by a signal".into(),
+            hint: String::new(),
+        });
+        check_end(&record, RunEnd::Cut, Some("stopped by a signal"));
+        record.jobs.push(JobRecord {
+            name: "j".into(),
+            error: 5,
+            ..JobRecord::default()
+        });
+        check_end(&record, RunEnd::Failed, Some("job j: error 5"));
+    }
 
     #[test]
     fn large_timelines_are_kept_in_wider_windows() {

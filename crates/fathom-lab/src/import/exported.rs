@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::{Map, json};
 
 use super::ImportedRun;
-use crate::finished::FinishedRun;
+use crate::finished::{FinishedRun, RunEnd};
 
 /// Returns an ended run as a document.
 #[cfg(any(test, feature = "history"))]
@@ -26,7 +26,7 @@ pub(crate) fn to_value(uuid: Option<&str>, begun_ms: Option<u64>, run: &Finished
         .tags
         .iter()
         .map(|(key, value)| (key.clone(), json!(value)));
-    json!({
+    let mut value = json!({
         KEY: VERSION,
         "uuid": uuid,
         "begun_ms": begun_ms,
@@ -38,7 +38,12 @@ pub(crate) fn to_value(uuid: Option<&str>, begun_ms: Option<u64>, run: &Finished
         "tags": tags.collect::<Map<_, _>>(),
         "measures": measures.collect::<Vec<_>>(),
         "record": run.record.as_deref().map(parsed),
-    })
+    });
+    // Left out otherwise: imported files are known by a digest of their documents, which had none.
+    if run.end != RunEnd::Done {
+        value["state"] = run.end.word().into();
+    }
+    value
 }
 
 /// Reads a document; `None` if it is another one.
@@ -56,6 +61,7 @@ pub(crate) fn from_value(value: &Value) -> Option<ImportedRun> {
     let measures = value["measures"].as_array().into_iter().flatten();
     let run = FinishedRun {
         wall_ms: value["wall_ms"].as_u64().unwrap_or(0),
+        end: RunEnd::of(value["state"].as_str().unwrap_or_default()),
         plan: text("plan").unwrap_or_default(),
         machine: compact("machine"),
         subject: compact("subject"),

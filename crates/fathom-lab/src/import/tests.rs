@@ -2,6 +2,7 @@ use fathom_record::Measure;
 use serde_json::json;
 
 use super::*;
+use crate::finished::RunEnd;
 
 #[track_caller]
 fn value(run: &ImportedRun, direction: &str, metric: &str) -> f64 {
@@ -99,6 +100,7 @@ fn nan_and_interim_reports_are_read() {
 #[test]
 fn an_exported_run_comes_back_whole() {
     let run = FinishedRun {
+        end: RunEnd::Failed,
         wall_ms: 7,
         plan: "[a]\n".into(),
         machine: "{\"cpu\":\"x\"}".into(),

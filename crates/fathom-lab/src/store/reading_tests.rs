@@ -1,5 +1,6 @@
 use super::tests::{Folder, finished};
 use super::*;
+use crate::finished::RunEnd;
 use crate::import::import;
 
 fn filled(folder: &Folder) -> History {
@@ -131,6 +132,32 @@ fn exported_runs_are_imported_once() {
         other.finished(&copies[0]).unwrap(),
         history.finished(&history.show(RunId(5)).unwrap()).unwrap()
     );
+}
+
+/// It is shown, and exported as what it is.
+#[test]
+fn a_run_that_was_cut_is_no_measurement() {
+    let folder = Folder::new();
+    let mut history = History::open(&folder.file("history.db")).unwrap();
+    let cut = FinishedRun {
+        end: RunEnd::Cut,
+        note: Some("interrupted".into()),
+        ..finished(1.0)
+    };
+    let run = history.add_run(&cut, "run", 1_000, None).unwrap().unwrap();
+    let measured = RunSelection {
+        measured: true,
+        ..RunSelection::default()
+    };
+    assert_eq!(history.list(&measured).unwrap().len(), 0);
+    assert_eq!(history.show(run).unwrap().state, "cut");
+    let mut text = String::new();
+    let write = |value: &serde_json::Value| {
+        text.push_str(&value.to_string());
+        Ok::<(), HistoryError>(())
+    };
+    history.export(&RunSelection::default(), write).unwrap();
+    assert_eq!(import(&text).unwrap()[0].run.end, RunEnd::Cut);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::History;
 use super::error::{HistoryError, HistoryProblem};
 use super::labs::{LabId, RunId, stored};
-use crate::finished::FinishedRun;
+use crate::finished::{FinishedRun, RunEnd};
 
 impl History {
     /// Marks a run of a lab as done and stores what it left.
@@ -21,7 +21,8 @@ impl History {
     /// As [`open`](Self::open); the run stays as it was.
     pub fn finish_run(&mut self, run: RunId, ended: &FinishedRun) -> Result<(), HistoryError> {
         let zjson = compressed(ended.record.as_deref());
-        self.write(|transaction| fill(transaction, run, ended, zjson.as_deref()))
+        let done = RunEnd::Done;
+        self.write(|transaction| fill(transaction, run, (done, ended), zjson.as_deref()))
     }
 
     /// Adds a run that belongs to no lab. With `uuid`, a run that is there already is not added:
@@ -48,7 +49,8 @@ impl History {
             let Some(run) = added.map(RunId) else {
                 return Ok(None);
             };
-            fill(transaction, run, ended, zjson.as_deref()).map(|()| Some(run))
+            let run_end = (ended.end, ended);
+            fill(transaction, run, run_end, zjson.as_deref()).map(|()| Some(run))
         })
     }
 
@@ -113,12 +115,12 @@ impl History {
 fn fill(
     transaction: &Transaction<'_>,
     run: RunId,
-    ended: &FinishedRun,
+    (end, ended): (RunEnd, &FinishedRun),
     zjson: Option<&[u8]>,
 ) -> rusqlite::Result<()> {
     let plan = known(transaction, "plan", "text", &ended.plan)?;
     let machine = known(transaction, "machine", "json", &ended.machine)?;
-    let finish = "UPDATE run SET state = 'done', wall_ms = ?2, plan = ?3, machine = ?4,
+    let finish = "UPDATE run SET state = ?7, wall_ms = ?2, plan = ?3, machine = ?4,
         subject = ?5, note = ?6 WHERE id = ?1";
     transaction.execute(
         finish,
@@ -128,7 +130,8 @@ fn fill(
             plan,
             machine,
             ended.subject,
-            ended.note
+            ended.note,
+            end.word()
         ],
     )?;
     let mut add = transaction.prepare(

@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use fathom_record::Measure;
 
 use super::*;
+use crate::finished::RunEnd;
 
 /// A directory for one test, removed at its end.
 pub(super) struct Folder(PathBuf);
@@ -65,6 +66,7 @@ pub(super) fn finished(value: f64) -> FinishedRun {
         plan: "[job]\nrw=write\n".into(),
         machine: "{}".into(),
         subject: r#"{"program":"fathom"}"#.into(),
+        end: RunEnd::Done,
         note: None,
         measures: vec![measure("bw", value), measure("lat_max", f64::NAN)],
         record: Some("{\"version\":1}".into()),

@@ -11,6 +11,7 @@ use super::labs::{RunId, stored};
 use super::query::{RunRow, RunSelection};
 use super::runs::sha256;
 use super::{FinishedRun, History, place};
+use crate::finished::RunEnd;
 use crate::import::{ImportedRun, exported};
 
 /// Runs to remove, or whose records to remove.
@@ -166,6 +167,7 @@ impl History {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         Ok(FinishedRun {
             wall_ms: row.wall_ms.unwrap_or(0),
+            end: RunEnd::of(&row.state),
             plan: text(&row.plan),
             machine: text(&row.machine),
             subject: text(&row.subject),
