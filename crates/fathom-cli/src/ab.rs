@@ -12,6 +12,7 @@ use crate::environment::Process;
 use crate::exit::ProgramEnd;
 use crate::lab;
 use crate::output::{self, StandardStream};
+use crate::spared_inputs;
 use crate::table_format::TableFormat;
 
 /// Arguments of `fathom ab`.
@@ -59,6 +60,8 @@ fn execute(arguments: &AbArguments) -> Result<ProgramEnd> {
     let Some(path) = &arguments.save else {
         return lab::run_plan(&plan, arguments.format);
     };
+    let jobs = arguments.jobs.iter().map(String::as_str);
+    spared_inputs::check("--save", Path::new(path), jobs)?;
     let written = output_file::write(Path::new(path), text.as_bytes(), &Stop::never());
     written.with_context(|| format!("--save: {path}"))?;
     let line = format!("fathom: ab: run it with `fathom lab {path}`\n");

@@ -1,9 +1,10 @@
 //! Keeping a run: `--record FILE`, and the history (`--history`, `--tag`, `$FATHOM_HISTORY`).
 
 use std::fs;
-use std::path::Path;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Result, anyhow};
 use fathom_host::block_tree::BlockTree;
 use fathom_host::output_file::Stop;
 use fathom_host::storage::storage_under;
@@ -12,6 +13,7 @@ use fathom_record::{Record, StorageRecord, Warning};
 
 use crate::failure::with_hint;
 use crate::history_keep::HistoryKeeper;
+use crate::kept_output::{Kept, keep, with_place};
 use crate::output::Data;
 use crate::record_so_far::SoFar;
 
@@ -19,7 +21,7 @@ use crate::record_so_far::SoFar;
 ///
 /// [`open`](Self::open) them before the run, so that a long one is not in vain.
 pub(crate) struct Keeper {
-    file: Option<Data>,
+    file: Option<RecordFile>,
     so_far: Option<SoFar>,
     history: Option<HistoryKeeper>,
 }
@@ -31,7 +33,10 @@ impl Keeper {
         let path = path.map(|path| record_path(path, settings.rank));
         let path = path.transpose()?;
         let so_far = path.clone().map(SoFar::new);
-        let file = path.map(|path| Data::file(OPTION, &path));
+        let file = path.map(|path| RecordFile {
+            data: Data::file(OPTION, &path),
+            path: path.into(),
+        });
         let is_asked = settings.history || std::env::var_os(VARIABLE).is_some();
         let is_kept = is_asked && dialect == Dialect::Fathom;
         if !is_kept && !settings.tags.is_empty() {
@@ -42,7 +47,7 @@ impl Keeper {
         let history = is_kept.then(HistoryKeeper::open).transpose()?;
         // Last, as opening a new history creates it: the record must not replace it.
         if let Some(file) = &file {
-            file.check()?;
+            file.data.check()?;
         }
         Ok(Self {
             file,
@@ -58,7 +63,8 @@ impl Keeper {
         }
     }
 
-    /// Keeps the record of the run that ended; `model` is the text of its machine file.
+    /// Keeps the record of the run that ended; `model` is the text of its machine file. A file that
+    /// cannot be written does not keep the run from the history.
     pub(crate) fn keep(
         mut self,
         record: &Record,
@@ -69,16 +75,40 @@ impl Keeper {
         if let Some(so_far) = &mut self.so_far {
             so_far.wait();
         }
-        if let Some(mut file) = self.file {
-            file.stop_when(stop);
-            let json = record.to_json()?;
-            let written = file.add(&format!("{json}\n")).and_then(|()| file.finish());
-            written.context("cannot write the record")?;
-        }
-        match self.history {
+        let written = self.file.map_or(Ok(()), |file| file.write(record, stop));
+        let kept = match self.history {
             Some(history) => history.keep(record, &settings.tags, model),
             None => Ok(()),
+        };
+        match (written, kept) {
+            (Err(file), Err(history)) => Err(anyhow!("{file:#}\nfathom: {history:#}")),
+            (written, kept) => written.and(kept),
         }
+    }
+}
+
+/// File of the record.
+struct RecordFile {
+    data: Data,
+    path: PathBuf,
+}
+
+impl RecordFile {
+    /// Writes the record. If that fails, it is kept under another name, which the error states.
+    fn write(mut self, record: &Record, stop: &Stop) -> Result<()> {
+        self.data.stop_when(stop);
+        let json = format!("{}\n", record.to_json()?);
+        let Err(error) = self.data.add(&json).and_then(|()| self.data.finish()) else {
+            return Ok(());
+        };
+        let error = error.context("cannot write the record");
+        if stop.is_asked() {
+            return Err(error);
+        }
+        let kept = keep(&self.path, RECORD, &mut |file| {
+            file.write_all(json.as_bytes())
+        });
+        Err(with_place(&error, RECORD, kept))
     }
 }
 
@@ -137,6 +167,10 @@ fn on_one_of(folder: &str, device: &str, tested: &[StorageRecord]) -> Option<War
 }
 
 const OPTION: &str = "--record";
+const RECORD: Kept = Kept {
+    words: "the record was",
+    extension: "json",
+};
 
 const VARIABLE: &str = "FATHOM_HISTORY";
 

@@ -22,7 +22,7 @@ use crate::lab_problems;
 use crate::micro::usable_cpus;
 use crate::output::{self, Data, StandardStream};
 use crate::table_format::TableFormat;
-use crate::{report_history, report_output};
+use crate::{report_history, report_output, spared_inputs};
 
 /// Arguments of `fathom lab`.
 #[derive(Args, Clone, Debug)]
@@ -101,6 +101,12 @@ fn execute(arguments: &LabArguments) -> Result<ProgramEnd> {
         );
     }
     if let Some(path) = &arguments.html {
+        let job = match &plan.subject {
+            Subject::Job(job) => Some(job.file.as_str()),
+            Subject::Peak(_) => None,
+        };
+        let inputs = [plan.file.as_str()].into_iter().chain(job);
+        spared_inputs::check("--html", path, inputs)?;
         output_file::check(path).map_err(|error| at(path, error).context("--html"))?;
     }
     let lab = Lab {

@@ -61,6 +61,7 @@ mod screen;
 mod self_test;
 mod serve;
 mod simulate;
+mod spared_inputs;
 mod standard_stream;
 mod status;
 mod table;

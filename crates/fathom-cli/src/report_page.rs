@@ -13,6 +13,7 @@ use crate::output::{self, StandardStream};
 use crate::report_logs;
 use crate::report_output;
 use crate::report_subject::{self, Wanted};
+use crate::spared_inputs;
 
 /// Arguments of `fathom report`.
 #[derive(Args)]
@@ -49,6 +50,8 @@ pub(crate) fn run(arguments: &ReportArguments) -> ProgramEnd {
 }
 
 fn write(arguments: &ReportArguments) -> Result<()> {
+    let inputs = arguments.what.iter().map(String::as_str);
+    spared_inputs::check("--html", &arguments.html, inputs)?;
     let (logs, what) = report_logs::split(&arguments.what, arguments.kind)?;
     let page = if what.is_empty() {
         report_logs::page(&logs, arguments.kind)?

@@ -45,6 +45,34 @@ fn a_record_becomes_a_page() {
 }
 
 #[test]
+fn outputs_do_not_replace_what_they_are_made_from() {
+    let folder = recorded();
+    let record = std::fs::read(folder.path().join("run.json")).unwrap();
+    std::os::unix::fs::symlink("run.json", folder.path().join("link.html")).unwrap();
+    folder.write("job.fio", "[j]\nioengine=null\nsize=1m\n");
+    folder.write(
+        "lab.toml",
+        "[lab]\nname = \"l\"\n[job]\nfile = \"job.fio\"\n",
+    );
+    for (words, kept) in [
+        ("report run.json --html run.json", "run.json"),
+        ("report run.json --html link.html", "run.json"),
+        ("ab job.fio --set iodepth=1,2 --save ./job.fio", "job.fio"),
+        ("lab lab.toml --html lab.toml", "lab.toml"),
+        ("lab lab.toml --html job.fio", "job.fio"),
+    ] {
+        let before = std::fs::read(folder.path().join(kept)).unwrap();
+        let run = folder.fathom(words).expect(2);
+        assert!(run.err.contains("would replace"), "{words}: {run:#?}");
+        assert_eq!(std::fs::read(folder.path().join(kept)).unwrap(), before);
+    }
+    assert_eq!(
+        std::fs::read(folder.path().join("run.json")).unwrap(),
+        record
+    );
+}
+
+#[test]
 fn figures_are_written_one_by_one() {
     let folder = recorded();
     folder

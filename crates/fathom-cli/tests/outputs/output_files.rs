@@ -273,6 +273,20 @@ fn report_that_cannot_be_written_goes_to_standard_output() {
     assert!(folder.path().join("full").is_symlink());
 }
 
+#[test]
+fn a_record_that_cannot_be_written_is_kept_elsewhere() {
+    let folder = Folder::new();
+    symlink("/dev/full", folder.path().join("full")).unwrap();
+    let run = folder
+        .fathom(&format!("run {NULL} --record=full"))
+        .expect(2);
+    let kept = run.err.split("the record was kept as ").nth(1);
+    let kept = kept.unwrap_or_else(|| panic!("{run:#?}"));
+    let kept = fs::read_to_string(folder.path().join(kept.lines().next().unwrap())).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&kept).unwrap();
+    assert_eq!(record["jobs"].as_array().unwrap().len(), 1);
+}
+
 /// A report is not lost because another output cannot be saved.
 #[test]
 fn the_report_is_written_though_another_file_fails() {

@@ -1,0 +1,21 @@
+//! Outputs of commands that read files: none may replace what it is made from.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use fathom_host::output_file::is_same_file;
+
+/// Refuses an output that would replace one of the inputs, by whatever name. Inputs that are not
+/// files do not count.
+pub(crate) fn check<'a>(
+    option: &str,
+    output: &Path,
+    inputs: impl IntoIterator<Item = &'a str>,
+) -> Result<()> {
+    // Of two files that do not exist, none is lost.
+    let mut inputs = inputs.into_iter().filter(|_| output.exists());
+    match inputs.find(|input| is_same_file(output, Path::new(input))) {
+        Some(input) => bail!("{option} would replace `{input}`, which it is made from"),
+        None => Ok(()),
+    }
+}
