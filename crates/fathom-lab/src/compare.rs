@@ -132,10 +132,26 @@ impl Comparison {
     }
 }
 
+impl ComparedMetric {
+    /// Returns whether a side has no values.
+    const fn is_missing(&self) -> bool {
+        self.before.values.is_empty() || self.after.values.is_empty()
+    }
+
+    /// Returns the name of the metric, after that of its group of runs.
+    fn label(&self) -> String {
+        match self.group.as_str() {
+            "" => self.name.to_string(),
+            group => format!("{group}: {}", self.name),
+        }
+    }
+}
+
 /// Compares the second side with the first one.
 ///
 /// # Errors
-/// A side has no runs, or no run of one side belongs to one of the other; a sentence.
+/// A side has no runs, no run of one side belongs to one of the other, or no metric has values on
+/// both sides; a sentence.
 pub fn compare(
     before: CompareSide,
     after: CompareSide,
@@ -154,8 +170,12 @@ pub fn compare(
             rows.push(row(group, name, tolerance));
         }
     }
+    let missing = missing(&rows, (&before, &after));
+    if rows.iter().all(ComparedMetric::is_missing) {
+        return Err(nothing_compared(&missing, (&before, &after)));
+    }
     judge(&mut rows, &groups.pairs, rules);
-    notes.extend(missing(&rows));
+    notes.extend(missing);
     notes.extend(unsettled(&rows));
     notes.extend(provable(&rows, groups.are_paired()));
     Ok(Comparison {
@@ -260,35 +280,49 @@ fn value(run: &ImportedRun, name: &MetricName) -> Option<f64> {
 }
 
 /// Names the metrics that a side does not have.
-fn missing(rows: &[ComparedMetric]) -> Vec<String> {
-    let absent = rows
-        .iter()
-        .filter(|row| row.before.values.is_empty() || row.after.values.is_empty());
-    absent
-        .map(|row| format!("{} was not measured on both sides", row.name))
-        .collect()
+fn missing(rows: &[ComparedMetric], (before, after): (&CompareSide, &CompareSide)) -> Vec<String> {
+    let absent = rows.iter().filter(|row| row.is_missing());
+    let has_it = |row: &ComparedMetric| {
+        let sides = [&row.before, &row.after].map(|side| side.values.is_empty());
+        match sides {
+            [true, true] => format!("neither side has {}", row.label()),
+            [false, _] => format!("only {} has {}", before.name, row.label()),
+            [true, false] => format!("only {} has {}", after.name, row.label()),
+        }
+    };
+    absent.map(has_it).collect()
+}
+
+/// States why no metric has values on both sides: those that were asked for are missing, or no
+/// direction is on both sides.
+fn nothing_compared(missing: &[String], (before, after): (&CompareSide, &CompareSide)) -> String {
+    let why = match missing {
+        [] => format!(
+            "no direction was measured in all runs of both sides: {} has {}, {} has {}",
+            before.name,
+            before.directions(),
+            after.name,
+            after.directions()
+        ),
+        missing => missing.join(", "),
+    };
+    format!("no metric was compared: {why}")
 }
 
 /// States for each unclear row how many runs would settle it, and why single runs have no verdict.
 fn unsettled(rows: &[ComparedMetric]) -> Vec<String> {
     let unclear = ComparedVerdict::Judged(Verdict::Unclear);
-    let of = |row: &ComparedMetric| match row.group.as_str() {
-        "" => row.name.to_string(),
-        group => format!("{group}: {}", row.name),
-    };
-    let is_alone = |row: &ComparedMetric| {
-        let runs = [&row.before, &row.after].map(|side| side.values.len());
-        row.verdict == ComparedVerdict::OneRun && !runs.contains(&0)
-    };
+    let is_alone =
+        |row: &ComparedMetric| row.verdict == ComparedVerdict::OneRun && !row.is_missing();
     let alone = rows.iter().any(is_alone);
     let alone = alone.then(|| "no verdict: one run shows nothing of how runs vary".to_owned());
     let rows = rows.iter().filter(|row| row.verdict == unclear);
     let unclear = rows.map(|row| match row.settled_by {
         Some(runs) => format!(
             "unclear: {}: about {runs} runs a side would settle it, if the estimate stays",
-            of(row)
+            row.label()
         ),
-        None => format!("unclear: {}: {}", of(row), why_unclear(row)),
+        None => format!("unclear: {}: {}", row.label(), why_unclear(row)),
     });
     alone.into_iter().chain(unclear).collect()
 }

@@ -92,6 +92,10 @@ fn what_cannot_be_compared_is_refused() {
             "known to 1.6 %",
         ),
         ("compare before after --tolerance 0", "above 0"),
+        (
+            "compare before after --metric read.bw --fail-on unclear",
+            "no metric was compared: neither side has read.bw",
+        ),
     ] {
         let run = folder.fathom(words).expect(2);
         assert!(run.err.contains(want), "{words}: {}", run.err);

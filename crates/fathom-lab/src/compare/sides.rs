@@ -16,6 +16,18 @@ pub struct CompareSide {
     pub runs: Vec<ImportedRun>,
 }
 
+impl CompareSide {
+    /// Lists the directions that a run has numbers of; `none` without any.
+    pub(super) fn directions(&self) -> String {
+        let measures = self.runs.iter().flat_map(|run| &run.run.measures);
+        let directions: BTreeSet<&str> = measures.map(|one| one.direction).collect();
+        match directions.len() {
+            0 => "none".into(),
+            _ => Vec::from_iter(directions).join(" and "),
+        }
+    }
+}
+
 /// Returns the differences of the sides in plan, machine and subject, a sentence each.
 pub(super) fn differences(before: &CompareSide, after: &CompareSide) -> Vec<String> {
     let circumstances: [(&str, FactsOf); 3] = [

@@ -295,7 +295,45 @@ fn named_metrics_are_judged_alone() {
         found
             .notes
             .iter()
-            .any(|note| note == "read.iops was not measured on both sides")
+            .any(|note| note == "neither side has read.iops")
+    );
+}
+
+#[test]
+fn sides_without_a_metric_in_common_are_refused() {
+    let of = |name: &str, direction: &'static str| {
+        let mut side = side(name, "[a]\n", 0, &SLOW);
+        let measures = side.runs.iter_mut().flat_map(|run| &mut run.run.measures);
+        measures.for_each(|measure| measure.direction = direction);
+        side
+    };
+    let refused = |before, after, metrics: &[&str]| {
+        let metrics = metrics
+            .iter()
+            .map(|name| (MetricName::parse(name).unwrap(), 0.02));
+        let rules = CompareRules {
+            metrics: metrics.collect(),
+            ..rules()
+        };
+        compare(before, after, &rules).unwrap_err()
+    };
+    assert_eq!(
+        refused(of("a", "read"), of("b", "write"), &[]),
+        "no metric was compared: no direction was measured in all runs of both sides: a has read, \
+         b has write"
+    );
+    let mut empty = of("a", "read");
+    empty
+        .runs
+        .iter_mut()
+        .for_each(|run| run.run.measures.clear());
+    let why = refused(empty.clone(), empty, &[]);
+    assert!(why.ends_with("a has none, a has none"), "{why}");
+    let named = ["read.bw", "write.bw", "read.iops"];
+    assert_eq!(
+        refused(of("a", "read"), of("b", "write"), &named),
+        "no metric was compared: only a has read.bw, only b has write.bw, neither side has \
+         read.iops"
     );
 }
 
