@@ -14,6 +14,7 @@ use fathom_record::{MetricName, Record};
 use fathom_stats::{RatioInterval, SIGNIFICANT, Verdict, holm, median, rank_sum};
 
 use crate::counted::counted;
+use crate::figure::level;
 use crate::import::ImportedRun;
 
 pub use sides::CompareSide;
@@ -175,6 +176,7 @@ pub fn compare(
         return Err(nothing_compared(&missing, (&before, &after)));
     }
     judge(&mut rows, &groups.pairs, rules);
+    notes.extend(level(rows.iter().filter_map(|row| row.ratio.as_ref())));
     notes.extend(missing);
     notes.extend(unsettled(&rows));
     notes.extend(provable(&rows, groups.are_paired()));

@@ -46,6 +46,14 @@ pub(crate) fn interval(ratio: &RatioInterval) -> String {
     )
 }
 
+/// States the level of the intervals of changes; `None` without any.
+pub(crate) fn level<'a>(intervals: impl IntoIterator<Item = &'a RatioInterval>) -> Option<String> {
+    let percent = RatioInterval::level_percent(intervals.into_iter().copied())?;
+    Some(format!(
+        "each interval covers the true change with a chance of {percent} % or more"
+    ))
+}
+
 /// Aligns rows in columns: text to the left, and to the right the columns whose heading begins with
 /// a blank. Control characters, which could rule the terminal, are written out.
 #[must_use]

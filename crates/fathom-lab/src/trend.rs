@@ -114,10 +114,14 @@ fn size(ratio: Option<&RatioInterval>, is_worse: bool) -> String {
 }
 
 fn ratio_json(ratio: Option<&RatioInterval>) -> Value {
-    ratio.map_or(
-        Value::Null,
-        |ratio| json!({ "estimate": ratio.middle, "low": ratio.low, "high": ratio.high }),
-    )
+    ratio.map_or(Value::Null, |ratio| {
+        json!({
+            "estimate": ratio.middle,
+            "low": ratio.low,
+            "high": ratio.high,
+            "coverage": ratio.coverage,
+        })
+    })
 }
 
 /// Returns the values nearest to a change, as many as the tests take: the last ones of the side

@@ -105,6 +105,15 @@ impl RatioInterval {
         self.low > 1.0 || self.high < 1.0
     }
 
+    /// Returns the coverage that all intervals reach, in percent, rounded down; `None` without any.
+    #[must_use]
+    pub fn level_percent(intervals: impl IntoIterator<Item = Self>) -> Option<f64> {
+        let coverages = intervals.into_iter().map(|one| one.coverage);
+        // The sums behind a coverage of exactly 90 % may end below it.
+        let percent = |coverage| libm::floor(coverage * 100.0 + 1e-6);
+        coverages.reduce(f64::min).map(percent)
+    }
+
     /// Selects the narrowest interval of order statistics that covers 95 %, or else the widest.
     /// `chances[i]` is the probability that exactly `i` of the logarithms are below the true one.
     fn between(mut logs: Vec<f64>, chances: &[f64]) -> Option<Self> {
@@ -235,6 +244,20 @@ mod tests {
                 .coverage,
             0.9,
         );
+    }
+
+    #[test]
+    fn the_level_is_that_of_the_fewest_values() {
+        let series = |values: usize| {
+            let (over, under) = (vec![10.0; values], vec![1.0; values]);
+            RatioInterval::of_series(&over, &under).unwrap()
+        };
+        let level =
+            |values: &[usize]| RatioInterval::level_percent(values.iter().map(|n| series(*n)));
+        assert_eq!(level(&[]), None);
+        assert_eq!(level(&[3]), Some(90.0));
+        assert_eq!(level(&[5]), Some(96.0));
+        assert_eq!(level(&[5, 3, 64]), Some(90.0));
     }
 
     #[test]

@@ -163,6 +163,7 @@ fn row_json(row: &ComparedMetric) -> Value {
         "ratio": row.ratio.map(|ratio| ratio.middle),
         "low": row.ratio.map(|ratio| ratio.low),
         "high": row.ratio.map(|ratio| ratio.high),
+        "coverage": row.ratio.map(|ratio| ratio.coverage),
         "p": row.p,
         "p_holm": row.p_holm,
         "verdict": verdict,

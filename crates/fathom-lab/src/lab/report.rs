@@ -297,10 +297,13 @@ impl<'a> Report<'a> {
 type Number = fn(&Judgement) -> Option<f64>;
 
 /// Numbers of a comparison, for programs.
-const NUMBERS: [(&str, Number); 5] = [
+const NUMBERS: [(&str, Number); 6] = [
     ("ratio", |one| one.ratio.map(|ratio| ratio.middle)),
     ("ratio_low", |one| one.ratio.map(|ratio| ratio.low)),
     ("ratio_high", |one| one.ratio.map(|ratio| ratio.high)),
+    ("ratio_coverage", |one| {
+        one.ratio.map(|ratio| ratio.coverage)
+    }),
     ("p_holm", |one| Some(one.p_adjusted)),
     ("repeats_to_settle", |one| one.settled_by.map(f64::from)),
 ];
