@@ -3,7 +3,8 @@
 //! Runs of one lab that differ in their variant are paired by repeat, and judged as the lab does.
 //! All others were taken one side after the other: the rank-sum test (Mann, Whitney) is exact for
 //! them, too, but drift between the sides is not part of its model. Their verdict is therefore
-//! *unclear: not interleaved*, unless the user accepts that.
+//! *unclear: not interleaved*, or *unclear: order not drawn* of runs that were taken in turn,
+//! unless the user accepts that.
 
 mod groups;
 mod report;
@@ -17,7 +18,7 @@ use crate::counted::counted;
 use crate::figure::level;
 use crate::import::ImportedRun;
 
-pub use sides::CompareSide;
+pub use sides::{CompareSide, SideOrder};
 
 /// Rules of a comparison.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,9 +41,8 @@ pub struct Comparison {
     pub after: CompareSide,
     /// Judged metrics, by group of runs.
     pub rows: Vec<ComparedMetric>,
-    /// Time from the end of one side to the start of the other, ms; `None` if it is not known, or
-    /// the sides overlap.
-    pub apart_ms: Option<u64>,
+    /// Order in which the runs of both sides were taken.
+    pub order: SideOrder,
     /// Facts to know, a sentence each.
     pub notes: Vec<String>,
 }
@@ -89,6 +89,8 @@ pub enum ComparedVerdict {
     Judged(Verdict),
     /// The sides were not interleaved.
     NotInterleaved,
+    /// The sides were interleaved, in an order that was not drawn.
+    NotDrawn,
     /// One run on a side shows nothing of how runs vary.
     OneRun,
 }
@@ -100,6 +102,7 @@ impl ComparedVerdict {
         match self {
             Self::Judged(verdict) => verdict.word(),
             Self::NotInterleaved => "unclear: not interleaved",
+            Self::NotDrawn => "unclear: order not drawn",
             Self::OneRun => "no verdict: one run",
         }
     }
@@ -108,7 +111,7 @@ impl ComparedVerdict {
     const fn word(self) -> &'static str {
         match self {
             Self::Judged(verdict) => verdict.word(),
-            Self::NotInterleaved => "unclear",
+            Self::NotInterleaved | Self::NotDrawn => "unclear",
             Self::OneRun => "-",
         }
     }
@@ -127,7 +130,9 @@ impl Comparison {
     pub fn is_unclear(&self) -> bool {
         let is_clear = |verdict| match verdict {
             ComparedVerdict::Judged(verdict) => verdict != Verdict::Unclear,
-            ComparedVerdict::NotInterleaved | ComparedVerdict::OneRun => false,
+            ComparedVerdict::NotInterleaved
+            | ComparedVerdict::NotDrawn
+            | ComparedVerdict::OneRun => false,
         };
         self.rows.iter().any(|row| !is_clear(row.verdict))
     }
@@ -175,13 +180,14 @@ pub fn compare(
     if rows.iter().all(ComparedMetric::is_missing) {
         return Err(nothing_compared(&missing, (&before, &after)));
     }
-    judge(&mut rows, &groups.pairs, rules);
+    let order = sides::order(&before, &after);
+    judge(&mut rows, &groups.pairs, order, rules);
     notes.extend(level(rows.iter().filter_map(|row| row.ratio.as_ref())));
     notes.extend(missing);
     notes.extend(unsettled(&rows));
     notes.extend(provable(&rows, groups.are_paired()));
     Ok(Comparison {
-        apart_ms: sides::apart_ms(&before, &after),
+        order,
         before,
         after,
         rows,
@@ -224,7 +230,12 @@ fn row(group: &groups::Pair<'_>, name: MetricName, tolerance: f64) -> ComparedMe
 }
 
 /// Gives each row its verdict; Holm's correction is over all of them.
-fn judge(rows: &mut [ComparedMetric], pairs: &[groups::Pair<'_>], rules: &CompareRules) {
+fn judge(
+    rows: &mut [ComparedMetric],
+    pairs: &[groups::Pair<'_>],
+    order: SideOrder,
+    rules: &CompareRules,
+) {
     let tested: Vec<f64> = rows.iter().filter_map(|row| row.p).collect();
     let comparisons = tested.len();
     let mut adjusted = holm(&tested).into_iter();
@@ -239,7 +250,10 @@ fn judge(rows: &mut [ComparedMetric], pairs: &[groups::Pair<'_>], rules: &Compar
         let pair = pairs.iter().find(|pair| pair.label == row.group);
         let is_paired = pair.is_some_and(groups::Pair::is_paired);
         row.verdict = if !is_paired && !rules.accept_drift {
-            ComparedVerdict::NotInterleaved
+            match order {
+                SideOrder::InTurn => ComparedVerdict::NotDrawn,
+                _ => ComparedVerdict::NotInterleaved,
+            }
         } else {
             let improves = row.name.row.improves;
             let of = |ratio| Verdict::of(ratio, p_holm, row.tolerance, improves);

@@ -55,7 +55,9 @@ fn intervals(page: &mut Page, comparison: &Comparison) {
             band: Some(band(row.tolerance)),
             style: match row.verdict {
                 ComparedVerdict::Judged(verdict) => style(verdict),
-                ComparedVerdict::NotInterleaved | ComparedVerdict::OneRun => UNJUDGED,
+                ComparedVerdict::NotInterleaved
+                | ComparedVerdict::NotDrawn
+                | ComparedVerdict::OneRun => UNJUDGED,
             },
         })
     });

@@ -45,7 +45,8 @@ mod work_folder;
 // Public items, listed once.
 pub use aio_submit::{AioSubmit, aio_submit};
 pub use compare::{
-    CompareRules, CompareSide, ComparedMetric, ComparedVerdict, Comparison, SideValues, compare,
+    CompareRules, CompareSide, ComparedMetric, ComparedVerdict, Comparison, SideOrder, SideValues,
+    compare,
 };
 pub use compare_page::compare_page;
 pub use embedded::TableContext;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ComparedMetric, ComparedVerdict, Comparison, SideValues, middle};
+use super::{ComparedMetric, ComparedVerdict, Comparison, SideOrder, SideValues, middle};
 use crate::figure::{change, figure, printable};
 
 impl Comparison {
@@ -43,7 +43,7 @@ impl Comparison {
             "version": JSON_VERSION,
             "before": {"name": self.before.name, "runs": self.before.runs.len()},
             "after": {"name": self.after.name, "runs": self.after.runs.len()},
-            "apart_ms": self.apart_ms,
+            "apart_ms": self.apart_ms(),
             "metrics": self.rows.iter().map(row_json).collect::<Vec<_>>(),
             "notes": self.notes,
         })
@@ -76,29 +76,49 @@ impl Comparison {
         rows
     }
 
+    /// Returns the time between the sides, ms, if one was measured after the other.
+    const fn apart_ms(&self) -> Option<u64> {
+        match self.order {
+            SideOrder::Apart(ms) => Some(ms),
+            SideOrder::InTurn | SideOrder::Overlapping | SideOrder::Unknown => None,
+        }
+    }
+
     /// States that one side was measured after the other, and how long after it.
     pub(crate) fn in_turn(&self) -> Option<String> {
-        let apart = duration(self.apart_ms?);
+        let apart = duration(self.apart_ms()?);
         Some(format!(
             "one side was measured after the other, {apart} apart: verdicts take for granted that \
              nothing drifted in between"
         ))
     }
 
-    /// States how far apart the sides are, if that is a reason for a verdict.
+    /// States in which order the sides were measured, if that is a reason for a verdict.
     pub(crate) fn apart(&self) -> Option<String> {
-        let is_apart = |row: &ComparedMetric| row.verdict == ComparedVerdict::NotInterleaved;
-        if !self.rows.iter().any(is_apart) {
-            return None;
-        }
-        let between = match self.apart_ms {
-            Some(ms) => format!("{} between the sides", duration(ms)),
-            None => "they overlap in time, in an order not drawn".into(),
+        let withheld = [ComparedVerdict::NotInterleaved, ComparedVerdict::NotDrawn];
+        let mut verdicts = self.rows.iter().map(|row| row.verdict);
+        let verdict = verdicts.find(|verdict| withheld.contains(verdict))?;
+        let (order, effect) = match self.order {
+            SideOrder::Apart(ms) => (
+                format!("{} between the sides", duration(ms)),
+                "drift in that time",
+            ),
+            SideOrder::InTurn => (
+                "the runs were taken in turn".into(),
+                "what follows the same rhythm",
+            ),
+            SideOrder::Overlapping => ("their runs overlap in time".into(), "drift"),
+            SideOrder::Unknown => ("when the runs were taken is not known".into(), "drift"),
+        };
+        let hint = match self.order {
+            SideOrder::InTurn => "let `fathom ab` draw the order",
+            _ => "measure them in turn with `fathom ab`",
         };
         Some(format!(
-            "unclear: not interleaved: {between}\n\
-             drift in that time would look like a change\n\
-             hint: measure them in turn with `fathom ab`, or accept it: --accept-drift"
+            "{}: {order}\n\
+             {effect} would look like a change\n\
+             hint: {hint}, or accept it: --accept-drift",
+            verdict.words()
         ))
     }
 }
@@ -151,6 +171,7 @@ fn row_json(row: &ComparedMetric) -> Value {
     let (verdict, is_interleaved) = match row.verdict {
         ComparedVerdict::Judged(verdict) => (Some(verdict.word()), None),
         ComparedVerdict::NotInterleaved => (Some("unclear"), Some(false)),
+        ComparedVerdict::NotDrawn => (Some("unclear"), Some(true)),
         ComparedVerdict::OneRun => (None, None),
     };
     json!({

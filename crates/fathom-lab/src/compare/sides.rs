@@ -16,6 +16,19 @@ pub struct CompareSide {
     pub runs: Vec<ImportedRun>,
 }
 
+/// Order in which the runs of both sides were taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SideOrder {
+    /// One side after the other, with this time between them, ms.
+    Apart(u64),
+    /// In turn: the sides change more than once, and no run of one overlaps a run of the other.
+    InTurn,
+    /// Runs of both sides overlap in time.
+    Overlapping,
+    /// The start of a run is not known.
+    Unknown,
+}
+
 impl CompareSide {
     /// Lists the directions that a run has numbers of; `none` without any.
     pub(super) fn directions(&self) -> String {
@@ -55,27 +68,41 @@ pub(super) fn differences(before: &CompareSide, after: &CompareSide) -> Vec<Stri
     told.collect()
 }
 
-/// Returns the time between the sides, ms; `None` if they overlap or it is not known.
-pub(super) fn apart_ms(before: &CompareSide, after: &CompareSide) -> Option<u64> {
-    let (first, second) = (span(before)?, span(after)?);
-    let (earlier, later) = match first.0 <= second.0 {
-        true => (first, second),
-        false => (second, first),
+/// Returns the order in which the runs of both sides were taken.
+pub(super) fn order(before: &CompareSide, after: &CompareSide) -> SideOrder {
+    let (Some(first), Some(second)) = (times(before), times(after)) else {
+        return SideOrder::Unknown;
     };
-    later.0.checked_sub(earlier.1)
+    let of_side =
+        |side: bool, times: Vec<(u64, u64)>| times.into_iter().map(move |one| (one, side));
+    let mut all: Vec<_> = of_side(false, first).chain(of_side(true, second)).collect();
+    all.sort_unstable();
+    // Time from the last end of the other side to the start of a run, where the sides change.
+    let mut ended = [None; 2];
+    let mut gaps = Vec::new();
+    let mut last = None;
+    for ((begun, end), side) in all {
+        let own = &mut ended[usize::from(side)];
+        *own = (*own).max(Some(end));
+        if let Some(other) = ended[usize::from(!side)] {
+            gaps.extend((last != Some(side)).then(|| begun.checked_sub(other)));
+        }
+        last = Some(side);
+    }
+    match gaps[..] {
+        [Some(ms)] => SideOrder::Apart(ms),
+        _ if gaps.iter().all(Option::is_some) => SideOrder::InTurn,
+        _ => SideOrder::Overlapping,
+    }
 }
 
-/// Returns the start of the first run and the end of the last.
-fn span(side: &CompareSide) -> Option<(u64, u64)> {
-    let begun = side
-        .runs
-        .iter()
-        .map(|run| run.begun_ms.filter(|&begun| begun > 0));
-    let begun: Option<Vec<u64>> = begun.collect();
-    let begun = begun?;
-    let ended = side.runs.iter().zip(&begun);
-    let ended = ended.map(|(run, begun)| begun.saturating_add(run.run.wall_ms));
-    Some((begun.iter().copied().min()?, ended.max()?))
+/// Returns the start and the end of each run; `None` if a start is not known.
+fn times(side: &CompareSide) -> Option<Vec<(u64, u64)>> {
+    let times = side.runs.iter().map(|run| {
+        let begun = run.begun_ms.filter(|&begun| begun > 0)?;
+        Some((begun, begun.saturating_add(run.run.wall_ms)))
+    });
+    times.collect()
 }
 
 /// Returns the facts that all runs of a side have in common or any of them has.

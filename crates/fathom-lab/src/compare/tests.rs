@@ -131,6 +131,52 @@ fn runs_that_were_not_interleaved_are_unclear() {
 }
 
 #[test]
+fn the_order_of_the_sides_is_told_as_it_was() {
+    let told = |change: fn(&mut CompareSide, &mut CompareSide)| {
+        let (mut before, mut after) =
+            (side("a", "[a]\n", 1, &SLOW), side("b", "[a]\n", 1, &fast()));
+        // In turn: a b b a a b b a …, each 500 ms long, with a pause after each.
+        for (at, (one, other)) in (0..).zip(before.runs.iter_mut().zip(&mut after.runs)) {
+            let [first, second] = [at * 4000 + 1, at * 4000 + 2001];
+            let is_swapped = at % 2 == 1;
+            one.begun_ms = Some(if is_swapped { second } else { first });
+            other.begun_ms = Some(if is_swapped { first } else { second });
+        }
+        change(&mut before, &mut after);
+        let found = compare(before, after, &rules()).unwrap();
+        assert!(found.is_unclear(), "{:?}", found.rows);
+        let verdict = found.rows[0].verdict.words();
+        let apart = found.apart().unwrap();
+        assert!(apart.starts_with(verdict), "{apart}");
+        let line = apart.lines().next().unwrap().to_owned();
+        (line, found.json()["metrics"][0]["interleaved"].clone())
+    };
+    assert_eq!(
+        told(|_, _| ()),
+        (
+            "unclear: order not drawn: the runs were taken in turn".into(),
+            true.into()
+        )
+    );
+    let not = |why: &str| (format!("unclear: not interleaved: {why}"), false.into());
+    assert_eq!(
+        told(|before, _| before.runs[3].run.wall_ms = 60_000),
+        not("their runs overlap in time")
+    );
+    assert_eq!(
+        told(|_, after| after.runs[2].begun_ms = None),
+        not("when the runs were taken is not known")
+    );
+    assert_eq!(
+        told(|before, after| {
+            before.runs.truncate(3);
+            after.runs.drain(..5);
+        }),
+        not("11 s between the sides")
+    );
+}
+
+#[test]
 fn repeats_of_a_lab_are_paired() {
     // Drift of a factor of 10 over the repeats, and a change of 5 % within each.
     let drifting: Vec<f64> = (0..10).map(|at| 100.0 * f64::from(1 << (at / 3))).collect();
