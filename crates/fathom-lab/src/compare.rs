@@ -12,7 +12,9 @@ mod sides;
 mod text;
 
 use fathom_record::{MetricName, Record};
-use fathom_stats::{RatioInterval, SIGNIFICANT, Verdict, holm, median, rank_sum};
+use fathom_stats::{
+    DIFFERENCES_MAX, RatioInterval, SERIES_MAX, SIGNIFICANT, Verdict, holm, median, rank_sum,
+};
 
 use crate::counted::counted;
 use crate::figure::level;
@@ -69,8 +71,11 @@ pub struct ComparedMetric {
     pub p_holm: Option<f64>,
     /// Verdict.
     pub verdict: ComparedVerdict,
-    /// Runs a side that would settle an unclear verdict, if the estimate stays.
+    /// Runs a side that would settle an unclear verdict, if the estimate stays; more than
+    /// [`counted_max`](Self::counted_max) would not, as no more count.
     pub settled_by: Option<u32>,
+    /// Most runs a side that count: pairs of repeats, or else runs of a series.
+    pub counted_max: usize,
 }
 
 /// Values of a metric on one side.
@@ -226,6 +231,10 @@ fn row(group: &groups::Pair<'_>, name: MetricName, tolerance: f64) -> ComparedMe
         p_holm: None,
         verdict: ComparedVerdict::OneRun,
         settled_by: None,
+        counted_max: match group.is_paired() {
+            true => DIFFERENCES_MAX,
+            false => SERIES_MAX,
+        },
     }
 }
 
@@ -260,18 +269,19 @@ fn judge(
             ComparedVerdict::Judged(ratio.as_ref().map_or(Verdict::Unclear, of))
         };
         if row.verdict == ComparedVerdict::Judged(Verdict::Unclear) {
-            row.settled_by = settled_by(row, comparisons);
+            row.settled_by = settled_by(row, comparisons, is_paired);
         }
     }
 }
 
 /// Returns the number of runs a side that would settle a row. Intervals of pairs and of two
 /// series both shrink with the square root of that number.
-fn settled_by(row: &ComparedMetric, comparisons: usize) -> Option<u32> {
+fn settled_by(row: &ComparedMetric, comparisons: usize, is_paired: bool) -> Option<u32> {
     let runs = row.before.values.len().min(row.after.values.len());
-    let runs = u32::try_from(runs).ok()?;
+    let runs = u32::try_from(runs.min(row.counted_max)).ok()?;
+    let least = u32::try_from(needed_to_prove(comparisons, is_paired)).ok()?;
     let ratio = row.ratio.as_ref()?;
-    ratio.repeats_to_settle(runs, row.tolerance, comparisons)
+    ratio.repeats_to_settle(runs, row.tolerance, comparisons, least)
 }
 
 /// Returns a metric's values on one side.
@@ -334,6 +344,12 @@ fn unsettled(rows: &[ComparedMetric]) -> Vec<String> {
     let alone = alone.then(|| "no verdict: one run shows nothing of how runs vary".to_owned());
     let rows = rows.iter().filter(|row| row.verdict == unclear);
     let unclear = rows.map(|row| match row.settled_by {
+        Some(runs) if runs as usize > row.counted_max => format!(
+            "unclear: {}: the {} runs a side that a comparison counts would not settle it: make \
+             runs longer, or tolerate more",
+            row.label(),
+            row.counted_max
+        ),
         Some(runs) => format!(
             "unclear: {}: about {runs} runs a side would settle it, if the estimate stays",
             row.label()
@@ -364,21 +380,26 @@ fn provable(rows: &[ComparedMetric], are_paired: bool) -> Option<String> {
     let fewest = fewest
         .map(|row| row.before.values.len().min(row.after.values.len()))
         .min()?;
-    let needed = match are_paired {
-        true => fathom_stats::repeats_to_prove(tested) as usize,
-        false => runs_to_prove(tested),
-    };
+    let needed = needed_to_prove(tested, are_paired);
     (fewest < needed).then(|| {
         let runs = counted(fewest as u64, "run");
         let prove = if fewest == 1 { "proves" } else { "prove" };
         match tested {
-            1 => format!("{runs} a side {prove} nothing: take {needed}"),
+            1 => format!("{runs} a side {prove} nothing: take at least {needed}"),
             _ => format!(
-                "{runs} a side {prove} nothing in {tested} comparisons at once: take {needed} or \
-                 judge fewer metrics"
+                "{runs} a side {prove} nothing in {tested} comparisons at once: take at least \
+                 {needed} or judge fewer metrics"
             ),
         }
     })
+}
+
+/// Returns the least number of runs a side that can prove a change among `comparisons`.
+fn needed_to_prove(comparisons: usize, are_paired: bool) -> usize {
+    match are_paired {
+        true => fathom_stats::repeats_to_prove(comparisons) as usize,
+        false => runs_to_prove(comparisons),
+    }
 }
 
 /// Returns the least number of runs a side whose smallest p value, 2 of all ways to split them,

@@ -15,7 +15,7 @@ mod values;
 #[cfg(test)]
 mod tests;
 
-use fathom_stats::{Improves, RatioInterval, Verdict, holm, unstable};
+use fathom_stats::{Improves, RatioInterval, Verdict, holm, repeats_to_prove, unstable};
 
 pub use values::Values;
 
@@ -82,7 +82,9 @@ pub fn judge(values: &Values, baseline: usize, rules: &[JudgeRule]) -> Vec<Judge
         one.ratio = Some(ratio).filter(RatioInterval::is_bounded);
         if let (Verdict::Unclear, Some(ratio)) = (one.verdict, &one.ratio) {
             let repeats = u32::try_from(one.repeats).unwrap_or(u32::MAX);
-            one.settled_by = ratio.repeats_to_settle(repeats, rule.tolerance, p_values.len());
+            let all = p_values.len();
+            let least = repeats_to_prove(all);
+            one.settled_by = ratio.repeats_to_settle(repeats, rule.tolerance, all, least);
         }
     }
     for metric in 0..rules.len() {

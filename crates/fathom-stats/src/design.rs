@@ -8,14 +8,15 @@
 use fathom_core::Taus258;
 
 use crate::RatioInterval;
-use crate::comparisons::{SIGNIFICANT, repeats_to_prove};
+use crate::comparisons::SIGNIFICANT;
 use crate::median::median;
 use crate::normal::standard_normal;
 use crate::signed_rank::{DIFFERENCES_MAX, pair_means, rank_sum_chances};
 
 /// Returns the smallest effect that `repeats` repeats find 9 times out of 10, as a multiple of the
 /// standard deviation of one run's logarithm from run to run. `None` if they can prove nothing
-/// among `comparisons` comparisons: [`repeats_to_prove`] returns the number that can.
+/// among `comparisons` comparisons: [`repeats_to_prove`](crate::repeats_to_prove) returns the number
+/// that can.
 ///
 /// Found means a p value below 0.05 after Holm's first, strictest factor: with several changes at
 /// once the others are found a little more easily. The deviation is that of runs of one repeat,
@@ -67,13 +68,15 @@ impl RatioInterval {
     /// estimate lies on the edge of the tolerance.
     ///
     /// Within the tolerance, the interval has to fit; beyond it, the change has to be proved among
-    /// all comparisons. A guide, not a promise: another estimate needs another number.
+    /// all comparisons, which takes at least `least` repeats by the test in use. A guide, not a
+    /// promise: another estimate needs another number.
     #[must_use]
     pub fn repeats_to_settle(
         &self,
         repeats: u32,
         tolerance: f64,
         comparisons: usize,
+        least: u32,
     ) -> Option<u32> {
         let estimate = libm::log(self.middle).abs();
         let spare = libm::log1p(tolerance) - estimate;
@@ -88,7 +91,7 @@ impl RatioInterval {
             self.half_width() * family / alone / estimate
         };
         let needed = libm::ceil(f64::from(repeats) * growth * growth);
-        let more = repeats.saturating_add(1).max(repeats_to_prove(comparisons));
+        let more = repeats.saturating_add(1).max(least);
         (needed <= f64::from(REPEATS_MAX)).then(|| whole(needed).max(more))
     }
 }
@@ -228,7 +231,7 @@ mod tests {
 
     #[track_caller]
     fn settles(ratio: &RatioInterval, repeats: u32, comparisons: usize, want: u32) {
-        let settled = ratio.repeats_to_settle(repeats, 0.02_f64.exp_m1(), comparisons);
+        let settled = ratio.repeats_to_settle(repeats, 0.02_f64.exp_m1(), comparisons, 6);
         // The last digit of a logarithm may cost a repeat.
         let is_near = settled.is_some_and(|repeats| repeats.abs_diff(want) <= 1);
         assert!(is_near, "{settled:?}, not {want}");
@@ -249,17 +252,17 @@ mod tests {
     fn an_estimate_on_the_edge_is_never_settled() {
         let tolerance = 0.02;
         assert_eq!(
-            interval(1.01, 1.02, 1.03).repeats_to_settle(20, tolerance, 1),
+            interval(1.01, 1.02, 1.03).repeats_to_settle(20, tolerance, 1, 6),
             None
         );
         assert_eq!(
-            interval(1.01, 1.0201, 1.03).repeats_to_settle(20, tolerance, 1),
+            interval(1.01, 1.0201, 1.03).repeats_to_settle(20, tolerance, 1, 6),
             None
         );
         // What is narrow already takes one repeat more, or as many as can prove anything.
         let narrow = interval(1.0, 1.0, 1.0);
-        assert_eq!(narrow.repeats_to_settle(20, tolerance, 1), Some(21));
-        assert_eq!(narrow.repeats_to_settle(6, tolerance, 100), Some(12));
+        assert_eq!(narrow.repeats_to_settle(20, tolerance, 1, 6), Some(21));
+        assert_eq!(narrow.repeats_to_settle(6, tolerance, 100, 12), Some(12));
     }
 
     #[test]

@@ -188,7 +188,7 @@ fn row_json(row: &ComparedMetric) -> Value {
         "p": row.p,
         "p_holm": row.p_holm,
         "verdict": verdict,
-        "settled_by": row.settled_by,
+        "settled_by": row.settled_by.filter(|&runs| runs as usize <= row.counted_max),
         "interleaved": is_interleaved,
         "words": row.verdict.words(),
     })

@@ -304,7 +304,7 @@ fn differences_and_few_runs_are_told() {
     told("each interval covers the true change with a chance of 90 % or more");
     let coverage = found.json()["metrics"][0]["coverage"].as_f64().unwrap();
     assert!((coverage - 0.9).abs() < 1e-9, "{coverage}");
-    told("3 runs a side prove nothing in 2 comparisons at once: take 5");
+    told("3 runs a side prove nothing in 2 comparisons at once: take at least 5");
     let markdown = found.markdown();
     assert!(markdown.contains("&lt;/script>\\|"), "{markdown}");
     assert!(markdown.contains("| write.bw |"), "{markdown}");
@@ -317,7 +317,7 @@ fn one_comparison_is_not_called_several() {
     let before = side("before", "[a]\n", 0, &SLOW[..3]);
     let after = side("after", "[a]\n", 0, &SLOW[..3]);
     let found = compare(before, after, &rules).unwrap();
-    let want = "3 runs a side prove nothing: take 4";
+    let want = "3 runs a side prove nothing: take at least 4";
     assert!(
         found.notes.iter().any(|note| note == want),
         "{:?}",
@@ -410,6 +410,51 @@ fn unclear_metrics_tell_how_many_runs_would_settle_them() {
     let note = format!("unclear: write.bw: about {runs} runs a side would settle it");
     assert!(found.text().contains(&note), "{}", found.text());
     assert_eq!(found.json()["metrics"][0]["settled_by"], runs);
+}
+
+#[test]
+fn runs_that_do_not_count_are_not_said_to_settle_anything() {
+    let rules = CompareRules {
+        accept_drift: true,
+        metrics: vec![(MetricName::parse("write.bw").unwrap(), 0.02)],
+        ..rules()
+    };
+    let scattered = [96.0, 104.0, 99.0, 107.0, 95.0, 103.0, 101.0, 98.0];
+    let all = |factor: f64, runs: usize| -> Vec<f64> {
+        let values = scattered.iter().map(|value| 100.0 + (value - 100.0) * 2.5);
+        values
+            .map(|value| value * factor)
+            .cycle()
+            .take(runs)
+            .collect()
+    };
+    let of = |runs: usize| {
+        let before = side("before", "[a]\n", 0, &all(1.0, runs));
+        compare(before, side("after", "[a]\n", 0, &all(1.015, runs)), &rules).unwrap()
+    };
+    let found = of(150);
+    let note = "unclear: write.bw: the 64 runs a side that a comparison counts would not settle \
+                it: make runs longer, or tolerate more";
+    assert!(
+        found.notes.iter().any(|one| one == note),
+        "{:?}",
+        found.notes
+    );
+    assert!(found.json()["metrics"][0]["settled_by"].is_null());
+    // Four a side can prove one change, though six pairs are needed for it.
+    let few = CompareRules {
+        metrics: vec![(MetricName::parse("write.bw").unwrap(), 0.3)],
+        ..rules
+    };
+    let before = side("before", "[a]\n", 0, &[100.0, 110.0, 90.0]);
+    let found = compare(
+        before,
+        side("after", "[a]\n", 0, &[150.0, 170.0, 140.0]),
+        &few,
+    )
+    .unwrap();
+    let runs = found.rows[0].settled_by;
+    assert_eq!(runs, Some(4), "{:?}", found.notes);
 }
 
 #[test]
@@ -517,5 +562,7 @@ fn too_few_runs_for_an_interval_are_told_as_such() {
         )
     };
     told("unclear: write.bw: so few runs give no interval");
-    told("2 runs a side prove nothing in 2 comparisons at once: take 5 or judge fewer metrics");
+    told(
+        "2 runs a side prove nothing in 2 comparisons at once: take at least 5 or judge fewer metrics",
+    );
 }
