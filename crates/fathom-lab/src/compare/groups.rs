@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fathom_record::MetricName;
 
 use super::CompareSide;
+use crate::counted::counted;
 use crate::figure::shortened;
 use crate::import::ImportedRun;
 
@@ -40,6 +41,8 @@ pub(super) fn matched<'a>(
         }
     }
     let (first, mut second) = (grouped(before), grouped(after));
+    let [of_first, of_second] =
+        [first.len(), second.len()].map(|groups| counted(groups as u64, "set"));
     if first.len() == 1 && second.len() == 1 {
         let pair = Pair {
             label: String::new(),
@@ -70,8 +73,8 @@ pub(super) fn matched<'a>(
     tell_apart(&mut pairs);
     if pairs.is_empty() {
         return Err(format!(
-            "{} and {} have no jobs in common, and several each: compare those that belong \
-             together one by one",
+            "{} ({of_first} of jobs) and {} ({of_second}) have no jobs in common: compare those \
+             that belong together one by one",
             before.name, after.name
         ));
     }
