@@ -34,7 +34,8 @@ mod kept {
             })
         }
 
-        /// Adds the run. If that fails, the record goes into a file beside the history.
+        /// Adds the run. If that fails, or nobody would find it there, the record goes into a file
+        /// beside the history.
         pub(crate) fn keep(
             mut self,
             record: &Record,
@@ -49,7 +50,12 @@ mod kept {
             let mut run = FinishedRun::of_record(record, program, model);
             run.tags = tags.to_vec();
             let begun_ms = self.begun_ms(record);
-            let error = match self.history.add_run(&run, "run", begun_ms, None) {
+            let added = self.history.check_place().and_then(|()| {
+                let run = self.history.add_run(&run, "run", begun_ms, None)?;
+                // The file may have been moved while the run was added, too.
+                self.history.check_place().map(|()| run)
+            });
+            let error = match added {
                 Ok(Some(run)) => {
                     let line = format!("fathom: history: run {}\n", run.0);
                     output::print(StandardStream::Error, &line);

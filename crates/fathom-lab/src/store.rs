@@ -54,6 +54,8 @@ pub use upkeep::Prune;
 pub struct History {
     connection: Connection,
     path: PathBuf,
+    /// Device and inode of the file when it was opened for writing.
+    opened: Option<(u64, u64)>,
     notes: Vec<String>,
 }
 
@@ -81,6 +83,7 @@ impl History {
         let mut history = Self {
             connection,
             path: path.to_owned(),
+            opened: place::identity(path),
             notes: Vec::new(),
         };
         history.prepare()?;
@@ -149,6 +152,7 @@ impl History {
         let history = Self {
             connection,
             path: path.to_owned(),
+            opened: None,
             notes: Vec::new(),
         };
         history.prepare()?;
@@ -163,6 +167,18 @@ impl History {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Checks that the path still leads to the file that was opened for writing: what is written
+    /// to another one is lost to readers of the path.
+    ///
+    /// # Errors
+    /// The file was moved, removed or replaced.
+    pub fn check_place(&self) -> Result<(), HistoryError> {
+        match self.opened.is_some() && place::identity(&self.path) != self.opened {
+            true => Err(HistoryError::new(&self.path, HistoryProblem::Moved)),
+            false => Ok(()),
+        }
     }
 
     /// Returns what the user should know about this file, a sentence each.

@@ -176,6 +176,21 @@ fn a_history_on_a_full_disk_stops_the_run_and_says_so() {
 }
 
 #[test]
+fn a_history_that_is_moved_meanwhile_does_not_take_the_run_with_it() {
+    let folder = Folder::new();
+    let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), JOB);
+    command.env("FATHOM_HISTORY", folder.path().join("h.db"));
+    command.arg("--exec_prerun=mv h.db moved.db");
+    let run = Run::of(command).expect(2);
+    let want = "h.db: moved, removed or replaced since it was opened; the record is in ";
+    let (_, rest) = run.err.split_once(want).expect(&run.err);
+    let record = rest.lines().next().unwrap();
+    assert!(!run.err.contains("history: run"), "{run:?}");
+    let saved = fs::read_to_string(folder.path().join(record)).unwrap();
+    assert!(fathom_record::Record::is_in(&saved), "{saved}");
+}
+
+#[test]
 fn processes_write_at_once_and_lose_nothing() {
     let folder = Folder::new();
     let words = format!("{JOB} --history --output-format=json");

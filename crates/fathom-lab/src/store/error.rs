@@ -38,6 +38,8 @@ pub enum HistoryProblem {
     ReadOnly,
     /// The directory is read-only, and a part of the history is in the write-ahead log.
     LogUnreadable,
+    /// The file was moved, removed or replaced since it was opened.
+    Moved,
     /// Another process has held a lock for 5 s.
     Locked,
     /// The disk is full.
@@ -171,6 +173,7 @@ impl fmt::Display for HistoryProblem {
             Self::LogUnreadable => f.write_str(
                 "its directory is read-only, and the last runs are in its write-ahead log",
             ),
+            Self::Moved => f.write_str("moved, removed or replaced since it was opened"),
             Self::Locked => f.write_str("locked by another process for 5 s"),
             Self::Full => f.write_str("no space left on device"),
             Self::Damaged(why) => write!(f, "truncated or damaged: {why}"),

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use fathom_sys::files;
@@ -35,6 +36,12 @@ pub fn default_path(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<PathB
 pub(super) fn plain(path: &Path) -> Result<PathBuf, HistoryError> {
     let absolute = std::path::absolute(path);
     absolute.map_err(|error| HistoryError::new(path, HistoryProblem::Folder(error)))
+}
+
+/// Returns the device and the inode of a file; `None` if there is none.
+pub(super) fn identity(path: &Path) -> Option<(u64, u64)> {
+    let found = fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
 }
 
 /// Returns whether a file lies on a network file system.

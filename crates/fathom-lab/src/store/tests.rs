@@ -251,6 +251,24 @@ fn a_copy_takes_the_place_of_nothing() {
 }
 
 #[test]
+fn a_history_that_was_moved_is_noticed() {
+    let folder = Folder::new();
+    let (path, moved) = (folder.file("history.db"), folder.file("moved.db"));
+    let history = History::open(&path).unwrap();
+    history.check_place().unwrap();
+    let is_moved = || {
+        let error = history.check_place().unwrap_err();
+        matches!(error.problem(), HistoryProblem::Moved)
+    };
+    fs::rename(&path, &moved).unwrap();
+    assert!(is_moved());
+    fs::copy(&moved, &path).unwrap();
+    assert!(is_moved(), "another file took its place");
+    fs::rename(&moved, &path).unwrap();
+    history.check_place().unwrap();
+}
+
+#[test]
 fn a_file_that_is_not_there_cannot_be_read() {
     let folder = Folder::new();
     let error = History::open_read_only(&folder.file("history.db")).unwrap_err();
