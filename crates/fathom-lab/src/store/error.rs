@@ -96,7 +96,7 @@ impl HistoryError {
                 "copy the files history.db* elsewhere, and set FATHOM_HISTORY to the copy"
             }
             HistoryProblem::Locked => "wait for the other process, and try again",
-            HistoryProblem::Full => "free some space, or run `fathom history prune`",
+            HistoryProblem::Full => "free some space on its disk",
             HistoryProblem::Damaged(_) => {
                 "restore a copy of `fathom history backup`, or move the file away"
             }
@@ -174,7 +174,7 @@ impl fmt::Display for HistoryProblem {
                 "its directory is read-only, and the last runs are in its write-ahead log",
             ),
             Self::Moved => f.write_str("moved, removed or replaced since it was opened"),
-            Self::Locked => f.write_str("locked by another process for 5 s"),
+            Self::Locked => f.write_str("still locked by another process after 5 s"),
             Self::Full => f.write_str("no space left on device"),
             Self::Damaged(why) => write!(f, "truncated or damaged: {why}"),
             Self::Query(why) | Self::NotFound(why) | Self::Record(why) => f.write_str(why),

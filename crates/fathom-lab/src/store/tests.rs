@@ -251,6 +251,16 @@ fn a_copy_takes_the_place_of_nothing() {
 }
 
 #[test]
+fn a_copy_into_a_directory_that_is_not_there_names_it() {
+    let folder = Folder::new();
+    let history = History::open(&folder.file("history.db")).unwrap();
+    let error = history.backup(&folder.file("no/b.db")).unwrap_err();
+    let want = format!("{}: No such file", folder.file("no").display());
+    assert!(error.to_string().contains(&want), "{error}");
+    assert_eq!(error.hint(), None);
+}
+
+#[test]
 fn a_history_that_was_moved_is_noticed() {
     let folder = Folder::new();
     let (path, moved) = (folder.file("history.db"), folder.file("moved.db"));

@@ -36,6 +36,11 @@ impl History {
             return Err(HistoryError::new(to, HistoryProblem::Exists));
         }
         let plain = place::plain(to)?;
+        // SQLite would say of a missing directory that it cannot open the file, and no more.
+        if let Some(folder) = plain.parent() {
+            let found = std::fs::metadata(folder).map(drop);
+            found.map_err(|error| HistoryError::new(folder, HistoryProblem::Folder(error)))?;
+        }
         let Some(name) = plain.to_str() else {
             let why = std::io::Error::other("not a name in UTF-8");
             return Err(HistoryError::new(to, HistoryProblem::Folder(why)));
