@@ -52,6 +52,8 @@ pub enum ImportError {
         /// Line on which the document begins, from 1.
         line: usize,
     },
+    /// An exported run of a layout that this program does not know; its version.
+    Version(u64),
     /// A record cannot be read.
     Record(RecordError),
     /// One run is wanted, and there are this many.
@@ -127,6 +129,9 @@ fn for_each_run(text: &str, take: &mut dyn FnMut(ReadRun)) -> Result<(), ImportE
             continue;
         }
         last_fio = None;
+        if let Some(version) = exported::unknown_version(&report) {
+            return Err(ImportError::Version(version));
+        }
         let run = exported::from_value(&report).ok_or(ImportError::Unknown { line })?;
         take(ReadRun::Exported(Box::new(run)));
     }
@@ -153,13 +158,28 @@ impl fmt::Display for ImportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoDocument => f.write_str("no JSON document"),
+            Self::Json { line, source } if source.is_eof() => write!(
+                f,
+                "line {line}: not valid JSON: the text ends within the document that begins there"
+            ),
             Self::Json { line, source } => {
-                write!(f, "the document at line {line} is not JSON: {source}")
+                // The parser counts the lines of the document.
+                let line = line + source.line().saturating_sub(1);
+                let why = source.to_string();
+                let why = why
+                    .rsplit_once(" at line ")
+                    .map_or(why.as_str(), |(why, _)| why);
+                write!(f, "line {line}: not valid JSON: {why}")
             }
             Self::Unknown { line } => write!(
                 f,
                 "the document at line {line} is neither a record, nor an exported run, nor a \
                  report of fio"
+            ),
+            Self::Version(version) => write!(
+                f,
+                "exported run of version {version}: this program reads version {}",
+                exported::VERSION
             ),
             Self::Record(error) => error.fmt(f),
             Self::Several(runs) => write!(f, "{runs} runs, where one is wanted"),

@@ -46,6 +46,14 @@ pub(crate) fn to_value(uuid: Option<&str>, begun_ms: Option<u64>, run: &Finished
     value
 }
 
+/// Returns the version of an exported run that this program does not read.
+pub(crate) fn unknown_version(value: &Value) -> Option<u64> {
+    value
+        .get(KEY)?
+        .as_u64()
+        .filter(|&version| version != VERSION)
+}
+
 /// Reads a document; `None` if it is another one.
 pub(crate) fn from_value(value: &Value) -> Option<ImportedRun> {
     if value.get(KEY)?.as_u64()? != VERSION {
@@ -74,7 +82,7 @@ pub(crate) fn from_value(value: &Value) -> Option<ImportedRun> {
     };
     Some(ImportedRun {
         uuid: text("uuid"),
-        begun_ms: value["begun_ms"].as_u64(),
+        begun_ms: value["begun_ms"].as_u64().filter(|&ms| ms > 0),
         repeat: None,
         run,
         notes: Vec::new(),
@@ -97,4 +105,4 @@ fn measure(value: &Value) -> Option<Measure> {
 const KEY: &str = "fathom_run";
 
 /// Version of the document.
-const VERSION: u64 = 1;
+pub(super) const VERSION: u64 = 1;

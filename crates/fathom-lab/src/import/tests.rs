@@ -130,6 +130,14 @@ fn an_exported_run_comes_back_whole() {
 }
 
 #[test]
+fn a_time_that_is_none_is_not_known() {
+    for time in ["-1", "1.5", "18446744073709551616", "0", "null"] {
+        let runs = import(&format!("{{\"fathom_run\": 1, \"begun_ms\": {time}}}")).unwrap();
+        assert_eq!(runs[0].begun_ms, None, "{time}");
+    }
+}
+
+#[test]
 fn other_texts_are_refused_with_their_line() {
     #[track_caller]
     fn refuse(text: &str, want: &str) {
@@ -138,7 +146,17 @@ fn other_texts_are_refused_with_their_line() {
     }
     refuse("", "no JSON document");
     refuse("\n{\"a\": 1}", "line 2 is neither");
-    refuse("\n\n{\"a\": }", "line 3 is not JSON");
+    refuse("\n\n{\"a\": }", "line 3: not valid JSON: expected value");
+    let refused = import("\n{\n\"a\": 1,\n}").unwrap_err().to_string();
+    assert_eq!(refused, "line 4: not valid JSON: trailing comma");
+    refuse(
+        "x\n{\"a\":\n [",
+        "line 2: not valid JSON: the text ends within the document",
+    );
+    refuse(
+        "{\"fathom_run\": 2}",
+        "exported run of version 2: this program reads version 1",
+    );
     refuse("{\"version\": 99, \"jobs\": []}", "version 99");
 }
 

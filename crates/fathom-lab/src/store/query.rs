@@ -168,7 +168,10 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         role: row.get(6)?,
         state: row.get(7)?,
         seed: row.get::<_, Option<i64>>(8)?.map(i64::cast_unsigned),
-        begun_ms: row.get::<_, Option<i64>>(9)?.map(loaded),
+        begun_ms: row
+            .get::<_, Option<i64>>(9)?
+            .map(loaded)
+            .filter(|&ms| ms > 0),
         begun: row.get(10)?,
         wall_ms: row.get::<_, Option<i64>>(11)?.map(loaded),
         plan: row.get(12)?,
@@ -185,7 +188,7 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
 /// Columns of a [`RunRow`], and their tables.
 const COLUMNS: &str = "run.id, run.uuid, lab.name, cell.axes, run.variant, run.repeat, run.role,
     run.state, run.seed, run.begun_ms,
-    strftime('%Y-%m-%d %H:%M:%S', run.begun_ms / 1000, 'unixepoch'),
+    strftime('%Y-%m-%d %H:%M:%S', nullif(run.begun_ms, 0) / 1000, 'unixepoch'),
     run.wall_ms, plan.text, machine.json, run.subject, run.note,
     (SELECT json_group_object(key, value) FROM tag WHERE tag.run = run.id),
     run.lab, run.plan, run.machine

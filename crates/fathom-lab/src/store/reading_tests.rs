@@ -194,6 +194,14 @@ fn runs_without_a_time_are_as_old_as_the_next_one() {
         let ended = finished(f64::from(number));
         let _run = history.add_run(&ended, role, begun_ms, None).unwrap();
     }
+    let listed = history.list(&RunSelection::default()).unwrap();
+    let times = listed.iter().map(|run| (run.begun_ms, run.begun.is_some()));
+    let times: Vec<_> = times.collect();
+    assert_eq!(
+        times.iter().filter(|one| **one == (None, false)).count(),
+        2,
+        "{times:?}"
+    );
     let mut count = |before_ms| {
         let prune = Prune {
             before_ms,

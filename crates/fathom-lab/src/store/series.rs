@@ -121,7 +121,10 @@ fn series_row(row: &Row<'_>) -> rusqlite::Result<(SeriesKey, SeriesPoint)> {
     };
     let point = SeriesPoint {
         run: RunId(row.get(0)?),
-        begun_ms: row.get::<_, Option<i64>>(1)?.map(loaded),
+        begun_ms: row
+            .get::<_, Option<i64>>(1)?
+            .map(loaded)
+            .filter(|&ms| ms > 0),
         value: row.get(2)?,
     };
     Ok((of, point))
