@@ -111,6 +111,14 @@ impl dyn Parameters + '_ {
             self.refuse("latency_ns", &why, "write nanoseconds");
             return None;
         }
+        let sum = counts
+            .iter()
+            .try_fold(0_u64, |sum, count| sum.checked_add(*count));
+        if sum.is_none() {
+            let why = format!("the counts add up to more than {}", u64::MAX);
+            self.refuse("count", &why, "divide all of them by the same number");
+            return None;
+        }
         let recorded = Recorded::new(latencies.into_iter().zip(counts));
         if recorded.is_none() {
             self.refuse("count", "nothing was counted", "give latencies and counts");
