@@ -1,5 +1,6 @@
 //! Comparison of two results: each figure's ratio with its interval, and what else differs.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use fathom_record::{
@@ -34,7 +35,7 @@ pub fn compare(
         alternating,
         against_timestamp_ms: other.timestamp_ms,
         points: pairs.collect(),
-        changes: changes(now, other),
+        changes: changes(now, other, alternating),
     }
 }
 
@@ -68,9 +69,15 @@ fn ratio(now: &[f64], other: &[f64], alternating: bool) -> Option<PeakRatio> {
     ratio.map(PeakRatio::from)
 }
 
-/// Lists the differences between two measurements, each as `what: before, now after`.
-fn changes(now: &PeakRecord, other: &PeakRecord) -> Vec<String> {
+/// Lists the differences between two measurements, each as `what: before, now after`. Depths and
+/// batches are among them if they keep a point from being compared.
+fn changes(now: &PeakRecord, other: &PeakRecord, alternating: bool) -> Vec<String> {
     let mut list = Differences::default();
+    let is_in_other = |point: &PeakPoint| other.point(point.depth, point.submit).is_some();
+    if !alternating && !now.points.iter().all(is_in_other) {
+        list.add("depths", depths(other), depths(now));
+        list.add("batches", batches(other), batches(now));
+    }
     list.add("engine", &other.engine, &now.engine);
     list.add("block size", other.block_bytes, now.block_bytes);
     list.add("threads", other.threads, now.threads);
@@ -80,6 +87,23 @@ fn changes(now: &PeakRecord, other: &PeakRecord) -> Vec<String> {
         list.machine(before, after);
     }
     list.lines
+}
+
+fn depths(record: &PeakRecord) -> String {
+    numbers(record.points.iter().map(|point| point.depth))
+}
+
+fn batches(record: &PeakRecord) -> String {
+    numbers(record.points.iter().map(|point| point.submit))
+}
+
+/// Lists numbers once each, in order.
+fn numbers(numbers: impl Iterator<Item = u32>) -> String {
+    let numbers: Vec<String> = BTreeSet::from_iter(numbers)
+        .iter()
+        .map(u32::to_string)
+        .collect();
+    numbers.join(" ")
 }
 
 /// Differences found so far.
@@ -207,6 +231,7 @@ mod tests {
         let now = record(&[1.0], "");
         let found = compare(&now, &other, "x".into(), false);
         assert_eq!(found.points, [PeakPointComparison::default()]);
+        assert_eq!(found.changes, ["depths: 4, now 8"]);
         assert_eq!(compare(&now, &other, "x".into(), true).points[0].depth, 4);
     }
 }
