@@ -124,14 +124,8 @@ impl fmt::Display for RecordError {
     }
 }
 
-impl std::error::Error for RecordError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Json { source, .. } => Some(source),
-            Self::Version { .. } => None,
-        }
-    }
-}
+// The cause is part of the message.
+impl std::error::Error for RecordError {}
 
 /// Part of a document that every version has.
 #[derive(Deserialize)]
@@ -184,3 +178,20 @@ const FIO_KEY: &str = "\"fio version\"";
 
 /// Name of the document in error messages.
 const DOCUMENT: &str = "a record of a run";
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    #[test]
+    fn the_cause_is_told_once() {
+        let error = Record::from_json("{\"version\": 1").unwrap_err();
+        assert!(error.to_string().contains("EOF while parsing"), "{error}");
+        assert!(
+            error.source().is_none(),
+            "a chain of errors would repeat it"
+        );
+    }
+}
