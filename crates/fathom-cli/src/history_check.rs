@@ -24,7 +24,7 @@ pub(super) fn check(arguments: &CheckArguments) -> Result<(String, bool)> {
         }
     }
     if series.is_empty() {
-        bail!("history: no run that it selects has a metric to check");
+        bail!("history: no matching run has any of the metrics to check");
     }
     let newest = check.newest_runs();
     let mut findings = Vec::new();

@@ -72,11 +72,14 @@ fn selected(
     let series = series_of(history, metric, arguments.selection())?;
     if series.is_empty() {
         let known = history.measured_metrics().map_err(with_its_hint)?;
-        bail!(
-            "history: no run that it selects has `{}`\nhint: measured: {}",
-            metric.stored_name(),
-            printable(&known.join(", "))
+        let why = format!(
+            "history: no run that it selects has `{}`",
+            metric.stored_name()
         );
+        if known.is_empty() {
+            bail!("{why}");
+        }
+        bail!("{why}\nhint: measured: {}", printable(&known.join(", ")));
     }
     Ok(series)
 }

@@ -298,7 +298,7 @@ fn numbers(text: &str) -> Result<Numbers, String> {
 fn duration(text: &str) -> Result<Nanos, String> {
     let seconds: Option<f64> = text.parse().ok();
     let seconds = seconds.filter(|seconds| (0.01..=1e6).contains(seconds));
-    let seconds = seconds.ok_or("expected seconds from 0.01, such as 0.5 or 10")?;
+    let seconds = seconds.ok_or("expected seconds from 0.01 to 1000000, such as 0.5 or 10")?;
     Ok(Nanos::new((seconds * 1e9).round() as u64))
 }
 

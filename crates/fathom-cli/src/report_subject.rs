@@ -68,7 +68,12 @@ fn one(what: &str, wanted: &Wanted<'_>) -> Result<Subject> {
     if path.extension().is_some_and(|end| end == "toml") {
         return Ok(Subject::Page(Box::new(report_history::lab_of_file(what)?)));
     }
-    let run = page_run(&saved_runs::text(path)?);
+    let text = saved_runs::text(path)?;
+    // A complete log would have been recognised.
+    if text.starts_with("PAR1") {
+        bail!("{what}: a Parquet file that is truncated, or no I/O log");
+    }
+    let run = page_run(&text);
     let run = run.map_err(|error| with_hint(format!("{what}: {error}"), hint(&error)))?;
     let name = path.file_name();
     let name = name.map(|name| name.to_string_lossy().into_owned());

@@ -83,8 +83,8 @@ pub fn contention_warning(points: &[PeakPoint]) -> Option<Warning> {
         code: "contention".into(),
         job: String::new(),
         message: format!(
-            "{count}a thread waited for a processor, up to {waited_percent:.0} % of the time: \
-             others used {others_cpus:.1} CPUs of {cpus}"
+            "{count}threads were runnable but had no CPU for up to {waited_percent:.0} % of the \
+             time: other programs used {others_cpus:.1} of {cpus} CPUs"
         ),
         hint: "measure on an idle machine, with at most a thread per CPU".into(),
     })
@@ -118,14 +118,14 @@ mod tests {
         let text = |waits| contention_warning(&points(waits)).map(|warning| warning.message);
         let of_three = text(&[2.9, 40.0, 3.0]).unwrap();
         assert!(
-            of_three.starts_with("in 2 of 3 repeats a thread waited"),
+            of_three.starts_with("in 2 of 3 repeats threads were runnable"),
             "{of_three}"
         );
         assert!(
-            of_three.contains("up to 40 % of the time: others used 1.2 CPUs of 2"),
+            of_three.contains("up to 40 % of the time: other programs used 1.2 of 2 CPUs"),
             "{of_three}"
         );
-        assert!(text(&[50.0]).unwrap().starts_with("a thread waited"));
+        assert!(text(&[50.0]).unwrap().starts_with("threads were runnable"));
         assert_eq!(text(&[2.9, 0.0]), None);
         assert_eq!(contention_warning(&[PeakPoint::default()]), None);
     }

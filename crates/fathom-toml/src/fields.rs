@@ -173,7 +173,7 @@ impl<'a> Fields<'a> {
             .collect();
         let whole = value.as_array().map_or(0, |items| items.len());
         if texts.is_empty() || texts.len() != whole {
-            self.out_of_bounds(key, &span, "a list of texts, as in `[\"/dev/sdb\"]`");
+            self.out_of_bounds(key, &span, "a non-empty list of strings");
         }
         texts
     }

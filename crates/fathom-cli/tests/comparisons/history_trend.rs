@@ -158,3 +158,16 @@ fn metrics_that_no_run_has_are_refused() {
     folder.fathom("history trend read.iops --plan 2").expect(2);
     folder.fathom("history check").expect(2);
 }
+
+#[test]
+fn a_history_without_numbers_has_nothing_to_check() {
+    let folder = Folder::new();
+    folder.write("run.json", "{\"fathom_run\": 1}");
+    folder.fathom("history import run.json").expect(0);
+    let trend = folder.fathom("history trend read.iops").expect(2);
+    assert!(trend.err.contains("has `read.iops`"), "{}", trend.err);
+    assert!(!trend.err.contains("hint:"), "{}", trend.err);
+    let check = folder.fathom("history check").expect(2);
+    let want = "no matching run has any of the metrics to check";
+    assert!(check.err.contains(want), "{}", check.err);
+}

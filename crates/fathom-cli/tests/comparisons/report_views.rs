@@ -222,6 +222,15 @@ fn a_trend_has_a_page_with_its_changes() {
     );
 }
 
+#[test]
+fn a_truncated_parquet_file_is_called_one() {
+    let folder = Folder::new();
+    folder.write("cut", "PAR1\u{15}\n{ not JSON\n");
+    let refused = folder.fathom("report cut --html a.html").expect(2);
+    let want = "cut: a Parquet file that is truncated, or no I/O log";
+    assert!(refused.err.contains(want), "{}", refused.err);
+}
+
 /// Writes a modelled run's record.
 fn record(folder: &Folder, name: &str, latency: u32, seed: u32) {
     folder.write("m.toml", MACHINE.replace("= 100", &format!("= {latency}")));

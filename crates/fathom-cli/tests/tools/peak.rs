@@ -403,6 +403,12 @@ fn files_of_other_programs_are_refused() {
     folder.write("other.json", "{}");
     let run = folder.fathom("peak --nop --seconds 1 --against other.json");
     check_refused(run, &["--against: other.json", "fathom peak --json"]);
+    folder.write("cut.json", "{\"version\": 1");
+    let cut = folder.fathom("peak --nop --seconds 1 --against cut.json");
+    assert_eq!(cut.err.matches("EOF while").count(), 1, "{}", cut.err);
+    check_refused(cut, &["--against: cut.json"]);
+    let long = folder.fathom("peak --nop --seconds 1e300");
+    check_refused(long, &["expected seconds from 0.01 to 1000000"]);
     let endless = folder.fathom("peak --nop --seconds 1 --against /dev/zero");
     check_refused(endless, &["--against: /dev/zero: more than"]);
 }

@@ -286,6 +286,32 @@ before = "echo before"
 }
 
 #[test]
+fn an_overview_says_what_is_judged_and_how_long_it_takes_at_least() {
+    let text = r#"[lab]
+name = "s"
+[job]
+filename = "f"
+size = "1m"
+rw = "read"
+[variants]
+many = { iodepth = 2 }
+few = { iodepth = 1 }
+[judge]
+baseline = "many"
+metrics = { "read.iops" = "2%" }
+"#;
+    let plan = LabPlan::parse("l.toml", text, &[], &Files::new(&[])).unwrap();
+    let text = plan.overview(&Files::new(&[]), &[]);
+    for want in [
+        "judged    read.iops against baseline `many`; changes within ±2 % are ignored",
+        "written   only files that do not exist yet, laid out once before they are read",
+        "time      at least 0 s: jobs without a runtime take as long as their size needs",
+    ] {
+        assert!(text.lines().any(|line| line == want), "{want}\n{text}");
+    }
+}
+
+#[test]
 fn a_rehearsal_is_on_the_other_machine_alone() {
     let small = SMALL.replace("\"null\"", "\"psync\"\nfilename = \"x\"");
     let text = format!("{small}[run]\nbefore = \"rm x\"\n[variants]\na = {{ bs = \"8k\" }}\n");

@@ -46,7 +46,7 @@ impl LabPlan {
             let baseline = &self.variants[self.judge.baseline].name;
             let tolerance = metric.tolerance * 100.0;
             let what = format!(
-                "{} against {baseline}, {tolerance} % is too little to matter",
+                "{} against baseline `{baseline}`; changes within ±{tolerance} % are ignored",
                 metric.metric
             );
             line(text, "judged", &what);
@@ -216,10 +216,12 @@ impl LabPlan {
         let [least, most] = times.map(duration);
         let mut what = match least == most {
             true => most,
+            false if open_end => least,
             false => format!("{least} to {most}"),
         };
         if open_end {
-            what.push_str(", and as long as jobs without a runtime take");
+            what =
+                format!("at least {what}: jobs without a runtime take as long as their size needs");
         }
         if self.machine.is_some() {
             what.push_str(", in virtual time, which takes far less real time");
@@ -246,7 +248,7 @@ impl LabPlan {
             line(
                 text,
                 "written",
-                "nothing but files that are missing, once, before they are read",
+                "only files that do not exist yet, laid out once before they are read",
             );
         }
         if let Some(precondition) = &self.precondition {

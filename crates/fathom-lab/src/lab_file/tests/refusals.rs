@@ -432,6 +432,12 @@ fn metrics_of_searches_and_rounds_are_checked_as_judged_ones_are() {
         problems_of(&format!("{small}{text}"), &[])
     };
     assert_eq!(search("service.target.waits <= 5"), [""; 0]);
+    let small = SMALL.replace("size = \"1m\"", "size = \"1m\"\nruntime = 2");
+    let empty = problems_of(&format!("{small}[search]\nkeep = []\n"), &[]).join("\n");
+    assert!(
+        empty.contains("`keep` must be a non-empty list of strings"),
+        "{empty}"
+    );
     let of = |place: &str, why: &str| format!("f/lab.toml:14:9: {place}: {why}");
     assert_eq!(
         search("service.other.waits <= 5"),
