@@ -52,6 +52,7 @@ mod trims;
 mod turn;
 mod uniform_ops;
 mod verify;
+mod window_rate;
 mod worker;
 mod zones;
 

@@ -104,8 +104,8 @@ impl Recorder {
             ended: Tick::ZERO,
             old: 0,
             ramp: PerDirection::default(),
-            bandwidth: Sampler::new(measure.bandwidth_sample),
-            iops: Sampler::new(measure.iops_sample),
+            bandwidth: Sampler::new(measure.bandwidth_sample, 1024),
+            iops: Sampler::new(measure.iops_sample, 1),
             stalls: StallWatch::new(measure.clat || measure.lat),
             timeline: None,
             log: None,
@@ -403,7 +403,7 @@ impl Recorder {
             .map_or(Tick::MAX, |share| share.next());
         let next = window.min(self.stalls.next_look());
         if self.measure.bandwidth {
-            next.min(self.bandwidth.next).min(self.iops.next)
+            next.min(self.bandwidth.ends()).min(self.iops.ends())
         } else {
             next
         }
@@ -437,7 +437,7 @@ impl Recorder {
         for direction in Direction::ALL {
             let results = &mut self.directions[direction];
             if let Some(rate) = bandwidth[direction] {
-                results.bandwidth.record(rate / 1024);
+                results.bandwidth.record(rate);
             }
             if let Some(rate) = iops[direction] {
                 results.iops.record(rate);
@@ -472,6 +472,9 @@ impl Recorder {
             log.finish(ended);
         }
         self.flush_all_pending();
+        if self.measure.bandwidth {
+            self.sample_rates(ended);
+        }
         if let Some(share) = &mut self.timeline {
             share.finish(&mut self.directions, ended);
         }

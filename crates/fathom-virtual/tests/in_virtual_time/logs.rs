@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use fathom_core::Nanos;
 use fathom_record::Record;
 use fathom_sim::Constant;
+use fathom_stats::SampleStats;
 use fathom_virtual::{simulate, simulate_logged};
 use proptest::prelude::*;
 
@@ -114,6 +115,43 @@ fn empty_windows_are_zeros_on_the_grid() {
         (2000, 0),
     ];
     assert_eq!(rows[..8], want);
+}
+
+/// Checks that the samples of a job's reads are the windows of its logs that are not empty.
+#[track_caller]
+fn check_samples(words: &str, latency: Nanos, windows: u64) {
+    let words = format!("{words} --write_bw_log=p --write_iops_log=p --log_avg_msec=500");
+    let run = logged(&words, &Constant::new(latency));
+    let read = &run.record.jobs[0].directions.read;
+    for (file, samples) in [("p_bw", &read.bandwidth), ("p_iops", &read.iops)] {
+        let mut want = SampleStats::default();
+        let values = run.column(&format!("{file}.1.log"), 0, 1, 2);
+        let values = values.into_iter().filter(|value| *value > 0);
+        values.for_each(|value| want.record(value));
+        assert_eq!(*samples, want, "{words}");
+        assert_eq!(samples.count(), windows, "{words}");
+    }
+}
+
+#[test]
+fn samples_are_the_windows_of_the_log() {
+    let pauses = "--name=t --rw=read --size=64m --bs=64k --ioengine=psync --time_based \
+                  --runtime=4 --thinktime=1900ms --thinktime_blocks=64";
+    check_samples(pauses, Nanos::from_micros(70), 3);
+    let waits = "--name=t --rw=randread --size=10g --bs=1m --ioengine=libaio --iodepth=256 \
+                 --time_based --runtime=200";
+    check_samples(waits, Nanos::from_secs(30), 6);
+    let blocks = "--name=t --rw=randread --size=1g --ioengine=psync --time_based --runtime=9";
+    check_samples(blocks, Nanos::from_millis(1300), 6);
+}
+
+#[test]
+fn samples_of_a_low_rate_have_its_mean() {
+    let words = "--name=t --rw=read --size=1g --rate_iops=3 --time_based --runtime=4";
+    let run = logged(words, &Constant::new(Nanos::from_micros(70)));
+    let read = &run.record.jobs[0].directions.read;
+    assert_eq!((read.iops.min(), read.iops.max()), (2, 4));
+    assert_eq!((read.iops.mean(), read.bandwidth.mean()), (3.0, 12.0));
 }
 
 /// Generates jobs with their rates and windows, and the device's latency.

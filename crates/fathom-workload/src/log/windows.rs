@@ -15,6 +15,7 @@
 use fathom_core::{Direction, Nanos, PerDirection, Tick};
 
 use super::entry::{LogItem, Series};
+use crate::window_rate::WindowRate;
 
 /// Op, as seen by windows.
 #[derive(Clone, Copy, Debug)]
@@ -37,9 +38,7 @@ pub(super) struct Windows {
     sums: PerDirection<Sum>,
     /// Previous window of a latency series: its end and its sums.
     held: Option<(Tick, PerDirection<Sum>)>,
-    /// Rounding error of the rates so far, times a second: it is added to the next window that is
-    /// not empty, so that the rates add up to the total.
-    carry: PerDirection<u128>,
+    rates: PerDirection<WindowRate>,
 }
 
 /// Sums of one direction over the current window.
@@ -60,7 +59,7 @@ impl Windows {
             ends: Tick::MAX,
             sums: PerDirection::default(),
             held: None,
-            carry: PerDirection::default(),
+            rates: PerDirection::default(),
         }
     }
 
@@ -68,7 +67,7 @@ impl Windows {
         self.ends = now + self.every;
         self.sums = PerDirection::default();
         self.held = None;
-        self.carry = PerDirection::default();
+        self.rates = PerDirection::default();
     }
 
     /// Returns the end of the current window.
@@ -141,10 +140,11 @@ impl Windows {
             if !self.used[direction] && sum.count == 0 {
                 continue;
             }
+            let rate = &mut self.rates[direction];
             let value = match self.series {
                 _ if sum.count == 0 => 0,
-                Series::Bandwidth => self.rate(direction, sum.total, 1024),
-                Series::Iops => self.rate(direction, sum.total, 1),
+                Series::Bandwidth => rate.of(sum.total, self.every, 1024),
+                Series::Iops => rate.of(sum.total, self.every, 1),
                 Series::Lat | Series::Clat | Series::Slat | Series::Resp => sum.total / sum.count,
             };
             // A window has one sample of a rate, which is its own maximum.
@@ -161,15 +161,6 @@ impl Windows {
                 max,
             });
         }
-    }
-
-    /// Returns the rate over a whole window, in `unit`s per second.
-    fn rate(&mut self, direction: Direction, total: u64, unit: u64) -> u64 {
-        let carry = &mut self.carry[direction];
-        let amount = u128::from(total) * 1_000_000_000 + *carry;
-        let per = u128::from(self.every.get()) * u128::from(unit);
-        *carry = amount % per;
-        u64::try_from(amount / per).unwrap_or(u64::MAX)
     }
 }
 
