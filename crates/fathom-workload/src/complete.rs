@@ -65,8 +65,9 @@ impl Worker {
                 self.on_short_transfer(completion, direction, moved);
             }
             (OpKind::Sync(_), Outcome::Moved(_)) => {
-                if !matches!(self.stage, Stage::Syncing(..)) {
-                    self.recorder.synced(&state, now);
+                match self.stage {
+                    Stage::Syncing(..) => self.recorder.leave_out_sync(&state),
+                    _ => self.recorder.synced(&state, now),
                 }
                 if let Some(tracking) = &mut self.tracking {
                     tracking.end_sync(&state);
@@ -183,6 +184,9 @@ impl Worker {
             self.recorder.took_back();
             self.abandon_retries();
             return self.stop_issuing();
+        }
+        if matches!(self.stage, Stage::Syncing(..)) {
+            self.recorder.leave_out_sync(&state);
         }
         let error = job_error(&state, completion, detail);
         let writes = state.op.kind == OpKind::Data(Direction::Write);

@@ -193,6 +193,15 @@ impl Recorder {
         self.depth_changes[2] += 1;
     }
 
+    /// Takes back a sync at the end of a pass or job, which is not counted: it was issued at depth
+    /// 1.
+    #[cold]
+    pub(crate) fn leave_out_sync(&mut self, state: &SlotState) {
+        if state.issue >= self.started {
+            self.took_back();
+        }
+    }
+
     /// Records `count` rounds of reaping one op and submitting another, the last of `in_flight`.
     pub(crate) fn replenished(&mut self, in_flight: u32, count: u64) {
         self.depth_changes[in_flight as usize] += count.cast_signed();

@@ -110,6 +110,25 @@ fn syncs_at_the_end_and_barriers_are_not_counted() {
 }
 
 #[test]
+fn syncs_at_the_end_are_not_counted_in_the_depths() {
+    let check = |words: &str, want: u64| {
+        let words = format!("--name=t --rw=write --size=64k --bs=4k {words}");
+        for engine in ["psync", "libaio"] {
+            let record = record(&format!("{words} --ioengine={engine}"));
+            assert_eq!(
+                record.jobs[0].depth_level,
+                [want, 0, 0, 0, 0, 0, 0],
+                "{words} {engine}"
+            );
+        }
+    };
+    check("--end_fsync=1", 16);
+    check("--end_fsync=1 --fsync_on_close=1 --nrfiles=4", 16);
+    check("--end_syncfs=1 --loops=2", 32);
+    check("--fsync=1 --end_fsync=1", 31);
+}
+
+#[test]
 fn a_pattern_may_hold_the_blocks_offset() {
     for pattern in ["%o", "0xff%o\"ab\"", "\"a\"%o%o"] {
         let record = record(&format!(
