@@ -385,10 +385,10 @@ impl Worker {
         for direction in Direction::ALL {
             let (ios, bytes) = self.recorder.measured(direction);
             let seen = std::mem::replace(&mut self.timers.rate_seen[direction], (ios, bytes));
-            let (moved, least) = match self.config.rate_min[direction] {
+            let (moved, least, unit) = match self.config.rate_min[direction] {
                 None => continue,
-                Some(Pace::Bytes(least)) => (bytes.saturating_sub(seen.1), least),
-                Some(Pace::Ops(least)) => (ios.saturating_sub(seen.0), least),
+                Some(Pace::Bytes(least)) => (bytes.saturating_sub(seen.1), least, "B/s"),
+                Some(Pace::Ops(least)) => (ios.saturating_sub(seen.0), least, "IOPS"),
             };
             let Some(since) = looked.map(|looked| now - looked) else {
                 continue;
@@ -402,7 +402,7 @@ impl Worker {
                     offset: 0,
                     length: 0,
                     detail: Some(format!(
-                        "{} rate {per_second}/s is below the minimum {least}/s",
+                        "{} rate {per_second} {unit} is below the minimum {least} {unit}",
                         direction.name()
                     )),
                 });

@@ -57,6 +57,21 @@ fn a_job_below_its_least_rate_fails_once_it_had_time_to_settle() {
     );
 }
 
+#[test]
+fn an_unkept_least_rate_is_told_with_its_unit() {
+    let check = |words: &str, want: &str| {
+        let words = format!("--name=t --rw=read --size=64m --ioengine=psync {SLOW} {words}");
+        let record = record(&words);
+        let text = record.jobs[0].error_text.as_deref().unwrap_or_default();
+        assert!(text.contains(want), "{text}");
+    };
+    check(
+        "--rate_iops_min=1000",
+        " IOPS is below the minimum 1000 IOPS",
+    );
+    check("--rate_min=4m", " B/s is below the minimum 4194304 B/s");
+}
+
 /// Each pass takes 282 ms; the check interval spans several.
 #[test]
 fn a_least_rate_is_kept_over_the_passes_of_a_job() {
