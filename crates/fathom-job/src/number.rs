@@ -20,14 +20,20 @@ pub(crate) struct Number {
     pub(crate) reversed: bool,
 }
 
-/// Reads an integer, or an expression in parentheses.
+/// Reads an integer of at most 63 bits and a sign, or an expression in parentheses that has such a
+/// value.
 pub(crate) fn integer(piece: Piece<'_>, kb_base: u64) -> Result<Number, Problem> {
     let piece = piece.trim();
-    if piece.text.starts_with('(') {
-        return arithmetic::evaluate(piece, &|literal| number_literal(literal, kb_base))
-            .map(|(value, _)| plain(value));
+    let number = if piece.text.starts_with('(') {
+        arithmetic::evaluate(piece, &|literal| number_literal(literal, kb_base))
+            .map(|(value, _)| plain(value))
+    } else {
+        number_literal(piece, kb_base)
+    }?;
+    match number.value > i128::from(i64::MAX) {
+        true => Err(too_large(piece).fix(format!("write at most {}", i64::MAX))),
+        false => Ok(number),
     }
-    number_literal(piece, kb_base)
 }
 
 /// Reads a non-negative integer from `min` to `max`.
@@ -258,7 +264,7 @@ pub(crate) fn too_large(piece: Piece<'_>) -> Problem {
     Problem::new(
         "overflow",
         piece.range(),
-        format!("`{}` does not fit in 64 bits", piece.text),
+        format!("`{}` is too large", piece.text),
     )
 }
 
@@ -320,6 +326,7 @@ mod tests {
         check("4194304B", 1024, 4_194_304);
         check("0x1000", 1024, 4096);
         check("-20", 1024, -20);
+        check("9223372036854775807", 1024, i64::MAX.into());
     }
 
     #[test]
@@ -352,6 +359,11 @@ mod tests {
             "overflow",
         );
         refuse("18446744073709551615k", "overflow");
+        refuse("9223372036854775808", "overflow");
+        refuse("18446744073709551615", "overflow");
+        refuse("0x8000000000000000", "overflow");
+        refuse("(4611686018427387904*2)", "overflow");
+        refuse("8388608t", "overflow");
         refuse("", "no-number");
         refuse("k", "not-a-number");
         refuse("--4", "not-a-number");
@@ -385,13 +397,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_is_read_back(value: u64) {
+        fn what_is_printed_is_read_back(value in 0..=i64::MAX.cast_unsigned()) {
             check(&value.to_string(), 1024, i128::from(value));
             check(&format!("{value:#x}"), 1024, i128::from(value));
         }
 
         #[test]
-        fn units_multiply(value in 0_u64..1 << 14, power in 1_u32..=5) {
+        fn units_multiply(value in 0_u64..1 << 13, power in 1_u32..=5) {
             let unit = ["k", "m", "g", "t", "p"][power as usize - 1];
             check(&format!("{value}{unit}"), 1024, i128::from(value) << (10 * power));
             check(&format!("{value}{unit}"), 1000, i128::from(value) * 1000_i128.pow(power));

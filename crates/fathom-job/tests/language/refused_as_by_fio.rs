@@ -49,6 +49,40 @@ fn what_fio_refuses_stays_refused() {
     }
 }
 
+#[test]
+fn numbers_beyond_63_bits_are_refused() {
+    let options = [
+        "size",
+        "io_size",
+        "filesize",
+        "offset",
+        "rate",
+        "rate_min",
+        "number_ios",
+        "randseed",
+        "ba",
+    ];
+    for option in options {
+        let most = format!("--{option}=9223372036854775807");
+        parse(&words(&most), Dialect::Fio, &World::default().lenient()).expect(&most);
+        for number in [
+            "9223372036854775808",
+            "18446744073709551615",
+            "0x8000000000000000",
+            "(9223372036854775807+1)",
+        ] {
+            let text = format!("--{option}={number}");
+            for (dialect, world) in [
+                (Dialect::Fio, World::default().lenient()),
+                (Dialect::Fathom, World::default()),
+            ] {
+                let got = parse(&words(&text), dialect, &world);
+                assert!(got.is_err(), "{text}: accepted");
+            }
+        }
+    }
+}
+
 /// fio accepts these with `--parse-only` and fails when it is to run the job.
 #[test]
 fn what_fio_refuses_when_run_passes_a_parse() {
