@@ -15,21 +15,24 @@ pub(super) const ROWS: &[Row] = &[
         "Log bandwidth to PREFIX_bw.N.log; without a value the prefix is the job name",
         "write_bw_log=run1",
         ValueKind::OptionalText(|o, text| o.logs.bandwidth = Some(text.to_owned())),
-    ),
+    )
+    .different(NOT_CREATED),
     Row::new(
         "write_iops_log",
         "",
         "Log IOPS to PREFIX_iops.N.log",
         "write_iops_log=run1",
         ValueKind::OptionalText(|o, text| o.logs.iops = Some(text.to_owned())),
-    ),
+    )
+    .different(NOT_CREATED),
     Row::new(
         "write_lat_log",
         "",
         "Log latencies to PREFIX_lat.N.log, PREFIX_slat.N.log and PREFIX_clat.N.log",
         "write_lat_log=run1",
         ValueKind::OptionalText(|o, text| o.logs.latency = Some(text.to_owned())),
-    ),
+    )
+    .different(NOT_CREATED),
     Row::new(
         "write_resp_log",
         "",
@@ -44,7 +47,8 @@ pub(super) const ROWS: &[Row] = &[
         "Log completion latency histograms to PREFIX_clat_hist.N.log; needs log_hist_msec",
         "write_hist_log=run1",
         ValueKind::OptionalText(|o, text| o.logs.histogram = Some(text.to_owned())),
-    ),
+    )
+    .different(NOT_CREATED),
     Row::new(
         "log_avg_msec",
         "0",
@@ -277,3 +281,7 @@ fn writer_cpus(options: &mut Options, text: &str, findings: &mut Findings) -> Re
     options.logs.cpus = scratch.cpus_allowed.filter(|cpus| !cpus.is_empty());
     Ok(())
 }
+
+/// Difference of the options that name logs.
+const NOT_CREATED: &str = "a log that cannot be created is refused before the run, which loses \
+                           nothing; fio runs all jobs and leaves the log out";
