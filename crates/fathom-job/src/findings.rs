@@ -22,7 +22,7 @@ pub(crate) enum FindingClass {
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) found: Vec<(Problem, FindingClass)>,
-    /// Set if texts that only fio accepts are read as fio reads them.
+    /// Set if texts are read as fio reads them.
     lenient: bool,
 }
 
@@ -32,6 +32,11 @@ impl Findings {
             found: Vec::new(),
             lenient,
         }
+    }
+
+    /// Returns whether texts are read as fio reads them.
+    pub(crate) const fn reads_as_fio(&self) -> bool {
+        self.lenient
     }
 
     pub(crate) fn note(&mut self, problem: Problem) {

@@ -268,7 +268,7 @@ pub struct Display {
     pub kb_base: u64,
     /// Unit of rates: 0 or 8 for bytes, 1 for bits.
     pub unit_base: u64,
-    /// Percentiles to print, 0–100, ascending; empty for the default list.
+    /// Percentiles to print, 0–100, ascending; fio's default list unless set.
     pub percentiles: Vec<f64>,
     /// Decimals of the percentiles.
     pub percentile_precision: u32,
@@ -291,12 +291,18 @@ pub struct Display {
     pub unified: Unified,
 }
 
+/// Percentiles without `percentile_list`, as in fio.
+const DEFAULT_PERCENTILES: [f64; 17] = [
+    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
+    99.99,
+];
+
 impl Default for Display {
     fn default() -> Self {
         Self {
             kb_base: 1024,
             unit_base: 0,
-            percentiles: Vec::new(),
+            percentiles: DEFAULT_PERCENTILES.to_vec(),
             percentile_precision: 2,
             slat_percentiles: false,
             clat_percentiles: true,

@@ -3,12 +3,11 @@
 use fathom_record::{BlockLivesRecord, Display, JobRecord};
 
 use crate::json::Object;
-use crate::percentiles::list;
 
 /// Returns `block` of a job: the trims that failed blocks survived, and the states of all.
 pub(crate) fn block_object(lives: &BlockLivesRecord, display: &Display) -> Object {
     let mut percentiles = Object::new();
-    for &percent in list(display) {
+    for &percent in &display.percentiles {
         if let Some(trims) = lives.percentile(percent) {
             percentiles.set(format!("{percent:.6}"), u64::from(trims));
         }
@@ -29,7 +28,7 @@ pub(crate) fn block_lines(job: &JobRecord) -> String {
         return String::new();
     };
     let precision = usize::try_from(job.display.percentile_precision).unwrap_or(2);
-    let cells = list(&job.display).iter().filter_map(|&percent| {
+    let cells = job.display.percentiles.iter().filter_map(|&percent| {
         let trims = lives.percentile(percent)?;
         Some(format!("{percent:.precision$}th={trims}"))
     });

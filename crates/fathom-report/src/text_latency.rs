@@ -28,7 +28,8 @@ pub(crate) fn summary_line(title: &str, latency: Option<&Latency>) -> String {
     )
 }
 
-/// Formats `    clat percentiles (usec):` and the table; empty without a histogram or values.
+/// Formats `    clat percentiles (usec):` and the table; empty without a histogram, values
+/// or percentiles to print.
 pub(crate) fn percentile_table(
     title: &str,
     latency: Option<&Latency>,
@@ -38,6 +39,7 @@ pub(crate) fn percentile_table(
         return String::new();
     };
     match &latency.histogram {
+        Some(_) if display.percentiles.is_empty() => String::new(),
         Some(histogram) if latency.summary.count() > 0 => table(title, histogram, display),
         _ => String::new(),
     }
@@ -222,6 +224,11 @@ mod tests {
             "     |  1.00th=[  120],  5.00th=[  120], 10.00th=[  120], 20.00th=[  120],"
         );
         assert_eq!(lines[5], "     | 99.99th=[  120]");
+    }
+
+    #[test]
+    fn an_empty_list_has_no_table() {
+        check_table(&[20, 30], &[], 0, "");
     }
 
     #[test]

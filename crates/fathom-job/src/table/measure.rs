@@ -54,7 +54,10 @@ pub(super) const ROWS: &[Row] = &[
             read: percentile_list,
         },
     )
-    .stricter("flags entries that are not percentiles; fio ignores the list from there on"),
+    .stricter(
+        "flags entries that are not percentiles, and 0; fio ignores the list from there on. \
+         `fathom run` prints a percentile of 0",
+    ),
     Row::new(
         "significant_figures",
         "4",
@@ -172,7 +175,10 @@ fn percentile_list(
     let any = pieces.iter().any(is_number);
     for piece in pieces {
         let piece = piece.trim();
-        let (read, problem) = percentile(piece, list.len());
+        let (read, problem) = match percentile(piece, list.len()) {
+            (Some(0.0), _) if findings.reads_as_fio() => (None, Some(zero_percentile(piece))),
+            read => read,
+        };
         let Some(problem) = problem else {
             let fraction = piece.text.split_once('.').map_or(0, |(_, part)| part.len());
             decimals = decimals.max(fraction);
@@ -183,7 +189,7 @@ fn percentile_list(
             return Err(problem);
         }
         list.extend(read);
-        // The list ends before the first entry that is not a percentile.
+        // The list ends before the first entry that is not a percentile to fio.
         let shown = list.iter().map(Shown::shown).collect::<Vec<_>>().join(":");
         let shown = if list.is_empty() {
             "no percentiles".to_owned()
@@ -224,6 +230,12 @@ fn percentile(piece: Piece<'_>, before: usize) -> (Option<f64>, Option<Problem>)
     let problem = Problem::new("bad-percentile", piece.range(), why)
         .fix("separate them by colons, as in `50:99:99.9`");
     (reading::float(piece.text).filter(within), Some(problem))
+}
+
+/// Returns the problem of a 0 under the name of fio, whose list ends with it.
+fn zero_percentile(piece: Piece<'_>) -> Problem {
+    let why = "a percentile of 0 ends the list in fio";
+    Problem::new("zero-percentile", piece.range(), why).fix("leave it out: `min` is the minimum")
 }
 
 /// fio's limit.

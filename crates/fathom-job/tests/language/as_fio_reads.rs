@@ -412,6 +412,21 @@ fn percentiles_end_before_the_first_entry_that_is_none() {
     }
 }
 
+/// Under the name `fathom`, 0 is a percentile like others.
+#[test]
+fn a_percentile_of_0_ends_the_list_of_fio() {
+    for (text, in_fio, own) in [
+        ("0", &[][..], &[0.0][..]),
+        ("0:50", &[], &[0.0, 50.0]),
+        ("99:50:0:20", &[50.0, 99.0], &[0.0, 20.0, 50.0, 99.0]),
+    ] {
+        let line = format!("--name=x --size=1m --percentile_list={text}");
+        let list = |world: World| world.plan(&line).jobs[0].options.percentile_list.clone();
+        assert_eq!(list(World::default().lenient()), in_fio, "{text}");
+        assert_eq!(list(World::default()), own, "{text}");
+    }
+}
+
 fn options(invocation: Invocation) -> Options {
     match invocation {
         Invocation::Run { plan, .. } => plan.jobs[0].options.clone(),

@@ -148,7 +148,10 @@ fn display<'a>(shown: &Value, option: impl Fn(&str) -> Option<&'a str>) -> Displ
     Display {
         kb_base: option("kb_base").map_or(1024, |base| base.parse().unwrap()),
         unit_base: option("unit_base").map_or(0, |base| base.parse().unwrap()),
-        percentiles: list.iter().map(|number| number.parse().unwrap()).collect(),
+        percentiles: match list.is_empty() {
+            true => Display::default().percentiles,
+            false => list.iter().map(|number| number.parse().unwrap()).collect(),
+        },
         percentile_precision: u32::try_from(precision).unwrap(),
         slat_percentiles: spread("slat_ns"),
         clat_percentiles: spread("clat_ns"),
