@@ -23,6 +23,9 @@ pub struct StallRecord {
     pub waited_ns: u64,
     /// Time in it for which the whole process did not run, though it was not waiting.
     pub stopped_ns: u64,
+    /// The job's engine has no storage (`null`, `cpuio`…), so that no device can have been late.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_no_device: bool,
 }
 
 /// Cause of a stall.
@@ -30,6 +33,8 @@ pub struct StallRecord {
 pub enum StallCause {
     /// The ops completed late: the device, or the kernel above it.
     Device,
+    /// The ops completed late, and there is no device.
+    Unknown,
     /// The job's thread waited for a processor for at least half of the time.
     NoProcessor,
     /// The process was stopped, or its machine was, for at least half of the time.
@@ -42,7 +47,10 @@ impl StallRecord {
     pub const fn cause(&self) -> StallCause {
         let half = self.duration_ns / 2;
         if self.stopped_ns.saturating_add(self.waited_ns) < half {
-            StallCause::Device
+            match self.has_no_device {
+                true => StallCause::Unknown,
+                false => StallCause::Device,
+            }
         } else if self.stopped_ns > self.waited_ns {
             StallCause::Stopped
         } else {
@@ -57,6 +65,7 @@ impl StallCause {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Device => "device",
+            Self::Unknown => "unknown",
             Self::NoProcessor => "no_processor",
             Self::Stopped => "stopped",
         }
@@ -86,5 +95,20 @@ mod tests {
         check(100, 60, StallCause::NoProcessor);
         check(0, 50, StallCause::Stopped);
         check(20, 80, StallCause::Stopped);
+    }
+
+    #[test]
+    fn without_a_device_it_is_not_the_cause() {
+        let check = |waited_ns, want| {
+            let stall = StallRecord {
+                duration_ns: 100,
+                waited_ns,
+                has_no_device: true,
+                ..StallRecord::default()
+            };
+            assert_eq!(stall.cause(), want);
+        };
+        check(20, StallCause::Unknown);
+        check(60, StallCause::NoProcessor);
     }
 }

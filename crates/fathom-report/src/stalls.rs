@@ -101,9 +101,16 @@ impl Line<'_> {
 
     fn reason(&self) -> String {
         let stall = self.stall;
+        let ops = match self.ops {
+            1 => "1 op".to_owned(),
+            ops => format!("{ops} ops"),
+        };
         match stall.cause() {
-            StallCause::Device if self.ops == 1 => "the device was late with 1 op".to_owned(),
-            StallCause::Device => format!("the device was late with {} ops", self.ops),
+            StallCause::Device => format!("the device was late with {ops}"),
+            StallCause::Unknown => {
+                let engine = &self.job.engine;
+                format!("cause unknown ({ops} late; ioengine={engine} has no device)")
+            }
             StallCause::NoProcessor => format!(
                 "this process was not running (waited {} ms for a processor)",
                 millis(stall.waited_ns)
@@ -225,6 +232,18 @@ mod tests {
             "\nstall: 50 ms at 1.000 s in job a and 2 other jobs (write): the device was late \
              with 12 ops\nstall: 40 ms at 1.056 s in job b (write): the device was late with 4 \
              ops\n",
+        );
+    }
+
+    #[test]
+    fn an_engine_without_a_device_has_no_late_one() {
+        let mut found = job("a", 1, &[(3100, 24)]);
+        found.engine = "null".to_owned();
+        found.stalls[0].has_no_device = true;
+        check(
+            vec![found],
+            "\nstall: 24 ms at 3.100 s in job a (write): cause unknown (4 ops late; \
+             ioengine=null has no device)\n",
         );
     }
 

@@ -114,7 +114,7 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
         record.error_text.get_or_insert(text);
     }
     record.latency_target = latency_target(setup, &results);
-    record.stalls = stalls(record.number, &results);
+    record.stalls = stalls(setup, &results);
     record.block_lives = results.block_lives.as_ref().map(block_lives);
     record.verify = verify(setup, &results.mismatches);
     record.tolerated = counted_errors(setup, &results);
@@ -171,8 +171,10 @@ fn verify(setup: &JobSetup, mismatches: &Mismatches) -> Option<VerifyRecord> {
     })
 }
 
-/// Returns the stalls of the job of this number.
-fn stalls(number: u32, results: &Results) -> Vec<StallRecord> {
+/// Returns the stalls of a job.
+fn stalls(setup: &JobSetup, results: &Results) -> Vec<StallRecord> {
+    let number = setup.place.number;
+    let has_no_device = setup.job.options.engine.storage == Storage::None;
     let each = results.stalls.iter().map(|stall| StallRecord {
         host: None,
         number,
@@ -182,6 +184,7 @@ fn stalls(number: u32, results: &Results) -> Vec<StallRecord> {
         ops: stall.ops,
         waited_ns: stall.waited.get(),
         stopped_ns: stall.stopped.get(),
+        has_no_device,
     });
     each.collect()
 }
