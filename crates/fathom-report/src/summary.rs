@@ -3,6 +3,7 @@
 use fathom_core::Direction;
 use fathom_record::{DirectionRecord, JobRecord, Record};
 use fathom_stats::Latency;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::group::{ReportedJob, reported_jobs};
 use crate::peak::{aligned, short};
@@ -44,16 +45,15 @@ pub fn summary(record: &Record) -> String {
     });
     let names: Vec<String> = std::iter::once("job")
         .chain(names)
-        .map(|name| cut(name, room))
+        .map(|name| shortened(name, room))
         .collect();
-    let longest = names
-        .iter()
-        .map(|name| name.chars().count())
-        .max()
-        .unwrap_or(0);
+    let longest = names.iter().map(|name| name.width()).max().unwrap_or(0);
     let lines = names.iter().zip(others.lines());
     lines
-        .map(|(name, line)| format!("{name:<longest$}  {line}\n"))
+        .map(|(name, line)| {
+            let pad = " ".repeat(longest - name.width());
+            format!("{name}{pad}  {line}\n")
+        })
         .collect()
 }
 
@@ -159,19 +159,36 @@ fn at(latency: Option<&Latency>, percent: f64) -> String {
     us(histogram.percentile(percent))
 }
 
-/// Cuts a name to `room` characters.
-fn cut(name: &str, room: usize) -> String {
-    if name.chars().count() <= room {
+/// Shortens a name to `room` columns. The middle is left out: names often differ in their ends.
+fn shortened(name: &str, room: usize) -> String {
+    if name.width() <= room {
         return name.to_owned();
     }
-    let kept: String = name.chars().take(room.saturating_sub(1)).collect();
-    format!("{kept}…")
+    let kept = room.saturating_sub(1);
+    let start = fitting(name.chars(), kept / 2);
+    let end = fitting(name.chars().rev(), kept - kept / 2);
+    let start: String = name.chars().take(start).collect();
+    let end: String = name.chars().skip(name.chars().count() - end).collect();
+    // An accent whose letter has been left out.
+    let end = end.trim_start_matches(|letter: char| letter.width() == Some(0));
+    format!("{start}…{end}")
+}
+
+/// Returns the number of first characters that fit into `room` columns.
+fn fitting(letters: impl Iterator<Item = char>, room: usize) -> usize {
+    let mut taken = 0;
+    letters
+        .take_while(|letter| {
+            taken += letter.width().unwrap_or(0);
+            taken <= room
+        })
+        .count()
 }
 
 /// Width of a terminal.
 const COLUMNS: usize = 80;
 
-/// Characters of a name that are kept in any case.
+/// Columns of a name that are kept in any case.
 const NAME_MIN: usize = 12;
 
 #[cfg(test)]
@@ -241,6 +258,61 @@ failed  randread      4k     32       0   0.00       -       -    3
     }
 
     #[test]
+    fn names_that_differ_in_their_ends_stay_different() {
+        let names = ["1", "16", "128"].map(|depth| format!("database-randread-4k-depth-{depth}"));
+        let jobs = names.map(|name| {
+            let none = DirectionRecord::default();
+            let mut read = direction(123_456, 72_000);
+            read.resp = read.clat.clone();
+            job(&name, "randread", read, none)
+        });
+        let record = Record {
+            jobs: jobs.into(),
+            ..Record::default()
+        };
+        let text = summary(&record);
+        let mut shown: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.split(' ').next())
+            .collect();
+        shown.dedup();
+        assert_eq!(shown.len(), 4, "{text}");
+        assert!(text.lines().all(|line| line.width() <= 80), "{text}");
+    }
+
+    #[track_caller]
+    fn check_shortened(name: &str, room: usize, want: &str) {
+        assert_eq!(shortened(name, room), want);
+    }
+
+    #[test]
+    fn the_middle_of_a_name_is_left_out() {
+        check_shortened("database-randread-4k-depth-16", 14, "databa…epth-16");
+        check_shortened("database-16", 11, "database-16");
+        check_shortened("日本語の名前", 12, "日本語の名前");
+        check_shortened("日本語の名前", 8, "日…名前");
+        check_shortened("aaaaae\u{301}bbbb", 9, "aaaa…bbbb");
+    }
+
+    #[test]
+    fn columns_stand_below_each_other_whatever_the_name() {
+        let none = DirectionRecord::default;
+        let names = ["日本語", "e\u{301}te\u{301}", "plain"];
+        let record = Record {
+            jobs: names
+                .map(|name| job(name, "randread", direction(10, 1_000), none()))
+                .into(),
+            ..Record::default()
+        };
+        let text = summary(&record);
+        let mut columns = text.lines().skip(1).map(|line| {
+            let at = line.find("randread").expect("the direction");
+            line[..at].width()
+        });
+        assert!(columns.all(|column| column == "日本語  ".width()), "{text}");
+    }
+
+    #[test]
     fn long_names_are_cut_to_the_width() {
         let name = "a-very-long-name-of-a-job-that-says-all-of-its-parameters-in-full-length";
         let none = DirectionRecord::default;
@@ -253,9 +325,6 @@ failed  randread      4k     32       0   0.00       -       -    3
             text.lines().all(|line| line.chars().count() <= 80),
             "{text}"
         );
-        assert!(
-            text.contains("a-very-long-name") && text.contains('…'),
-            "{text}"
-        );
+        assert!(text.contains("a-very-long-…-full-length "), "{text}");
     }
 }

@@ -22,9 +22,9 @@ pub(super) const ROWS: &[Row] = &[
         ValueKind::Text(|_, _| {}),
     )
     .different(
-        "reports print the full name, so that jobs remain distinguishable; fio's print the first \
-         127 bytes. A section name longer than 255 bytes is truncated, as in fio, with a note; \
-         under the name `fathom` it is an error",
+        "reports print the full name, so that jobs remain distinguishable (`--summary` leaves out \
+         the middle of long ones); fio's print the first 127 bytes. A section name longer than \
+         255 bytes is truncated, as in fio, with a note; under the name `fathom` it is an error",
     ),
     Row::new(
         "description",
