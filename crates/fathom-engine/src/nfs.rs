@@ -29,7 +29,7 @@ const NFS_URL: EngineOption = EngineOption::text(
     "Export with the job's files, nfs://HOST/PATH[?ARGUMENT=VALUE…], as libnfs reads it",
     "nfs_url=nfs://localhost/export",
 )
-.different("version=4 and what libnfs 4.0 would ignore are refused");
+.different("version=4, passwords, and what libnfs 4.0 would ignore are refused");
 
 /// Row of the registry.
 pub(crate) const REGISTRATION: Registration = Registration::new(&INFO, |config| {

@@ -5,8 +5,9 @@ use std::ops::Range;
 /// Returns a line of a job file or a command line with stars for the values of options that have
 /// secrets. It has as many bytes, so that places in it stay.
 ///
-/// The name alone decides, so that it also holds for a misspelt option: one that has a word of
-/// [`WORDS`]. A value ends before the next option of a command line, or with the line.
+/// The name alone decides, in letters of any case, so that it also holds for a misspelt option: one
+/// that has a word of [`WORDS`]. A value ends before the next option of a command line, or with the
+/// line.
 pub(crate) fn masked(line: &str, is_command: bool) -> String {
     let mut shown = line.as_bytes().to_vec();
     for value in values(line, is_command) {
@@ -25,10 +26,12 @@ fn values(line: &str, is_command: bool) -> impl Iterator<Item = Range<usize>> {
     options(line, is_command).filter_map(move |option| {
         let text = &line[option.clone()];
         let name = text.trim_start_matches('-');
-        let end = name.find(|letter: char| letter == '=' || letter.is_whitespace())?;
-        let is_secret = WORDS.iter().any(|word| name[..end].contains(word));
+        // A colon is a mistake for `=`.
+        let end = name.find(|letter: char| "=:".contains(letter) || letter.is_whitespace())?;
+        let word = name[..end].to_ascii_lowercase();
+        let is_secret = WORDS.iter().any(|secret| word.contains(secret));
         // `http_host=USER:PASSWORD@HOST` is refused, but shown.
-        let is_host = name.starts_with("http_host=") && name.contains('@');
+        let is_host = word == "http_host" && name.contains('@');
         let from = option.end - name.len() + end + 1;
         (is_secret || is_host).then_some(from..option.end)
     })
@@ -63,6 +66,9 @@ mod tests {
         check("  http_pass = a b\n", "  http_pass * * *\n");
         check("http_s3_key abc", "http_s3_key ***");
         check("http_pass=ü", "http_pass=**");
+        check("HTTP_PASS=ab", "HTTP_PASS=**");
+        check("http_pass:ab", "http_pass:**");
+        check("--Http_Pass:ab --bs=4k", "--Http_Pass:** --bs=4k");
         check("bs=4k", "bs=4k");
         check("", "");
         check(

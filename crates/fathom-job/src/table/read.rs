@@ -11,6 +11,7 @@ use crate::problem::{Piece, Problem};
 use crate::reading::{self, Reading};
 use crate::suggest;
 use crate::time;
+use crate::url_passwords::no_passwords;
 use crate::vocabulary::{UNNAMED, Vocabulary};
 
 use super::row::{Choice, EmptyValue, Row, ValueKind};
@@ -96,7 +97,7 @@ impl Row {
             ValueKind::Choice(choices) => (choose(self, choices, piece, findings)?.set)(options),
             ValueKind::Words(words, set) => set(options, chosen(self, words, piece, findings)?),
             ValueKind::Mix(words, set) => set(options, mix::read(self, words, piece, findings)?),
-            ValueKind::Text(set) | ValueKind::OptionalText(set) => set(options, piece.text),
+            ValueKind::Text(set) | ValueKind::OptionalText(set) => set(options, public(piece)?),
             ValueKind::Special { read, .. } => {
                 read(options, piece.text, findings).map_err(|problem| problem.shifted(piece.at))?;
             }
@@ -242,6 +243,13 @@ fn separator_trap(name: &str, piece: Piece<'_>) -> Problem {
             .fix("for a range use `bsrange=`; for reads and writes separate the values by a comma"),
         _ => problem.fix("separate the values for reads and writes by a comma"),
     }
+}
+
+/// Returns the text of a value, unless it is a URL with a password.
+fn public(piece: Piece<'_>) -> Result<&str, Problem> {
+    let checked = no_passwords(&[piece.text], piece.text.len());
+    checked.map_err(|problem| problem.shifted(piece.at))?;
+    Ok(piece.text)
 }
 
 /// Sets a value, if there is one.

@@ -25,6 +25,7 @@ fn files() {
         let line = format!("--{option}=iscsi://me%pw@h/t/1");
         refuse(&line, "secret-in-name");
     }
+    refuse("--description=nfs://me:pw@h/x", "secret-in-name");
     check("--filename=iscsi://me@h/t%3Ax/1", |o| o.nrfiles == 1);
     check("--directory=/a:/b", |o| {
         o.directory == Some(vec!["/a".into(), "/b".into()])

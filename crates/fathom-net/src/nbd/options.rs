@@ -29,7 +29,7 @@ const URI: EngineOption = EngineOption::text(
     "uri=nbd://localhost:10809/",
 )
 .effect(OptionEffect::FileName)
-.different("nbds:// is refused");
+.different("nbds:// and passwords are refused");
 
 const CONNECTIONS: EngineOption = EngineOption::int(
     "connections",
