@@ -379,8 +379,12 @@ impl HostController {
     ) -> Result<Step, ControllerError> {
         let page = page(data)?;
         let nsid = self.config.namespaces[index];
-        let no_namespace = ControllerError::NoNamespace { nsid };
-        let identity = NamespaceIdentity::decode(page).ok_or(no_namespace)?;
+        // As that of a namespace that is not active.
+        if page.iter().all(|&byte| byte == 0) {
+            return Err(ControllerError::NoNamespace { nsid });
+        }
+        let identity = NamespaceIdentity::decode(page)
+            .map_err(|fault| ControllerError::Namespace { nsid, fault })?;
         if u16_at(page, LBAF0 + 4 * format_index(page)) != 0 {
             return Err(ControllerError::Unsupported("blocks with metadata"));
         }

@@ -1,5 +1,7 @@
 //! Identify data structures, which a controller returns and a host reads.
 
+use std::fmt;
+
 use crate::block_format::format_index;
 use crate::text::{put_padded, put_terminated};
 use crate::wire::{put, u16_at, u32_at, u64_at};
@@ -176,22 +178,77 @@ impl NamespaceIdentity {
         page
     }
 
-    /// Decodes a page, in the LBA format in use; `None` for what no host can use: a block size
-    /// below 512 bytes or above 64 KiB, as in the zeroed page of an inactive namespace, or a size
-    /// of 8 EiB or above.
-    #[must_use]
-    pub fn decode(page: &Page) -> Option<Self> {
-        let block_shift = page[LBAF0 + 4 * format_index(page) + 2];
-        let nguid = *page[NGUID..].first_chunk()?;
+    /// Decodes a page, in the LBA format in use.
+    ///
+    /// # Errors
+    /// The property that no host can use: a block size below 512 bytes or above 64 KiB, as in the
+    /// zeroed page of an inactive namespace, or a size of 8 EiB or above.
+    pub fn decode(page: &Page) -> Result<Self, NamespaceFault> {
+        let format = format_index(page);
+        let block_shift = page[LBAF0 + 4 * format + 2];
+        let mut nguid = [0; 16];
+        nguid.copy_from_slice(&page[NGUID..][..16]);
         let blocks = u64_at(page, NSZE);
-        let is_usable =
-            (9..=16).contains(&block_shift) && blocks <= i64::MAX.unsigned_abs() >> block_shift;
-        is_usable.then_some(Self {
+        if !(9..=16).contains(&block_shift) {
+            return Err(NamespaceFault::BlockSize {
+                format,
+                block_shift,
+            });
+        }
+        if blocks > i64::MAX.unsigned_abs() >> block_shift {
+            let block_bytes = 1 << block_shift;
+            return Err(NamespaceFault::Capacity {
+                blocks,
+                block_bytes,
+            });
+        }
+        Ok(Self {
             blocks,
             block_shift,
             nguid,
             is_write_protected: page[NSATTR] & 1 != 0,
         })
+    }
+}
+
+/// Property of a namespace that no host can use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamespaceFault {
+    /// Blocks below 512 bytes or above 64 KiB.
+    BlockSize {
+        /// Number of the LBA format in use (FLBAS).
+        format: usize,
+        /// Logarithm of its block size (LBADS); 0 of a format that is not defined.
+        block_shift: u8,
+    },
+    /// 8 EiB or more.
+    Capacity {
+        /// Number of blocks (NSZE).
+        blocks: u64,
+        /// Bytes of a block.
+        block_bytes: u32,
+    },
+}
+
+impl fmt::Display for NamespaceFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BlockSize {
+                format,
+                block_shift,
+            } => write!(
+                f,
+                "LBA format {format} has blocks of 2^{block_shift} B (LBADS {block_shift}); \
+                 supported are 512 B to 64 KiB"
+            ),
+            Self::Capacity {
+                blocks,
+                block_bytes,
+            } => write!(
+                f,
+                "{blocks} blocks of {block_bytes} B; supported is less than 8 EiB"
+            ),
+        }
     }
 }
 
@@ -319,10 +376,15 @@ mod tests {
             nguid: *b"0123456789abcdef",
             is_write_protected: true,
         };
-        let page = identity.encode();
-        assert_eq!(NamespaceIdentity::decode(&page), Some(identity));
+        let mut page = identity.encode();
+        assert_eq!(NamespaceIdentity::decode(&page), Ok(identity));
         assert_eq!(page[99], 1, "namespace attributes");
-        assert_eq!(NamespaceIdentity::decode(&[0; IDENTIFY_BYTES]), None);
+        let fault = |page| NamespaceIdentity::decode(&page).unwrap_err().to_string();
+        let want = "LBA format 0 has blocks of 2^0 B (LBADS 0); supported are 512 B to 64 KiB";
+        assert_eq!(fault([0; IDENTIFY_BYTES]), want);
+        page[NSZE + 7] = 0x80;
+        let want = format!("{} blocks of", u64_at(&page, NSZE));
+        assert!(fault(page).starts_with(&want), "{}", fault(page));
     }
 
     #[test]

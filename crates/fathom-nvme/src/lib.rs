@@ -46,7 +46,7 @@ pub use host_controller::{
 pub use host_queue::{CommandData, HostEvent, HostQueue, HostQueueConfig, QueueError, Wanted};
 pub use identify::{
     ABORTS, ASYNC_EVENT_REQUESTS, ControllerIdentity, ControllerKind, ERROR_ENTRIES,
-    IDENTIFY_BYTES, NamespaceIdentity, OptionalCommands, Page, active_namespaces,
+    IDENTIFY_BYTES, NamespaceFault, NamespaceIdentity, OptionalCommands, Page, active_namespaces,
     namespace_descriptors,
 };
 pub use io_command::{FORCE_UNIT_ACCESS, IoAction, IoCommand, IoData, IoNamespace, Range, ranges};

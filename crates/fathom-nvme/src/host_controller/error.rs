@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::completion::Status;
+use crate::identify::NamespaceFault;
 
 /// Failure of a controller to become or to stay usable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +32,13 @@ pub enum ControllerError {
         /// Namespace identifier.
         nsid: u32,
     },
+    /// A namespace that no host can use.
+    Namespace {
+        /// Namespace identifier.
+        nsid: u32,
+        /// Its property.
+        fault: NamespaceFault,
+    },
     /// It requires something that this host does not support.
     Unsupported(&'static str),
 }
@@ -54,6 +62,7 @@ impl fmt::Display for ControllerError {
             Self::NotReady => f.write_str("the controller did not become ready in time"),
             Self::Fatal => f.write_str("the controller reports a fatal error"),
             Self::NoNamespace { nsid } => write!(f, "no namespace {nsid}"),
+            Self::Namespace { nsid, fault } => write!(f, "namespace {nsid}: {fault}"),
             Self::Unsupported(what) => write!(f, "the controller requires {what}"),
         }
     }

@@ -208,6 +208,17 @@ fn a_missing_namespace_is_named() {
 }
 
 #[test]
+fn a_namespace_that_no_host_can_use_is_not_missing() {
+    let mut host = HostController::new(config(), Tick::ZERO);
+    let mut page = NAMESPACE.encode();
+    page[LBAF0 + 2] = 63;
+    let error = host.on_namespace(0, &page, Tick::ZERO).unwrap_err();
+    let want = "namespace 1: LBA format 0 has blocks of 2^63 B (LBADS 63); supported are 512 B to \
+                64 KiB";
+    assert_eq!(error.to_string(), want);
+}
+
+#[test]
 fn a_refused_connect_names_the_parameter() {
     let mut host = HostController::new(config(), Tick::ZERO);
     assert!(host.next(Tick::ZERO).is_some());
