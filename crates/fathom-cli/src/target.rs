@@ -76,9 +76,11 @@ struct DeviceArguments {
     file: Option<PathBuf>,
     /// Size of the file, which is created if it is missing
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "file")]
+    // Named one by one: what conflicts with `file` lifts the rule that it is required.
+    #[arg(conflicts_with_all = ["null", "memory", "plan"])]
     size: Option<u64>,
-    /// Refuse writes
-    #[arg(long, requires = "file")]
+    /// Refuse writes, to every namespace
+    #[arg(long)]
     read_only: bool,
 }
 
@@ -320,6 +322,11 @@ fn adjust(plan: &mut TargetPlan, arguments: &TargetArguments) {
         let subsystems = plan.subsystems.iter_mut();
         let local = subsystems.filter(|subsystem| subsystem.hosts == AllowedHosts::Local);
         local.for_each(|subsystem| subsystem.hosts = AllowedHosts::Any);
+    if arguments.device.read_only {
+        let subsystems = plan.subsystems.iter_mut();
+        let namespaces = subsystems.flat_map(|subsystem| &mut subsystem.namespaces);
+        namespaces.for_each(|namespace| namespace.device.protect());
+    }
     }
 }
 

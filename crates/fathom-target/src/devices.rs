@@ -90,6 +90,7 @@ pub struct Device {
     /// The lowest first.
     layers: Vec<NamedLayer>,
     bytes: u64,
+    is_protected: bool,
 }
 
 impl Device {
@@ -100,15 +101,23 @@ impl Device {
             bytes: storage.geometry().bytes,
             storage,
             layers: Vec::new(),
+            is_protected: false,
         }
+    }
+
+    /// Refuses what changes data from now on.
+    pub const fn protect(&mut self) {
+        self.is_protected = true;
     }
 
     /// Returns size and limits, those of the topmost layer.
     #[must_use]
     pub fn geometry(&self) -> Geometry {
+        let geometry = self.storage.geometry();
         Geometry {
             bytes: self.bytes,
-            ..self.storage.geometry()
+            read_only: self.is_protected || geometry.read_only,
+            ..geometry
         }
     }
 
@@ -235,6 +244,7 @@ pub(crate) fn read(fields: &Fields<'_>, around: &Surroundings<'_>) -> Option<Dev
         storage: storage?,
         layers,
         bytes,
+        is_protected: false,
     })
 }
 

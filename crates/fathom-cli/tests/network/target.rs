@@ -93,6 +93,41 @@ fn data_of_files_and_memory_survive_their_hosts() {
 }
 
 #[test]
+fn read_only_holds_for_every_namespace() {
+    let folder = Folder::new();
+    folder.write("disk.img", "x".repeat(1 << 20));
+    folder.write(
+        "two.toml",
+        r#"
+        [[device]]
+        name = "disk"
+        kind = "file"
+        path = "disk.img"
+        [[device]]
+        name = "memory"
+        kind = "memory"
+        size = "1m"
+        [[subsystem]]
+        nqn = "nqn.2026-01.org.example:two"
+        [[subsystem.namespace]]
+        device = "disk"
+        [[subsystem.namespace]]
+        device = "memory"
+        "#,
+    );
+    for (device, count) in [("two.toml", 2), ("--memory 1m", 1), ("--null 1m", 1)] {
+        let target = Serving::start(&folder, &format!("{device} --read-only --threads 1"));
+        for ns in 1..=count {
+            let write = target.load(&folder, ns, "--rw=write --bs=4k --number_ios=1");
+            assert_ne!(write.code, Some(0), "{device} {ns}: {write:#?}");
+            target.load(&folder, ns, "--rw=read --bs=64k").expect(0);
+        }
+        target.stop("INT").expect(0);
+    }
+    assert_eq!(folder.read("disk.img"), "x".repeat(1 << 20));
+}
+
+#[test]
 fn a_file_describes_many_subsystems() {
     let folder = Folder::new();
     let example = concat!(
@@ -225,6 +260,10 @@ fn requests_that_cannot_be_served_are_refused() {
         &["expected an IP address with a port"],
     );
     check_refused(&folder, "--null 1G --threads 0", &["0 is not in 1..=1024"]);
+    for device in ["--null 1G", "--memory 1G", "disk.toml"] {
+        let words = format!("{device} --size 1G");
+        check_refused(&folder, &words, &["--size <SIZE>", "cannot be used with"]);
+    }
 }
 
 #[test]
