@@ -199,13 +199,17 @@ fn serve(arguments: &TargetArguments) -> Result<ProgramEnd> {
         failed = target.failed_thread();
     }
     let last = target.stop();
-    // Its last lines come before the summary.
-    drop(log);
-    output::print(StandardStream::Error, &summary(&last));
-    if let Some(thread) = failed {
-        bail!("thread {thread} has failed, and with it the target; the reason is above");
+    // The target had the other references. The summary follows the last lines.
+    let log = Arc::into_inner(log);
+    let is_written = log.is_none_or(|log| log.finish(summary(&last)));
+    match failed {
+        None => Ok(ProgramEnd::Printed),
+        Some(thread) if is_written => {
+            bail!("thread {thread} has failed, and with it the target; the reason is above")
+        }
+        // Where nobody reads, a message would wait for ever.
+        Some(_) => Ok(ProgramEnd::Refused),
     }
-    Ok(ProgramEnd::Printed)
 }
 
 /// Prints all problems of a plan.
@@ -318,15 +322,15 @@ fn adjust(plan: &mut TargetPlan, arguments: &TargetArguments) {
     }
     plan.metrics = arguments.metrics.or(plan.metrics);
     plan.socket = arguments.socket.clone().or(plan.socket.take());
-    if arguments.allow_any_host {
-        let subsystems = plan.subsystems.iter_mut();
-        let local = subsystems.filter(|subsystem| subsystem.hosts == AllowedHosts::Local);
-        local.for_each(|subsystem| subsystem.hosts = AllowedHosts::Any);
     if arguments.device.read_only {
         let subsystems = plan.subsystems.iter_mut();
         let namespaces = subsystems.flat_map(|subsystem| &mut subsystem.namespaces);
         namespaces.for_each(|namespace| namespace.device.protect());
     }
+    if arguments.allow_any_host {
+        let subsystems = plan.subsystems.iter_mut();
+        let local = subsystems.filter(|subsystem| subsystem.hosts == AllowedHosts::Local);
+        local.for_each(|subsystem| subsystem.hosts = AllowedHosts::Any);
     }
 }
 

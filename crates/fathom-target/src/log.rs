@@ -10,9 +10,9 @@
 use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use fathom_net::target::{Ended, Refusal, TargetEvent, TargetLog};
 use fathom_nvme::Status;
@@ -29,11 +29,15 @@ pub enum LogFormat {
     Json,
 }
 
-/// Log of a target's events. Dropping it writes what is queued.
+/// Log of a target's events. Dropping it writes what is queued, unless that takes longer than a
+/// second: then nobody reads, and the thread is left in its write.
 pub struct EventLog {
     format: LogFormat,
     lines: Option<SyncSender<String>>,
-    thread: Option<JoinHandle<()>>,
+    /// Text that follows the lines.
+    last: Arc<Mutex<String>>,
+    /// Is disconnected when the thread has written everything.
+    ends: Option<Mutex<Receiver<()>>>,
     dropped: AtomicU64,
     counts: Mutex<EventsRecord>,
 }
@@ -48,14 +52,37 @@ impl EventLog {
         write: impl FnMut(&str) + Send + 'static,
     ) -> std::io::Result<Self> {
         let (lines, queue) = sync_channel(LINES_MAX);
+        let (end, ends) = channel();
+        let last = Arc::new(Mutex::default());
+        let text = Arc::clone(&last);
         let thread = std::thread::Builder::new().name("log".into());
-        let thread = thread.spawn(move || write_lines(&queue, write))?;
+        thread.spawn(move || {
+            write_lines(&queue, &text, write);
+            drop(end);
+        })?;
         Ok(Self {
             format,
             lines: Some(lines),
-            thread: Some(thread),
+            last,
+            ends: Some(Mutex::new(ends)),
             dropped: AtomicU64::new(0),
             counts: Mutex::default(),
+        })
+    }
+
+    /// Ends the log with a text, and returns whether everything was written.
+    #[must_use]
+    pub fn finish(mut self, text: String) -> bool {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = text;
+        self.close()
+    }
+
+    fn close(&mut self) -> bool {
+        self.lines = None;
+        let ends = self.ends.take().map(Mutex::into_inner);
+        ends.is_none_or(|ends| {
+            let ends = ends.unwrap_or_else(PoisonError::into_inner);
+            ends.recv_timeout(CLOSE_TIME_MAX) == Err(RecvTimeoutError::Disconnected)
         })
     }
 
@@ -111,11 +138,7 @@ impl TargetLog for EventLog {
 
 impl Drop for EventLog {
     fn drop(&mut self) {
-        self.lines = None;
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread has been reported by the hook.
-            let _reported = thread.join();
-        }
+        let _written = self.close();
     }
 }
 
@@ -127,11 +150,15 @@ impl fmt::Debug for EventLog {
     }
 }
 
-fn write_lines(queue: &Receiver<String>, mut write: impl FnMut(&str)) {
+fn write_lines(queue: &Receiver<String>, last: &Mutex<String>, mut write: impl FnMut(&str)) {
     // A signal is for the thread that waits for it.
     let _unblocked = signals::block_in_this_thread();
     for line in queue {
         write(&line);
+    }
+    let last = last.lock().unwrap_or_else(PoisonError::into_inner);
+    if !last.is_empty() {
+        write(&last);
     }
 }
 
@@ -291,11 +318,11 @@ fn status_name(status: Status) -> &'static str {
 
 /// A burst of connections fits; a flood is counted.
 const LINES_MAX: usize = 1024;
+/// Time for the last lines: a reader that takes none is gone or stuck.
+const CLOSE_TIME_MAX: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, mpsc};
-
     use super::*;
 
     const PEER: SocketAddr = SocketAddr::V4(std::net::SocketAddrV4::new(
@@ -315,7 +342,7 @@ mod tests {
     }
 
     fn logged(format: LogFormat, events: &[TargetEvent<'_>]) -> (Vec<String>, EventsRecord) {
-        let (sender, lines) = mpsc::channel();
+        let (sender, lines) = channel();
         let write = move |line: &str| sender.send(line.to_owned()).expect("the test listens");
         let log = EventLog::start(format, write).expect("a thread");
         for event in events {
@@ -373,9 +400,26 @@ mod tests {
     }
 
     #[test]
+    fn a_log_ends_with_a_text_or_after_a_second() {
+        let (sender, lines) = channel();
+        let write = move |line: &str| sender.send(line.to_owned()).expect("the test listens");
+        let log = EventLog::start(LogFormat::Text, write).unwrap();
+        log.event(&refused("h"));
+        assert!(log.finish("the end\n".into()));
+        let lines: Vec<String> = lines.into_iter().collect();
+        assert!(lines.len() == 2 && lines[1] == "the end\n", "{lines:?}");
+        // A pipe that is full.
+        let (_full, wait) = channel::<()>();
+        let write = move |_: &str| assert!(wait.recv().is_err());
+        let log = EventLog::start(LogFormat::Text, write).unwrap();
+        log.event(&refused("h"));
+        assert!(!log.finish("the end\n".into()));
+    }
+
+    #[test]
     fn a_log_that_nobody_reads_delays_no_one() {
-        let (go, wait) = mpsc::channel::<()>();
-        let (sender, lines) = mpsc::channel();
+        let (go, wait) = channel::<()>();
+        let (sender, lines) = channel();
         let write = move |line: &str| {
             // Until the test has logged everything.
             let _go = wait.recv();

@@ -1,8 +1,8 @@
 //! `fathom target`: serving, statistics, metrics, logs, refusals, and the end.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::common::{Folder, Run};
 use crate::serving::{self, Serving};
@@ -355,6 +355,39 @@ fn failures_to_accept_are_logged_once_a_second() {
         line["timestamp_ms"].as_u64().unwrap()
     });
     assert!(second - first >= 900, "{first} {second}");
+}
+
+/// More lines than a pipe holds.
+#[test]
+fn a_target_whose_log_is_not_read_stops_at_the_first_signal() {
+    let folder = Folder::new();
+    let words = "target --null 1G --threads 1 --listen 127.0.0.1:0 --socket stats.sock";
+    let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), words);
+    let mut target = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut announced = String::new();
+    let mut out = BufReader::new(target.stdout.take().unwrap());
+    out.read_line(&mut announced).unwrap();
+    let port: u16 = announced.split(' ').nth(5).unwrap().parse().unwrap();
+    for _ in 0..2000 {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.write_all(&[0xff; 200]).unwrap();
+        // Until the target terminates the connection, which it logs.
+        let _reset = stream.read(&mut [0]);
+    }
+    let mut kill = Command::new("kill");
+    kill.args(["-INT", &target.id().to_string()]);
+    assert!(kill.status().unwrap().success());
+    // The pipe stays unread until the target has ended.
+    let status = target.wait().unwrap();
+    assert_eq!(status.code(), Some(0));
+    let mut log = String::new();
+    let mut err = target.stderr.take().unwrap();
+    err.read_to_string(&mut log).unwrap();
+    assert!(log.len() > 60_000, "{} B", log.len());
 }
 
 #[test]
