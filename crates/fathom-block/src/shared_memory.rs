@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, OnceLock, RwLock};
 
-use fathom_core::{BlockDevice, Command, CommandData, Direction, Finished, Geometry, OpKind, Tick};
+use fathom_core::{
+    BlockDevice, Command, CommandData, Direction, Errno, Finished, Geometry, OpKind, Tick,
+};
 
 use crate::sync::PoisonError;
 
@@ -12,7 +14,8 @@ use crate::sync::PoisonError;
 ///
 /// Data are copied between buffers and memory in the call, and a command completes at once. Memory
 /// is taken in chunks when they are first written; what was never written reads as zeros and takes
-/// none. The data end with the last of the devices.
+/// none. A write for which no memory is left fails with `ENOSPC`. The data end with the last of the
+/// devices.
 ///
 /// # Cost
 /// The copy, a lock per chunk touched, which readers share, and no table to search. A command that
@@ -80,6 +83,7 @@ impl BlockDevice for SharedMemory {
     }
 
     fn start(&mut self, command: &Command, data: &mut CommandData, now: Tick) {
+        let mut result = command.whole();
         let length = command.length as usize;
         match (command.kind, data) {
             (OpKind::Data(Direction::Read), Some(data)) => {
@@ -87,7 +91,8 @@ impl BlockDevice for SharedMemory {
                 self.chunks.read(command.offset, into);
             }
             (OpKind::Data(Direction::Write), Some(data)) => {
-                self.chunks.write(command.offset, &data.bytes()[..length]);
+                let written = self.chunks.write(command.offset, &data.bytes()[..length]);
+                result = written.map_or_else(Errno::result, |()| result);
             }
             (OpKind::Data(Direction::Trim), _) => {
                 self.chunks.discard(command.offset, length);
@@ -95,7 +100,7 @@ impl BlockDevice for SharedMemory {
             // Without a buffer nothing is to be moved, and everything is durable as it is.
             (OpKind::Data(_), None) | (OpKind::Sync(_), _) => {}
         }
-        let finished = Finished::new(command.tag, now, command.whole());
+        let finished = Finished::new(command.tag, now, result);
         self.done.push_back(finished);
     }
 
@@ -134,7 +139,7 @@ impl Chunks {
         }
     }
 
-    fn write(&self, offset: u64, bytes: &[u8]) {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Errno> {
         let mut rest = bytes;
         let mut at = Place::of(offset);
         while !rest.is_empty() {
@@ -143,11 +148,15 @@ impl Chunks {
             let mut chunk = table[at.chunk]
                 .write()
                 .unwrap_or_else(PoisonError::into_inner);
-            let held = chunk.get_or_insert_with(|| vec![0; CHUNK].into_boxed_slice());
+            let held = match &mut *chunk {
+                Some(held) => held,
+                empty @ None => empty.insert(new_chunk()?),
+            };
             held[at.within..][..part.len()].copy_from_slice(part);
             at = at.behind();
             rest = behind;
         }
+        Ok(())
     }
 
     fn discard(&self, offset: u64, length: usize) {
@@ -207,10 +216,24 @@ fn new_table() -> Table {
     (0..TABLE).map(|_| RwLock::new(None)).collect()
 }
 
+/// Returns a chunk of zeros.
+///
+/// A failed allocation would end the process, so memory is asked for before; the chunk itself is
+/// not made by `try_reserve` and `resize`, which would touch all its pages.
+fn new_chunk() -> Result<Box<[u8]>, Errno> {
+    let reserved = Vec::<u8>::new().try_reserve_exact(HEADROOM);
+    reserved.map_err(|_no_memory| Errno::ENOSPC)?;
+    Ok(vec![0; CHUNK].into_boxed_slice())
+}
+
 /// Bytes of a chunk. Large, so that few transfers touch two and the processor's page walks stay
 /// short; small enough that scattered writes do not fill memory at once: pages of a chunk that are
 /// never touched take none.
 const CHUNK: usize = 2 << 20;
+/// Memory that data leave to the rest of the process, among it a chunk of each other thread. More
+/// than 32 MiB: glibc takes freed memory of up to that size as a reason to give chunks from its
+/// heap, where it has to clear them.
+const HEADROOM: usize = 64 << 20;
 /// Chunks of a table: a table for each GiB.
 const TABLE: usize = 512;
 const TABLE_BYTES: u64 = CHUNK as u64 * TABLE as u64;

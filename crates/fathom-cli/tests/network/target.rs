@@ -339,6 +339,28 @@ fn a_file_that_cannot_have_its_size_is_not_left() {
     assert_eq!(folder.names(), [""; 0]);
 }
 
+#[test]
+fn memory_that_runs_out_fails_writes_alone() {
+    let folder = Folder::new();
+    let words = "--memory 4G --threads 1 --socket stats.sock";
+    let mut target = serving::spawn(limited(&folder, "ulimit -v 400000", words));
+    let announced = target.next_line();
+    let port = announced.split(' ').nth(5).expect("an announcement");
+    let job = |words: &str| {
+        let words = format!("run --name=t --ioengine=nvme_tcp --size=400m --bs=128k {words}");
+        let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), &words);
+        let at = format!("adrfam=ipv4 traddr=127.0.0.1 trsvcid={port}");
+        let nqn = serving::NQN;
+        command.arg(format!("--filename=trtype=tcp {at} subnqn={nqn} ns=1"));
+        Run::of(command)
+    };
+    let full = job("--rw=write").expect(1);
+    assert!(full.err.contains("No space left"), "{full:#?}");
+    job("--rw=read --number_ios=100").expect(0);
+    target.signal("INT");
+    target.finish().expect(0);
+}
+
 /// Each attempt fails until a connection ends.
 #[test]
 fn failures_to_accept_are_logged_once_a_second() {
