@@ -11,9 +11,9 @@
 //! for each connection.
 //!
 //! # Limits
-//! [`CLIENTS_MAX`] connections, each a thread with a small stack; requests of 8 KiB and one second;
-//! no keep-alive. A client of `/events` has no queue: it gets the latest figures when it has read
-//! the ones before, and is dropped if it reads nothing for a second.
+//! [`Crowd::CLIENTS_MAX`] connections, each a thread with a small stack; requests of 8 KiB and one
+//! second; no keep-alive. A client of `/events` has no queue: it gets the latest figures when it
+//! has read the ones before, and is dropped if it reads nothing for a second.
 
 mod events;
 mod metrics;
@@ -22,12 +22,12 @@ mod page;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::{Builder, sleep};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use fathom_sys::signals;
-use fathom_target::{Client, Hosts, REQUEST_BYTES_MAX, Reply, Request, Service, is_whole};
+use fathom_target::{
+    Client, Crowd, Hosts, REQUEST_BYTES_MAX, Reply, Request, Service, is_whole, turn_away,
+};
 
 use crate::live::Hub;
 
@@ -43,8 +43,7 @@ pub(crate) struct Server {
 #[derive(Debug)]
 struct Shared {
     hub: Arc<Hub>,
-    /// Connections that are open.
-    clients: AtomicUsize,
+    clients: Arc<Crowd>,
     /// The server ends.
     ends: AtomicBool,
 }
@@ -60,7 +59,7 @@ impl Server {
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             hub,
-            clients: AtomicUsize::new(0),
+            clients: Arc::default(),
             ends: AtomicBool::new(false),
         });
         let accepting = Arc::clone(&shared);
@@ -81,38 +80,21 @@ impl Server {
 
     /// Gives clients a moment to take the last figures, and ends.
     pub(crate) fn finish(self) {
-        // Relaxed, here and below: the values guard no other memory.
+        // Relaxed, here and below: the value guards no other memory.
         self.shared.ends.store(true, Ordering::Relaxed);
-        for _ in 0..FAREWELL_STEPS {
-            if self.shared.clients.load(Ordering::Relaxed) == 0 {
-                return;
-            }
-            #[expect(clippy::disallowed_methods, reason = "the run has ended")]
-            sleep(FAREWELL_STEP);
-        }
+        self.shared.clients.wait(FAREWELL);
     }
 }
 
-/// Answers a client on a thread of its own, or turns it away if there are too many.
+/// Answers a client, or turns it away at the end.
 fn admit(stream: TcpStream, shared: &Arc<Shared>) {
-    let Ok(()) = stream.set_nonblocking(true) else {
-        return;
-    };
-    let mut client = Client::new(stream);
-    let place = Place::take(shared);
-    if place.is_none() || shared.ends.load(Ordering::Relaxed) {
-        // What fits into the socket's buffer is enough; this thread does not wait for a reader.
-        let _gone = io::Write::write(&mut client.stream(), &Reply::busy().bytes(false));
-        return;
+    if shared.ends.load(Ordering::Relaxed) {
+        return turn_away(&stream);
     }
     let answering = Arc::clone(shared);
-    let thread = Builder::new().name("serve".into()).stack_size(STACK_BYTES);
-    let _no_thread = thread.spawn(move || {
-        let _place = place;
-        // A signal would only end a wait early.
-        let _unblocked = signals::block_in_this_thread();
+    shared.clients.admit("serve", stream, move |client| {
         // A client that has gone, or is too slow, gets no more.
-        let _gone = answer(&mut client, &answering);
+        let _gone = answer(client, &answering);
     });
 }
 
@@ -139,31 +121,8 @@ fn answer(client: &mut Client<TcpStream>, shared: &Shared) -> io::Result<()> {
     client.write_all(&reply.bytes(wants_body))
 }
 
-/// Place of a connection among those that are open, until it is dropped.
-#[derive(Debug)]
-struct Place(Arc<Shared>);
-
-impl Place {
-    fn take(shared: &Arc<Shared>) -> Option<Self> {
-        let before = shared.clients.fetch_add(1, Ordering::Relaxed);
-        let place = Self(Arc::clone(shared));
-        (before < CLIENTS_MAX).then_some(place)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.clients.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Connections at a time: a few windows of a browser and a scraper.
-const CLIENTS_MAX: usize = 16;
-/// A reply is on the heap.
-const STACK_BYTES: usize = 256 * 1024;
-/// Wait for clients at the end: up to half a second.
-const FAREWELL_STEPS: u32 = 50;
-const FAREWELL_STEP: Duration = Duration::from_millis(10);
+/// Wait for clients at the end.
+const FAREWELL: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! Targets as users describe them: files, devices, names.
 #![forbid(unsafe_code)]
 
+mod crowd;
 mod devices;
 mod error;
 mod file;
@@ -20,6 +21,7 @@ mod stats_socket;
 mod subsystems;
 
 // Public items, listed once.
+pub use crowd::{Crowd, turn_away};
 pub use devices::{
     DEVICES, Device, DeviceInfo, FileDevice, FileWishes, MemoryDevice, NullDevice, Storage,
     Threads, check_size,

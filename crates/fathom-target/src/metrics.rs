@@ -2,18 +2,23 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
 
 use fathom_report::prometheus;
 
+use crate::crowd::Crowd;
 use crate::http::{Hosts, REQUEST_BYTES_MAX, Reply, Request, is_whole};
 use crate::plan::is_loopback;
 use crate::service::{Client, Service, Snapshot};
 
-/// Prometheus endpoint of a target, until it is dropped.
+/// Prometheus endpoint of a target, until it is dropped. Clients that are being answered, which use
+/// the target, may delay that by a second.
 #[derive(Debug)]
 pub struct Metrics {
     address: SocketAddr,
-    _service: Service,
+    service: Option<Service>,
+    clients: Arc<Crowd>,
 }
 
 impl Metrics {
@@ -31,13 +36,19 @@ impl Metrics {
             true => Hosts::Addresses,
             false => Hosts::Any,
         };
+        let clients = Arc::new(Crowd::default());
+        let crowd = Arc::clone(&clients);
         let service = Service::start("metrics", listener, move |stream| {
-            // A client that has gone, or is too slow, gets nothing: it will ask again.
-            let _gone = answer(stream, hosts, &snapshot);
+            let snapshot = Arc::clone(&snapshot);
+            crowd.admit("metrics", stream, move |client| {
+                // A client that has gone, or is too slow, gets nothing: it will ask again.
+                let _gone = answer(client, hosts, &snapshot);
+            });
         })?;
         Ok(Self {
             address,
-            _service: service,
+            service: Some(service),
+            clients,
         })
     }
 
@@ -48,9 +59,15 @@ impl Metrics {
     }
 }
 
-fn answer(stream: TcpStream, hosts: Hosts, snapshot: &Snapshot) -> io::Result<()> {
-    stream.set_nonblocking(true)?;
-    let mut client = Client::new(stream);
+impl Drop for Metrics {
+    fn drop(&mut self) {
+        // First, so that no client is added.
+        self.service = None;
+        self.clients.wait(FAREWELL);
+    }
+}
+
+fn answer(client: &mut Client<TcpStream>, hosts: Hosts, snapshot: &Snapshot) -> io::Result<()> {
     let bytes = client.read_until(REQUEST_BYTES_MAX, is_whole)?;
     let (reply, wants_body) = match Request::parse(&bytes, hosts) {
         Ok(request) if request.path == PATH => {
@@ -63,6 +80,8 @@ fn answer(stream: TcpStream, hosts: Hosts, snapshot: &Snapshot) -> io::Result<()
     client.write_all(&reply.bytes(wants_body))
 }
 
+/// Each client has a second; a snapshot takes none.
+const FAREWELL: Duration = Duration::from_secs(2);
 const PATH: &str = "/metrics";
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -165,10 +184,41 @@ mod tests {
         let mut long = b"GET /metrics HTTP/1.1\r\nX: ".to_vec();
         long.resize(REQUEST_BYTES_MAX, b'x');
         check(&endpoint, &long, "431 Request Header Fields Too Large");
-        // One that says nothing is given up after a second.
+        check(&endpoint, REQUEST, "200 OK");
+    }
+
+    #[test]
+    fn silent_clients_keep_no_other_waiting() {
+        let endpoint = endpoint();
+        let connect = || TcpStream::connect(endpoint.address()).unwrap();
+        let silent: Vec<TcpStream> = (1..Crowd::CLIENTS_MAX).map(|_| connect()).collect();
+        check(&endpoint, REQUEST, "200 OK");
+        while endpoint.clients.count() > silent.len() {
+            std::thread::yield_now();
+        }
+        let (_silent, mut late) = (connect(), connect());
+        let mut reply = String::new();
+        late.read_to_string(&mut reply).unwrap();
+        assert!(reply.starts_with("HTTP/1.1 503 "), "{reply}");
+    }
+
+    #[test]
+    fn an_endpoint_that_is_dropped_lets_go_of_its_target() {
+        let target = Arc::new(());
+        let used = Arc::clone(&target);
+        let snapshot = move || {
+            let _used = &used;
+            TargetRecord::default()
+        };
+        let endpoint = Metrics::start("127.0.0.1:0".parse().unwrap(), Arc::new(snapshot)).unwrap();
         let silent = TcpStream::connect(endpoint.address()).unwrap();
-        let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
-        check(&endpoint, request, "200 OK");
+        while endpoint.clients.count() == 0 {
+            std::thread::yield_now();
+        }
+        drop(endpoint);
+        assert_eq!(Arc::strong_count(&target), 1);
         drop(silent);
     }
+
+    const REQUEST: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
 }

@@ -103,7 +103,7 @@ fn events_come_until_the_run_ends() {
 fn one_client_too_many_is_turned_away_and_places_become_free() {
     let (server, _hub) = server();
     let silent = || TcpStream::connect(server.address()).unwrap();
-    let all: Vec<TcpStream> = (0..CLIENTS_MAX).map(|_| silent()).collect();
+    let all: Vec<TcpStream> = (0..Crowd::CLIENTS_MAX).map(|_| silent()).collect();
     let mut late = silent();
     let mut reply = String::new();
     late.read_to_string(&mut reply).unwrap();
@@ -111,7 +111,7 @@ fn one_client_too_many_is_turned_away_and_places_become_free() {
     for stream in &all {
         stream.shutdown(Shutdown::Both).unwrap();
     }
-    while server.shared.clients.load(Ordering::Relaxed) > 0 {
+    while server.shared.clients.count() > 0 {
         std::thread::yield_now();
     }
     assert!(ask(&server, "GET", "/").0.starts_with("HTTP/1.1 200 OK"));
@@ -128,10 +128,10 @@ fn a_client_that_does_not_read_is_dropped() {
         ..Figures::default()
     };
     hub.publish(Arc::new(figures));
-    while server.shared.clients.load(Ordering::Relaxed) == 0 {
+    while server.shared.clients.count() == 0 {
         std::thread::yield_now();
     }
-    while server.shared.clients.load(Ordering::Relaxed) > 0 {
+    while server.shared.clients.count() > 0 {
         std::thread::yield_now();
     }
     drop(stream);
