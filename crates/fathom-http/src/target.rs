@@ -1,5 +1,7 @@
 //! Names of objects, as URLs have them.
 
+use std::net::Ipv6Addr;
+
 use fathom_core::{EngineError, EngineStep};
 
 use crate::options::{Options, Tls};
@@ -21,20 +23,50 @@ impl Server {
             Tls::Checked | Tls::Unchecked => "https",
         };
         let authority = options.host.clone();
-        // A password before `@` would be shown by messages, and a path not be signed.
-        let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
-        if authority.is_empty() || !authority.bytes().all(is_host) {
-            return Err(EngineError {
-                step: EngineStep::Option("http_host"),
-                target: "not HOST or HOST:PORT".into(),
-                errno: None,
-                hint: "put paths and buckets into `filename`, passwords into `http_pass`".into(),
-            });
-        }
+        check(&authority).map_err(|(target, hint)| EngineError {
+            step: EngineStep::Option("http_host"),
+            target,
+            errno: None,
+            hint: hint.into(),
+        })?;
         Ok(Self {
             origin: format!("{scheme}://{authority}"),
             authority,
         })
+    }
+}
+
+/// Checks `HOST` or `HOST:PORT`. The client takes the scheme's port in place of one that it cannot
+/// read, which would be another server.
+///
+/// # Errors
+/// The mistake and the remedy.
+fn check(authority: &str) -> Result<(), (String, &'static str)> {
+    let form = "put paths and buckets into `filename`, passwords into `http_pass`";
+    // A password before `@` would be shown by messages, and a path not be signed.
+    let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
+    if !authority.bytes().all(is_host) {
+        return Err(("not HOST or HOST:PORT".into(), form));
+    }
+    let (host, port) = match authority.rfind(':') {
+        Some(at) if !authority.ends_with(']') => (&authority[..at], Some(&authority[at + 1..])),
+        _ => (authority, None),
+    };
+    let number = port.map(|port| port.parse().unwrap_or(0_u16));
+    let inner = host.strip_prefix('[').map(|rest| rest.strip_suffix(']'));
+    let is_ipv6 = |text: &str| text.parse::<Ipv6Addr>().is_ok();
+    match (inner, number) {
+        (None, _) if is_ipv6(authority) => Err((
+            format!("`{authority}` has no brackets"),
+            "write an IPv6 address as `[::1]` or `[::1]:PORT`",
+        )),
+        (_, Some(0)) => Err((
+            format!("`{}` is no port", port.unwrap_or_default()),
+            "choose one from 1 to 65535, or leave it out with its colon",
+        )),
+        (None, _) if !host.is_empty() && !host.contains([':', '[', ']']) => Ok(()),
+        (Some(Some(address)), _) if is_ipv6(address) => Ok(()),
+        _ => Err((format!("`{host}` is no host"), "write HOST or HOST:PORT")),
     }
 }
 
@@ -70,6 +102,32 @@ const HEX: &[u8; 16] = b"0123456789ABCDEF";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[track_caller]
+    fn refuse(authority: &str, want: &str) {
+        let (why, _) = check(authority).expect_err(authority);
+        assert_eq!(why, want);
+    }
+
+    #[test]
+    fn only_hosts_with_usable_ports_are_taken() {
+        for good in ["h", "a-b.c_d:1", "127.0.0.1:65535", "[::1]", "[::1]:80"] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        refuse("h:65536", "`65536` is no port");
+        refuse("h:x", "`x` is no port");
+        refuse("h:0", "`0` is no port");
+        refuse("h:", "`` is no port");
+        refuse("[::1]:", "`` is no port");
+        refuse(":80", "`` is no host");
+        refuse("", "`` is no host");
+        refuse("::1", "`::1` has no brackets");
+        refuse("a:b:1", "`a:b` is no host");
+        refuse("[::1:80", "`[::1` is no host");
+        refuse("[h]:80", "`[h]` is no host");
+        refuse("[]", "`[]` is no host");
+        refuse("u:p@h", "not HOST or HOST:PORT");
+    }
 
     #[test]
     fn objects_are_named_as_by_fio() {
