@@ -7,6 +7,7 @@ use ureq::http::HeaderMap;
 
 use crate::credentials::Credentials;
 use crate::options::{Mode, Options};
+use crate::target;
 
 /// Failure of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +45,14 @@ impl Fault {
             ureq::Error::Io(error) if error.to_string().starts_with("failed to lookup") => {
                 Self::of_transport(&ureq::Error::HostNotFound, options)
             }
-            ureq::Error::Io(error) => Self::of_io(error),
+            ureq::Error::Io(error) => {
+                let mut fault = Self::of_io(error);
+                // The message has the errno.
+                if Errno::of(error).is_some() && fault.kind == FaultKind::Lasting {
+                    fault.text = format!("no connection to {}", target::address(options));
+                }
+                fault
+            }
             ureq::Error::Timeout(step) => {
                 let (option, seconds) = match step {
                     ureq::Timeout::Resolve | ureq::Timeout::Connect => {
@@ -136,6 +144,7 @@ impl Fault {
                 "the server received other data than were sent",
             ),
             (507, _) => (Errno::ENOSPC, "the server has no space left"),
+            (304, _) => (Errno::EIO, "the request had no condition that it answers"),
             (300..=399, _) => (
                 Errno::EREMOTEIO,
                 "redirections are not followed: check http_host",
@@ -203,10 +212,12 @@ impl Answer<'_> {
     }
 
     fn retry_after(&self) -> Option<Nanos> {
-        let seconds = self.headers.get("retry-after")?.to_str().ok()?;
+        let text = self.headers.get("retry-after")?.to_str().ok()?.trim();
+        // A date, which the header may have, too, is for clocks that agree.
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         // Bounded here: a peer's number must not overflow. Pauses are shorter anyway.
-        let seconds: u64 = seconds.parse().ok()?;
-        Some(Nanos::from_secs(seconds.min(3_600)))
+        let seconds = || text.parse().unwrap_or(u64::MAX).min(3_600);
+        is_number.then(|| Nanos::from_secs(seconds()))
     }
 }
 
@@ -250,15 +261,37 @@ mod tests {
             Errno::EIO,
             "HTTP 400",
         );
+        let hour = Some(Nanos::from_secs(3_600));
+        check_pause("18446744073709551615", hour);
+        check_pause("18446744073709551616", hour);
+        check_pause("2", Some(Nanos::from_secs(2)));
+        check_pause("Fri, 31 Dec 2027 23:59:59 GMT", None);
+        check_pause("", None);
+    }
+
+    #[track_caller]
+    fn check_pause(header: &str, want: Option<Nanos>) {
         let mut headers = HeaderMap::new();
-        headers.insert("retry-after", u64::MAX.to_string().parse().unwrap());
+        headers.insert("retry-after", header.parse().unwrap());
         let answer = Answer {
             status: 503,
             headers: &headers,
             body: "",
         };
         let fault = Fault::of_status(&answer, &options("s3"), &Credentials::None);
-        assert_eq!(fault.kind, FaultKind::Busy(Some(Nanos::from_secs(3_600))));
+        assert_eq!(fault.kind, FaultKind::Busy(want));
+    }
+
+    #[test]
+    fn an_error_of_the_system_names_the_server_and_not_itself() {
+        let refused = || ureq::Error::Io(io::Error::from_raw_os_error(111));
+        let text = |host: &str| {
+            let mut options = options("s3");
+            options.host = host.into();
+            Fault::of_transport(&refused(), &options).text
+        };
+        assert_eq!(text("h:8080"), "no connection to h:8080");
+        assert_eq!(text("[::1]"), "no connection to [::1]:80");
     }
 
     #[test]
@@ -267,6 +300,8 @@ mod tests {
         check("webdav", 401, "", Errno::EACCES, "set http_user");
         check("webdav", 409, "", Errno::ENOENT, "create it first");
         check("webdav", 507, "", Errno::ENOSPC, "no space");
+        check("webdav", 302, "", Errno::EREMOTEIO, "redirections");
+        check("webdav", 304, "", Errno::EIO, "no condition");
         check("webdav", 418, "", Errno::EIO, "HTTP 418");
         check("swift", 401, "", Errno::EACCES, "http_swift_auth_token");
         check(

@@ -70,6 +70,17 @@ fn check(authority: &str) -> Result<(), (String, &'static str)> {
     }
 }
 
+/// Returns the server of a job as `HOST:PORT`.
+pub(crate) fn address(options: &Options) -> String {
+    let host = &options.host;
+    let has_port = host.contains(':') && !host.ends_with(']');
+    match (has_port, options.tls) {
+        (true, _) => host.clone(),
+        (false, Tls::Off) => format!("{host}:80"),
+        (false, Tls::Checked | Tls::Unchecked) => format!("{host}:443"),
+    }
+}
+
 /// Returns the encoded path of the object of a block.
 pub(crate) fn block(file: &str, offset: u64, length: u32) -> String {
     format!("{}_{offset}_{length}", path(file))
