@@ -116,10 +116,13 @@ impl fmt::Display for RecordError {
                 document,
                 found,
                 newest,
-            } => write!(
-                f,
-                "{document} of version {found}: this program reads versions 1 to {newest}"
-            ),
+            } => {
+                write!(f, "{document} of version {found}: this program reads ")?;
+                match newest {
+                    1 => f.write_str("version 1"),
+                    newest => write!(f, "versions 1 to {newest}"),
+                }
+            }
         }
     }
 }

@@ -196,6 +196,13 @@ fn a_later_version_is_refused_by_its_number() {
         error.to_string(),
         "a record of a run of version 4: this program reads versions 1 to 3"
     );
+    let error = RecordError::Version {
+        document: "a table",
+        found: 2,
+        newest: 1,
+    };
+    let want = "a table of version 2: this program reads version 1";
+    assert_eq!(error.to_string(), want);
 }
 
 #[test]
