@@ -75,7 +75,7 @@ fn cached_reads(view: &JobView<'_>) -> Option<RuleMatch> {
     if bytes == 0 {
         return None; // a job without a size is refused, and has nothing that could be cached
     }
-    let (bytes_mib, memory_mib, whose) = (bytes >> 20, memory.bytes >> 20, memory.owner());
+    let (job, whose, memory) = (amount(bytes), memory.owner(), amount(memory.bytes));
     let when = if !view.options.invalidate {
         "cached and repeated blocks come"
     } else if view.repeats() {
@@ -86,11 +86,20 @@ fn cached_reads(view: &JobView<'_>) -> Option<RuleMatch> {
     RuleMatch::new(
         &["direct", "buffered", "invalidate", "size", "filename", "rw"],
         format!(
-            "reads are buffered, and the job's {bytes_mib} MiB fit into {whose} {memory_mib} MiB \
-             of memory: {when} from the page cache, not from the device"
+            "reads are buffered, and the job's {job} fit into {whose} {memory} of memory: {when} \
+             from the page cache, not from the device"
         ),
         "add `direct=1`, or set `size` to several times the memory",
     )
+}
+
+/// Returns an amount of data in the unit that fits.
+fn amount(bytes: u64) -> String {
+    match bytes {
+        0..KIB => format!("{bytes} B"),
+        KIB..MIB => format!("{} KiB", bytes / KIB),
+        MIB.. => format!("{} MiB", bytes / MIB),
+    }
 }
 
 fn cached_writes(view: &JobView<'_>) -> Option<RuleMatch> {
@@ -188,4 +197,17 @@ fn first_writes(view: &JobView<'_>) -> Option<RuleMatch> {
 }
 
 /// Smallest page size of Linux, bytes.
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
 const PAGE_BYTES: u64 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_have_the_unit_that_fits() {
+        let amounts = [512, 64 << 10, 1 << 20, 24_105 << 20].map(amount);
+        assert_eq!(amounts, ["512 B", "64 KiB", "1 MiB", "24105 MiB"]);
+    }
+}
