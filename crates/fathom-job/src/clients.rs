@@ -93,8 +93,12 @@ impl<'a> ClientWords<'a> {
 
     /// Returns the hosts with the words of each. Job files after a `--client` are for its hosts;
     /// those before the first one, and those after the last one if the others have none, are for
-    /// all.
-    pub(crate) fn finish(&self, settings: &Settings) -> Result<Clients, Problem> {
+    /// all. `is_rank`: this process is a rank of a run.
+    pub(crate) fn finish(&self, settings: &Settings, is_rank: bool) -> Result<Clients, Problem> {
+        if is_rank {
+            let why = "`--client` is an option of `fathom run`, which starts the ranks";
+            return Err(Problem::new("one-host", 0..0, why).fix("start it without a launcher"));
+        }
         if let Some((switch, why)) = of_one_host(settings) {
             let why = format!("`{switch}` with `--client`: {why}");
             return Err(Problem::new("one-host", 0..0, why).fix(format!("leave out `{switch}`")));
@@ -212,3 +216,23 @@ impl Launched {
 /// Variables with the number of processes: of Open MPI, of PMI (MPICH, Intel MPI), and of a step of
 /// Slurm; `SLURM_NTASKS` is set in a batch script too, which is one process.
 const COUNTS: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"];
+
+#[cfg(test)]
+mod tests {
+    use crate::rank_place::RankPlace;
+    use crate::testing::World;
+    use crate::{Dialect, parse};
+
+    #[test]
+    fn a_rank_starts_no_ranks() {
+        let world = World::default().with_ranks(0, &[RankPlace::default()]);
+        let words = ["--client=localhost", "m.fio"].map(str::to_owned);
+        let refusal = parse(&words, Dialect::Fathom, &world).unwrap_err();
+        let text = refusal.diagnostics.render("fathom-mpi", false);
+        assert!(
+            text.contains("`--client` is an option of `fathom run`"),
+            "{text}"
+        );
+        assert!(!text.contains("--rank"), "{text}");
+    }
+}

@@ -471,7 +471,8 @@ impl Reader<'_> {
     /// Returns the run on other hosts, or the errors of the command line; those of the job files
     /// are found when these are read for a host.
     fn finish_clients(mut self) -> Result<Invocation, Box<RefusedInvocation>> {
-        let clients = self.clients.finish(&self.builder.settings);
+        let is_rank = !self.has_rank && self.builder.environment.ranks().is_some();
+        let clients = self.clients.finish(&self.builder.settings, is_rank);
         let clients = clients.map_err(|problem| {
             let fix = problem.fix.unwrap_or_default();
             let reporter = &mut self.builder.reporter;
