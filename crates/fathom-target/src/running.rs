@@ -23,7 +23,7 @@ use crate::pacing::policy_name;
 use crate::plan::{AllowedHosts, SubsystemPlan, TargetPlan};
 use crate::service::Snapshot;
 use crate::snapshot::Facts;
-use crate::stats_socket::{StatsError, StatsSocket};
+use crate::stats_socket::{BoundSocket, StatsError, StatsSocket};
 
 /// Target that serves, with its statistics socket and Prometheus endpoint.
 #[derive(Debug)]
@@ -47,6 +47,11 @@ impl RunningTarget {
         plan: TargetPlan,
         log: Arc<EventLog>,
     ) -> Result<(Self, Option<StatsError>), StartError> {
+        // Before anything listens: a target that cannot be had as planned is not announced.
+        let stats = match (BoundSocket::bind(plan.socket.as_deref()), &plan.socket) {
+            (Err(error), Some(_)) => return Err(StartError::Stats(error)),
+            (bound, _) => bound,
+        };
         let config = configure(&plan)?;
         let cpus = config.cpus.clone().unwrap_or_default();
         let target = Target::start(config, Arc::clone(&log) as _).map_err(StartError::Net)?;
@@ -72,18 +77,21 @@ impl RunningTarget {
             log,
             plan,
         };
-        let warning = running.serve_statistics()?;
+        let warning = running.serve_statistics(stats)?;
         Ok((running, warning))
     }
 
-    fn serve_statistics(&mut self) -> Result<Option<StatsError>, StartError> {
+    fn serve_statistics(
+        &mut self,
+        stats: Result<BoundSocket, StatsError>,
+    ) -> Result<Option<StatsError>, StartError> {
         let snapshot = self.snapshot_function();
         if let Some(address) = self.plan.metrics {
             let metrics = Metrics::start(address, Arc::clone(&snapshot));
             self.metrics = Some(metrics.map_err(|source| StartError::Metrics { address, source })?);
         }
         match (
-            StatsSocket::start(self.plan.socket.as_deref(), snapshot),
+            stats.and_then(|bound| bound.serve(snapshot)),
             &self.plan.socket,
         ) {
             (Ok(socket), _) => self.socket = Some(socket),

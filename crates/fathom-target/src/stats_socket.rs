@@ -25,16 +25,36 @@ use crate::service::{Client, Service, Snapshot};
 /// Statistics socket of a target, until it is dropped.
 #[derive(Debug)]
 pub struct StatsSocket {
-    path: PathBuf,
+    path: SocketPath,
     _service: Service,
 }
 
 impl StatsSocket {
-    /// Binds the socket at `path`, or at the default place of this user.
+    /// Binds the socket at `path`, or at the default place of this user, and serves it.
     ///
     /// # Errors
-    /// The system call that failed.
+    /// The system call that failed, or what is at `path`.
     pub fn start(path: Option<&Path>, snapshot: Snapshot) -> Result<Self, StatsError> {
+        BoundSocket::bind(path)?.serve(snapshot)
+    }
+
+    /// Returns the path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path.0
+    }
+}
+
+/// Statistics socket whose clients wait until it is served.
+#[derive(Debug)]
+pub(crate) struct BoundSocket {
+    path: SocketPath,
+    listener: UnixListener,
+}
+
+impl BoundSocket {
+    /// As [`StatsSocket::start`], without serving.
+    pub(crate) fn bind(path: Option<&Path>) -> Result<Self, StatsError> {
         let path = match path {
             Some(path) => path.to_owned(),
             None => {
@@ -44,38 +64,46 @@ impl StatsSocket {
                 folder.join(format!("{PREFIX}{}{SUFFIX}", std::process::id()))
             }
         };
-        let failed = |what| {
-            let path = path.clone();
-            move |source| StatsError::File { what, path, source }
-        };
-        let listener = bind(&path).map_err(failed("bind"))?;
+        let listener = bind(&path).map_err(|source| match is_other_file(&path) {
+            true => StatsError::NotASocket { path: path.clone() },
+            false => failed("bind", &path)(source),
+        })?;
+        let path = SocketPath(path);
         let only_me = Permissions::from_mode(0o600);
-        fs::set_permissions(&path, only_me).map_err(failed("set permissions of"))?;
-        listener
-            .set_nonblocking(true)
-            .map_err(failed("listen on"))?;
-        let service = Service::start("stats", listener, move |stream| {
+        let set = fs::set_permissions(&path.0, only_me);
+        set.map_err(failed("set permissions of", &path.0))?;
+        let set = listener.set_nonblocking(true);
+        set.map_err(failed("listen on", &path.0))?;
+        Ok(Self { path, listener })
+    }
+
+    /// Answers clients from now on.
+    pub(crate) fn serve(self, snapshot: Snapshot) -> Result<StatsSocket, StatsError> {
+        let service = Service::start("stats", self.listener, move |stream| {
             // A client that has gone, or is too slow, gets nothing.
             let _gone = answer(stream, &snapshot);
         });
-        Ok(Self {
-            _service: service.map_err(failed("serve"))?,
-            path,
+        Ok(StatsSocket {
+            _service: service.map_err(failed("serve", &self.path.0))?,
+            path: self.path,
         })
-    }
-
-    /// Returns the path.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 }
 
-impl Drop for StatsSocket {
+/// Path of a socket, which is removed when this is dropped.
+#[derive(Debug)]
+struct SocketPath(PathBuf);
+
+impl Drop for SocketPath {
     fn drop(&mut self) {
         // It may have been removed with its folder.
-        let _gone = fs::remove_file(&self.path);
+        let _gone = fs::remove_file(&self.0);
     }
+}
+
+fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StatsError {
+    let path = path.to_owned();
+    move |source| StatsError::File { what, path, source }
 }
 
 fn answer(stream: UnixStream, snapshot: &Snapshot) -> io::Result<()> {
@@ -106,6 +134,11 @@ fn is_dead(path: &Path) -> bool {
     refused
         .filter(|_| is_socket)
         .is_some_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+}
+
+/// Returns whether a file of another kind has the path.
+fn is_other_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| !found.file_type().is_socket())
 }
 
 /// Removes sockets that killed targets have left in the folder: their process is gone, too, so none
@@ -253,6 +286,11 @@ pub enum StatsError {
         /// Reason.
         source: io::Error,
     },
+    /// A file of another kind is where the socket would be.
+    NotASocket {
+        /// Its path.
+        path: PathBuf,
+    },
     /// The folder of the sockets belongs to another user, or is open to others.
     NotOurs {
         /// The folder.
@@ -288,6 +326,7 @@ impl StatsError {
     pub const fn hint(&self) -> &'static str {
         match self {
             Self::File { .. } | Self::Reply { .. } => "",
+            Self::NotASocket { .. } => "choose another `--socket`",
             Self::Silent { .. } => "see whether it is stopped, or its machine overloaded",
             Self::NotOurs { .. } => "remove it, or set `--socket`",
             Self::NoTarget { .. } => {
@@ -303,6 +342,9 @@ impl fmt::Display for StatsError {
         match self {
             Self::File { what, path, source } => {
                 write!(f, "cannot {what} {}: {source}", path.display())
+            }
+            Self::NotASocket { path } => {
+                write!(f, "{} exists and is not a socket", path.display())
             }
             Self::NotOurs { folder } => write!(
                 f,
@@ -417,7 +459,11 @@ mod tests {
         assert!(!left.exists());
         fs::write(&path, "a file").unwrap();
         let over = StatsSocket::start(Some(&path), Arc::new(TargetRecord::default));
-        assert!(over.is_err() && fs::read(&path).unwrap() == b"a file");
+        assert!(
+            matches!(over, Err(StatsError::NotASocket { .. })),
+            "{over:?}"
+        );
+        assert_eq!(fs::read(&path).unwrap(), b"a file");
         fs::remove_dir_all(&folder).unwrap();
     }
 

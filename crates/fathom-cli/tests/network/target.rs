@@ -319,6 +319,10 @@ fn contradictions_and_missing_files_are_refused() {
         &["cannot connect to nothing"],
     );
     check_refused(&folder, "stats --interval 2", &["--watch"]);
+    let run = folder.fathom("target --null 1G --listen 127.0.0.1:0 --socket bad.toml");
+    let want =
+        "fathom: target: bad.toml exists and is not a socket\nhint: choose another `--socket`\n";
+    assert_eq!(run.expect(2).err, want);
     assert_eq!(folder.names(), ["bad.toml"]);
 }
 
