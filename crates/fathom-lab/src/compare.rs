@@ -171,6 +171,7 @@ pub fn compare(
     let groups = groups::matched(&before, &after)?;
     let mut notes = groups.notes.clone();
     notes.extend(sides::differences(&before, &after));
+    notes.extend([&before, &after].into_iter().filter_map(sides::not_done));
     let mut rows = Vec::new();
     for group in &groups.pairs {
         let names = match rules.metrics.is_empty() {

@@ -15,8 +15,8 @@ use crate::signed_rank::{DIFFERENCES_MAX, pair_means, rank_sum_chances};
 
 /// Returns the smallest effect that `repeats` repeats find 9 times out of 10, as a multiple of the
 /// standard deviation of one run's logarithm from run to run. `None` if they can prove nothing
-/// among `comparisons` comparisons: [`repeats_to_prove`](crate::repeats_to_prove) returns the number
-/// that can.
+/// among `comparisons` comparisons: [`repeats_to_prove`](crate::repeats_to_prove) returns the
+/// number that can.
 ///
 /// Found means a p value below 0.05 after Holm's first, strictest factor: with several changes at
 /// once the others are found a little more easily. The deviation is that of runs of one repeat,

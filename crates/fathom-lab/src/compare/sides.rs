@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::figure::{printable, shortened};
-use crate::finished::FinishedRun;
+use crate::finished::{FinishedRun, RunEnd};
 use crate::import::ImportedRun;
 use crate::subject;
 
@@ -66,6 +66,26 @@ pub(super) fn differences(before: &CompareSide, after: &CompareSide) -> Vec<Stri
         }
     });
     told.collect()
+}
+
+/// States how many runs of a side were cut or failed, and what the first of them says.
+pub(super) fn not_done(side: &CompareSide) -> Option<String> {
+    let runs = side.runs.iter().map(|run| &run.run);
+    let mut ended = runs.filter(|run| run.end != RunEnd::Done);
+    let first = ended.next()?;
+    let count = 1 + ended.count();
+    let why = match &first.note {
+        Some(note) => format!(": {}", printable(note)),
+        None => String::new(),
+    };
+    let ended = match first.end {
+        RunEnd::Failed => "failed",
+        RunEnd::Cut | RunEnd::Done => "was cut",
+    };
+    let (name, all) = (&side.name, side.runs.len());
+    Some(format!(
+        "{name}: {count} of {all} runs did not run to the end; the first {ended}{why}"
+    ))
 }
 
 /// Returns the order in which the runs of both sides were taken.

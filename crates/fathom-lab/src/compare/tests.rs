@@ -1,7 +1,7 @@
 use fathom_record::Measure;
 
 use super::*;
-use crate::finished::FinishedRun;
+use crate::finished::{FinishedRun, RunEnd};
 
 /// A run of a plan at a time, with the metrics of a direction.
 fn run(plan: &str, begun_ms: u64, bw: f64) -> ImportedRun {
@@ -50,6 +50,18 @@ const SLOW: [f64; 8] = [100.0, 101.0, 99.0, 100.5, 98.5, 101.5, 100.2, 99.8];
 
 fn fast() -> Vec<f64> {
     SLOW.iter().map(|value| value * 1.1).collect()
+}
+
+#[test]
+fn runs_that_did_not_end_are_told() {
+    let before = side("a", "[j]\n", 0, &SLOW);
+    let mut after = side("b", "[j]\n", 60_000, &SLOW);
+    let failed = &mut after.runs[2].run;
+    failed.end = RunEnd::Failed;
+    failed.note = Some("job j: error 5".into());
+    let found = compare(before, after, &rules()).unwrap();
+    let want = "b: 1 of 8 runs did not run to the end: the first failed: job j: error 5";
+    assert!(found.notes.iter().any(|note| note == want), "{found:?}");
 }
 
 #[test]
@@ -567,6 +579,7 @@ fn too_few_runs_for_an_interval_are_told_as_such() {
     };
     told("unclear: write.bw: so few runs give no interval");
     told(
-        "2 runs a side prove nothing in 2 comparisons at once: take at least 5 or judge fewer metrics",
+        "2 runs a side prove nothing in 2 comparisons at once: take at least 5 or judge fewer \
+         metrics",
     );
 }
