@@ -212,9 +212,9 @@ Rules for all options:
   `filename=-`.
 * Under the name `fio`, a job without a size, or whose `offset` is behind the end of its file, fails
   alone with EINVAL, as in fio (which reports error 0 for the offset), as does one whose file cannot
-  be opened, with its errno; a job without files or CPUs ends or fails alone. Under the name `fathom`
-  the plan is refused. Jobs whose files are all smaller than a block are refused under both names;
-  fio runs them without an op.
+  be opened, with its errno; a job without files or CPUs ends or fails alone. Under the name
+  `fathom` the plan is refused. Jobs whose files are all smaller than a block are refused under both
+  names; fio runs them without an op.
 * With `kb_base=1024`, the default, `4k` is 4096 and `4kib` is 4000, as in fio; one note per run
   points this out.
 * Arithmetic in parentheses (`(4*1k)`, with `+ - * / % ^`) always works; in fio it depends on the

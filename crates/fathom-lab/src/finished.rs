@@ -17,7 +17,7 @@ pub struct FinishedRun {
     pub machine: String,
     /// Subject as JSON: kernel, program, firmware.
     pub subject: String,
-    /// How it ended.
+    /// End: done, cut or failed.
     pub end: RunEnd,
     /// Disturbance, or another remark.
     pub note: Option<String>,

@@ -256,17 +256,6 @@ fn impossible_devices_are_refused_with_a_hint() {
             ],
         ),
         (
-            of(
-                "distribution",
-                "[device.distribution.read]\nlatency_ns = [1, 2]\n\
-                 count = [18446744073709551615, 1]",
-            ),
-            [
-                "m.toml:7:9: the counts add up to more than 18446744073709551615",
-                "hint: divide all of them by the same number",
-            ],
-        ),
-        (
             of("constant", "[[device.stall]]\nat_ms = 1\nfor_ms = 0"),
             [
                 "m.toml:7:10: `for_ms` must be a number from 0.001",
@@ -286,6 +275,17 @@ fn impossible_devices_are_refused_with_a_hint() {
     ] {
         check_refused(&machine, JOB, &wants);
     }
+}
+
+#[test]
+fn counts_of_latencies_that_overflow_are_refused() {
+    let counts = "[device.distribution.read]\nlatency_ns = [1, 2]\n\
+                  count = [18446744073709551615, 1]";
+    let wants = [
+        "m.toml:7:9: the counts add up to more than 18446744073709551615",
+        "hint: divide all of them by the same number",
+    ];
+    check_refused(&of("distribution", counts), JOB, &wants);
 }
 
 #[test]
