@@ -109,13 +109,20 @@ fn part(name: &str) -> &'static str {
 }
 
 fn other_engine(name: &str, engines: &[&str], engine: &str) -> Problem {
-    let list = engines.join(" or ");
+    let quoted: Vec<String> = engines.iter().map(|engine| format!("`{engine}`")).collect();
+    let list = |word: &str| match quoted.split_last() {
+        Some((last, others)) if !others.is_empty() => {
+            format!("{} {word} {last}", others.join(", "))
+        }
+        _ => quoted.concat(),
+    };
+    let (all, one) = (list("and"), list("or"));
     Problem::new(
         "other-engine",
         0..name.len(),
-        format!("`{name}` applies to {list}, but the job's engine is {engine}"),
+        format!("`{name}` applies to {all}, but the job's engine is `{engine}`"),
     )
-    .fix(format!("set `ioengine={list}` first, or remove `{name}`"))
+    .fix(format!("set `ioengine` to {one} first, or remove `{name}`"))
 }
 
 fn unknown(name: &str, vocabulary: Vocabulary<'_>) -> Problem {

@@ -187,6 +187,10 @@ fn queues_and_engines() {
         o.engine_values.flag(&USERSPACE_REAP)
     });
     refuse("--ioengine=libaio --fixedbufs", "other-engine");
+    let errors = World::default().parse("--name=a --ioengine=psync --thp=1");
+    let text = errors.unwrap_err().render("fio", false);
+    let want = "`thp` applies to `mmap`, but the job's engine is `psync`";
+    assert!(text.contains(want), "{text}");
 }
 
 #[test]
