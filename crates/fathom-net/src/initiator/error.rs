@@ -55,6 +55,11 @@ impl LinkError {
             Self::Socket(_, error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 "start the target, or check traddr and trsvcid".into()
             }
+            Self::Socket(_, error)
+                if matches!(Errno::of(error), Some(Errno::EMFILE | Errno::ENFILE)) =>
+            {
+                "raise `ulimit -n`, or lower the number of queues".into()
+            }
             Self::Socket(..) | Self::Silent(_) => {
                 "check traddr, trsvcid, and the network in between".into()
             }
@@ -133,3 +138,18 @@ impl From<ControllerError> for LinkError {
 
 /// Result of a refused Connect that names the subsystem NQN: its offset, in the data.
 const SUBSYSTEM_NQN: u64 = 1 << 16 | 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::initiator::address::NamespaceAddress;
+
+    #[test]
+    fn a_lack_of_descriptors_is_not_one_of_the_network() {
+        let text = "trtype=tcp adrfam=ipv4 traddr=127.0.0.1 subnqn=nqn.2026-01.org.example:a";
+        let address = NamespaceAddress::parse(text).unwrap().controller;
+        let error = LinkError::Socket("epoll", io::Error::from(Errno::EMFILE));
+        let hint = error.of_engine(&address, "").hint;
+        assert_eq!(hint, "raise `ulimit -n`, or lower the number of queues");
+    }
+}
