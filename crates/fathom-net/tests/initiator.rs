@@ -412,6 +412,7 @@ fn an_op_that_is_not_answered_is_sent_again_on_another_connection() {
             bench.check(slot, slot);
         }
         assert_eq!(bench.peer().connects(), 2, "{options}");
+        assert!(bench.repeated.get() >= 2, "{options}");
         bench.finish();
     }
 }

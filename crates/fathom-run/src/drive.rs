@@ -25,6 +25,7 @@ use std::sync::{Arc, OnceLock};
 
 use fathom_core::{Engine, Errno, FileIndex, Nanos, Step, Storage, Tick};
 use fathom_engine::{AnyEngine, EngineConfig, SharedStats, start_with_stats};
+use fathom_record::Warning;
 use fathom_setup::JobState;
 use fathom_setup::outcome::{JobFailure, JobOutcome};
 use fathom_setup::replay::ReplayPlan;
@@ -187,6 +188,8 @@ pub(crate) fn run_job(spec: JobSpec, handles: &JobHandles<'_>) -> JobOutcome {
         let ended = dispatch(engine, work, &context, &mut outcome);
         // The engine has been dropped, so its offload workers have ended.
         outcome.repeated_requests = repeated.get();
+        let repetitions = repetitions(outcome.repeated_requests, spec.hooks.job());
+        outcome.warnings.extend(repetitions);
         if let Some(stats) = offload {
             offload::add_final_stats(&stats.borrow(), spec.hooks.job(), &mut outcome);
         }
@@ -339,6 +342,25 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
         engine.close(file)?;
     }
     Ok(())
+}
+
+/// Returns the warning of a job whose engine has sent requests again, which its results hide.
+fn repetitions(requests: u64, job: &str) -> Option<Warning> {
+    let noun = if requests == 1 {
+        "request was"
+    } else {
+        "requests were"
+    };
+    (requests > 0).then(|| Warning {
+        code: "repeated_requests".into(),
+        job: job.into(),
+        message: format!(
+            "{requests} {noun} sent again by the engine, after lost connections or at the \
+             server's wish: latencies include the waits, and a server that started again may have \
+             lost data"
+        ),
+        hint: "look at the server's log, and repeat the run".into(),
+    })
 }
 
 /// Returns the results of a worker; its engine may say more of an error than the errno does.

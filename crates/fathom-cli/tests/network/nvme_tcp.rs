@@ -257,4 +257,8 @@ fn a_job_survives_a_restart_of_the_target() {
     let report = check(job.join().unwrap(), "write", 16 << 20);
     assert_eq!(report["jobs"][0]["write"]["total_ios"], 4096, "{report}");
     assert!(restarts > 0, "{report}");
+    let job = &report["jobs"][0]["fathom"];
+    assert!(job["repeated_requests"].as_u64() > Some(0), "{report}");
+    let text = report.to_string();
+    assert!(text.contains("sent again by the engine"), "{report}");
 }

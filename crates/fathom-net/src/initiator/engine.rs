@@ -379,7 +379,8 @@ fn sessions(
                 namespaces: Vec::new(),
                 clock: config.clock,
             };
-            sessions.push(Session::new(number, terms, needs));
+            let repeated = config.repeated.clone();
+            sessions.push(Session::new(number, terms, needs, repeated));
             sessions.len() - 1
         });
         files.push(File {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use fathom_core::{EngineError, Errno, Nanos, Slot, Tick};
+use fathom_engine::RepeatedRequests;
 use fathom_nvme::ControllerFacts;
 use fathom_sys::epoll::{Epoll, Interest, Waker};
 
@@ -27,6 +28,8 @@ pub(crate) struct Session {
     is_of_use: bool,
     /// Reason for which the last connection was lost or given up.
     failure: Option<String>,
+    /// Counter of the ops that waited for another connection.
+    repeated: RepeatedRequests,
     /// Files that are open.
     open: u32,
 }
@@ -47,7 +50,12 @@ enum State {
 }
 
 impl Session {
-    pub(crate) const fn new(number: u32, terms: Terms, needs: QueueNeeds) -> Self {
+    pub(crate) const fn new(
+        number: u32,
+        terms: Terms,
+        needs: QueueNeeds,
+        repeated: RepeatedRequests,
+    ) -> Self {
         Self {
             number,
             terms,
@@ -57,6 +65,7 @@ impl Session {
             facts: EMPTY,
             is_of_use: false,
             failure: None,
+            repeated,
             open: 0,
         }
     }
@@ -218,6 +227,7 @@ impl Session {
                     self.note_use();
                 }
                 for slot in orphans {
+                    self.repeated.count();
                     self.begin(slot, slots);
                 }
                 self.flush(slots);

@@ -2,7 +2,7 @@
 
 use fathom_conformance::{Account, BLOCK, BLOCKS, Subject, content, option_values};
 use fathom_core::{Engine, EngineError, FileIndex, Tick};
-use fathom_engine::{AnyEngine, EngineConfig, EngineFile, start};
+use fathom_engine::{AnyEngine, EngineConfig, EngineFile, RepeatedRequests, start};
 use fathom_net::NVME_TCP;
 use fathom_sys::clock::Clock;
 
@@ -15,6 +15,7 @@ pub(crate) struct Bench {
     title: String,
     engine: AnyEngine,
     peer: Option<Peer>,
+    pub(crate) repeated: RepeatedRequests,
     clock: Clock,
     depth: u32,
     account: Account,
@@ -58,6 +59,7 @@ impl Bench {
         };
         Self {
             title: format!("depth {depth} {options}"),
+            repeated: config.repeated.clone(),
             engine: start(config).unwrap(),
             peer: Some(peer),
             clock,
