@@ -9,7 +9,7 @@ use fathom_host::output_file;
 use fathom_job::{Dialect, Environment, JOB_FILE_BYTES_MAX};
 use fathom_lab::{
     FalseAlarms, Journal, LabAbout, LabEvent, LabOutcome, LabPlan, LockFile, MachineSource,
-    Modelled, NoJournal, Real, lab_page, lab_table, run_lab,
+    Modelled, NoJournal, Real, Subject, lab_page, lab_table, run_lab,
 };
 use fathom_sys::signals::Interrupts;
 use fathom_toml::TomlProblem;

@@ -230,6 +230,8 @@ pub enum NamespaceFault {
     },
 }
 
+impl std::error::Error for NamespaceFault {}
+
 impl fmt::Display for NamespaceFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

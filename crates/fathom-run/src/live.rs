@@ -164,7 +164,7 @@ const CELLS_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use fathom_core::{Capabilities, Tick};
+    use fathom_core::{Capabilities, Queueing, Tick};
     use fathom_workload::{Mix, Worker, fixture};
 
     use super::*;

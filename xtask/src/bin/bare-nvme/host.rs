@@ -74,7 +74,7 @@ impl Host {
         let page = data
             .first_chunk()
             .context("the page of the namespace is short")?;
-        let identity = NamespaceIdentity::decode(page).context("no namespace 1")?;
+        let identity = NamespaceIdentity::decode(page).context("namespace 1")?;
         Ok(geometry(&identity))
     }
 
