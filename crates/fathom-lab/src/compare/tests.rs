@@ -60,7 +60,7 @@ fn runs_that_did_not_end_are_told() {
     failed.end = RunEnd::Failed;
     failed.note = Some("job j: error 5".into());
     let found = compare(before, after, &rules()).unwrap();
-    let want = "b: 1 of 8 runs did not run to the end: the first failed: job j: error 5";
+    let want = "b: 1 of 8 runs did not run to the end; the first failed: job j: error 5";
     assert!(found.notes.iter().any(|note| note == want), "{found:?}");
 }
 
