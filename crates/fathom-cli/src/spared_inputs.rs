@@ -12,10 +12,11 @@ pub(crate) fn check<'a>(
     output: &Path,
     inputs: impl IntoIterator<Item = &'a str>,
 ) -> Result<()> {
-    // Of two files that do not exist, none is lost.
-    let mut inputs = inputs.into_iter().filter(|_| output.exists());
+    let mut inputs = inputs.into_iter();
     match inputs.find(|input| is_same_file(output, Path::new(input))) {
-        Some(input) => bail!("{option} would replace `{input}`, which it is made from"),
-        None => Ok(()),
+        Some(input) if output.exists() => {
+            bail!("{option} would replace `{input}`, which it is made from")
+        }
+        _ => Ok(()),
     }
 }

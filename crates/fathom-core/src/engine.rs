@@ -375,20 +375,20 @@ pub struct Capabilities {
     pub synchronous: bool,
     /// Buffers reach a device: content matters and can be verified.
     pub moves_data: bool,
-    /// Treatment of `OpKind::Sync`.
+    /// Rule for `OpKind::Sync`.
     pub syncs: Queueing,
-    /// Treatment of `Direction::Trim`.
+    /// Rule for `Direction::Trim`.
     pub trims: Queueing,
 }
 
-/// Treatment of ops of a kind beside others: what a worker keeps to.
+/// Rule for preparing ops of one kind while others are in flight, which the worker keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queueing {
-    /// They are queued, as reads and writes are.
+    /// They are queued like reads and writes.
     Queued,
-    /// Each is performed inside `submit`, alone in it, while others may be in flight.
+    /// Each is performed inside `submit` and prepared alone, while others may be in flight.
     Inline,
-    /// As `Inline`, but with nothing else in flight: the queue is drained first.
+    /// As `Inline`, with nothing else in flight: the queue is drained first.
     Alone,
 }
 

@@ -12,6 +12,7 @@ mod direction;
 mod engine;
 mod engine_error;
 mod engine_info;
+mod engine_values;
 mod errno;
 mod op;
 mod output_format;
@@ -35,9 +36,10 @@ pub use direction::{Direction, PerDirection, SyncKind};
 pub use engine::{Capabilities, Engine, Queueing, Step, Submitted, without_zones};
 pub use engine_error::{EngineError, EngineStep};
 pub use engine_info::{
-    Batches, EngineInfo, EngineOption, EngineValues, JobEnd, NameWork, OptionEffect, OptionKind,
-    OptionValue, OptionWord, RemoteFile, SlotLimit, Storage, Synchronous, Work,
+    Batches, EngineInfo, EngineOption, JobEnd, NameWork, OptionEffect, OptionKind, OptionWord,
+    RemoteFile, SlotLimit, Storage, Synchronous, Work,
 };
+pub use engine_values::{EngineValues, OptionValue};
 pub use errno::Errno;
 pub use op::{Completion, FileIndex, Op, OpKind, Outcome, Slot, TrimRange};
 pub use output_format::OutputFormat;

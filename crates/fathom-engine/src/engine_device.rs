@@ -121,7 +121,7 @@ impl EngineDevice {
         (!waits).then_some((slot, *command))
     }
 
-    /// Returns whether the engine takes such a command only while it has no other.
+    /// Returns whether the engine is given such a command only while it has no other.
     fn is_exclusive(&self, kind: OpKind) -> bool {
         match kind {
             OpKind::Data(Direction::Trim) => self.capabilities.trims != Queueing::Queued,

@@ -48,10 +48,7 @@ fn check(authority: &str) -> Result<(), (String, &'static str)> {
     if !authority.bytes().all(is_host) {
         return Err(("not HOST or HOST:PORT".into(), form));
     }
-    let (host, port) = match authority.rfind(':') {
-        Some(at) if !authority.ends_with(']') => (&authority[..at], Some(&authority[at + 1..])),
-        _ => (authority, None),
-    };
+    let (host, port) = split(authority);
     let number = port.map(|port| port.parse().unwrap_or(0_u16));
     let inner = host.strip_prefix('[').map(|rest| rest.strip_suffix(']'));
     let is_ipv6 = |text: &str| text.parse::<Ipv6Addr>().is_ok();
@@ -70,15 +67,22 @@ fn check(authority: &str) -> Result<(), (String, &'static str)> {
     }
 }
 
+/// Splits `HOST` or `HOST:PORT`, whose host may be an IPv6 address in brackets.
+fn split(authority: &str) -> (&str, Option<&str>) {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if !authority.ends_with(']') => (host, Some(port)),
+        _ => (authority, None),
+    }
+}
+
 /// Returns the server of a job as `HOST:PORT`.
 pub(crate) fn address(options: &Options) -> String {
-    let host = &options.host;
-    let has_port = host.contains(':') && !host.ends_with(']');
-    match (has_port, options.tls) {
-        (true, _) => host.clone(),
-        (false, Tls::Off) => format!("{host}:80"),
-        (false, Tls::Checked | Tls::Unchecked) => format!("{host}:443"),
-    }
+    let (host, port) = split(&options.host);
+    let port = port.unwrap_or(match options.tls {
+        Tls::Off => "80",
+        Tls::Checked | Tls::Unchecked => "443",
+    });
+    format!("{host}:{port}")
 }
 
 /// Returns the encoded path of the object of a block.

@@ -50,7 +50,7 @@ pub(crate) fn interval(ratio: &RatioInterval) -> String {
 pub(crate) fn level<'a>(intervals: impl IntoIterator<Item = &'a RatioInterval>) -> Option<String> {
     let percent = RatioInterval::level_percent(intervals.into_iter().copied())?;
     Some(format!(
-        "each interval covers the true change with a chance of {percent} % or more"
+        "intervals of changes have a confidence level of {percent} % or more"
     ))
 }
 

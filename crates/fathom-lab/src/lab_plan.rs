@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use fathom_core::Nanos;
 
-pub(crate) use cost::{changes_files, may_change_files, writes};
+pub(crate) use cost::{changes_files, may_replay_changes, writes};
 pub(crate) use job_plan::job_plan;
 pub use judging::{
     Judge, JudgedMetric, Published, PublishedColumn, PublishedFigure, Repeats, Stop,

@@ -32,6 +32,7 @@ use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fathom_sys::files::FileId;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::finished::FinishedRun;
@@ -54,8 +55,8 @@ pub use upkeep::Prune;
 pub struct History {
     connection: Connection,
     path: PathBuf,
-    /// Device and inode of the file when it was opened for writing.
-    opened: Option<(u64, u64)>,
+    /// The file that was opened for writing.
+    opened: Option<FileId>,
     notes: Vec<String>,
 }
 

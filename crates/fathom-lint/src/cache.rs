@@ -196,9 +196,9 @@ fn first_writes(view: &JobView<'_>) -> Option<RuleMatch> {
     )
 }
 
-/// Smallest page size of Linux, bytes.
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
+/// Smallest page size of Linux, bytes.
 const PAGE_BYTES: u64 = 4096;
 
 #[cfg(test)]

@@ -170,7 +170,7 @@ impl Worker {
         !self.queue.admits(self.queueing(target)) || ordered && self.queue.slots.overlaps(target)
     }
 
-    /// Returns how the engine treats `target` beside other ops.
+    /// Returns the engine's rule for `target`.
     pub(crate) const fn queueing(&self, target: &OpTarget) -> Queueing {
         match target.direction {
             Direction::Trim => self.engine.trims,

@@ -29,7 +29,7 @@ pub(crate) struct Queue {
     pub(crate) reaps_early: bool,
     /// The queue was full, and nothing is issued until it has fallen to `iodepth_low`.
     pub(crate) draining_to_low: bool,
-    /// Treatment of the op issued last: what the next one waits for.
+    /// Rule of the op issued last, which also holds for the next one.
     pub(crate) last: Queueing,
 }
 
@@ -53,7 +53,7 @@ impl Queue {
         }
     }
 
-    /// Returns whether an op of this treatment may be prepared, or one after it.
+    /// Returns whether an op under this rule may be prepared, or one that follows it.
     pub(crate) const fn admits(&self, queueing: Queueing) -> bool {
         match queueing {
             Queueing::Queued => true,

@@ -317,7 +317,7 @@ fn differences_and_few_runs_are_told() {
     let told = |want: &str| assert!(found.notes.iter().any(|note| note.contains(want)), "{want}");
     told("the jobs differ: iodepth=4 → iodepth=8");
     told("the subject differs: kernel 6.1 → kernel 6.2");
-    told("each interval covers the true change with a chance of 90 % or more");
+    told("intervals of changes have a confidence level of 90 % or more");
     let coverage = found.json()["metrics"][0]["coverage"].as_f64().unwrap();
     assert!((coverage - 0.9).abs() < 1e-9, "{coverage}");
     told("3 runs a side prove nothing in 2 comparisons at once: take at least 5");

@@ -15,7 +15,7 @@ use super::executor::RunDone;
 use super::journal::{EarlierFailure, EarlierRun, Journal, JournalError};
 use super::lock_file::LockFile;
 use super::observed::observed;
-use crate::finished::FinishedRun;
+use crate::finished::{FinishedRun, RunEnd};
 use crate::judge::Judgement;
 use crate::lab_plan::{LabPlan, Subject};
 use crate::order::Slot;
@@ -296,6 +296,8 @@ impl Journal for StoredLab<'_> {
             finished.measures.clone_from(&done.measures);
         }
         finished.wall_ms = done.wall_ms;
+        // What a lab takes as a run of a cell is one; failures are its own.
+        finished.end = RunEnd::Done;
         finished.note.clone_from(&done.disturbance);
         let boot = done.boot.iter().map(|id| (BOOT.to_owned(), id.clone()));
         finished.tags.extend(boot);

@@ -13,7 +13,7 @@ use super::told::Told;
 use super::trials::{Trial, Trials, each_value};
 use crate::lab_plan::{
     JobFile, JobText, LabPlan, LineOrigin, MachineSource, Setting, Subject, Target, changes_files,
-    job_plan, job_with, may_change_files, peak_with,
+    job_plan, job_with, may_replay_changes, peak_with,
 };
 
 /// Notes everything that the job language refuses, or the runs' modelled machine, and metrics that
@@ -144,7 +144,7 @@ pub(super) fn file_of(job: &JobText, trial: Trial<'_>) -> JobFile {
 fn forbidden(reader: &Reader<'_>, plan: &LabPlan, job: &Job) -> Vec<(Origin, String)> {
     let replay = &job.options.replay;
     let (names, origin) = if replay.replays() {
-        let redirect = replay.redirect.iter().filter(|_| may_change_files(replay));
+        let redirect = replay.redirect.iter().filter(|_| may_replay_changes(job));
         (redirect.cloned().collect(), job.place(&["replay_redirect"]))
     } else if changes_files(job) || plan.precondition.is_some() {
         (file_names(job, 0), job.place(&["filename", "rw"]))

@@ -8,7 +8,7 @@ use fathom_run::replayed_targets;
 use super::jobs::file_of;
 use super::trials::{Trials, each_value};
 use crate::lab_plan::{
-    LabPlan, Setting, Subject, changes_files, job_plan, may_change_files, peak_with,
+    LabPlan, Setting, Subject, changes_files, job_plan, may_replay_changes, peak_with,
 };
 
 /// Files and devices that runs write.
@@ -46,7 +46,7 @@ pub(crate) fn written_names(plan: &LabPlan, environment: &dyn Environment) -> Wr
         for job in &jobs.jobs {
             let replay = &job.options.replay;
             // Trials differ in options that a log knows nothing of.
-            if may_change_files(replay) && replays.insert(format!("{replay:?}")) {
+            if may_replay_changes(job) && replays.insert(format!("{replay:?}")) {
                 written.add_replayed(job, &trial.place());
             }
             if changes_files(job) && !replay.replays() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fathom_core::{Direction, Nanos};
-use fathom_job::{BlockSize, Job, Options, Plan, ReadWrite, ReplayOptions, Size, file_names};
+use fathom_job::{BlockSize, Job, Plan, ReadWrite, Size, file_names};
 
 /// Time and bytes of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,9 +47,8 @@ impl RunCost {
     }
 
     fn add_writes(&mut self, job: &Job) {
-        let replay = &job.options.replay;
-        let (written, names) = if replay.replays() {
-            (Written::AnyAmount, replayed_names(&job.options))
+        let (written, names) = if job.options.replay.replays() {
+            (Written::AnyAmount, replayed_names(job))
         } else if writes(job) && job.options.moves_data() {
             let names = file_names(job, 0);
             let own = names.is_empty().then(|| job.name.clone());
@@ -95,16 +94,18 @@ pub(crate) fn changes_files(job: &Job) -> bool {
     options.engine.always_writes || writes(job) && options.moves_data()
 }
 
-/// Returns whether a replay writes or trims if its log does.
-pub(crate) fn may_change_files(replay: &ReplayOptions) -> bool {
-    replay.replays() && !(replay.skip.write && replay.skip.trim)
+/// Returns whether a job replays logs, and changes files if these write or trim.
+pub(crate) fn may_replay_changes(job: &Job) -> bool {
+    let options = &job.options;
+    let skipped = options.replay.skip;
+    options.replay.replays() && options.moves_data() && !(skipped.write && skipped.trim)
 }
 
 /// Returns what the replays of a job may write, in words where the log has the names.
-fn replayed_names(options: &Options) -> Vec<String> {
-    let replay = &options.replay;
+fn replayed_names(job: &Job) -> Vec<String> {
+    let replay = &job.options.replay;
     match &replay.redirect {
-        _ if !may_change_files(replay) || !options.moves_data() => Vec::new(),
+        _ if !may_replay_changes(job) => Vec::new(),
         Some(file) => vec![file.clone()],
         None => replay
             .logs

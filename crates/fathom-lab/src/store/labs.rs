@@ -5,6 +5,7 @@ use rusqlite::{OptionalExtension as _, Params, Row, Transaction, TransactionBeha
 use super::History;
 use super::error::{HistoryError, HistoryProblem};
 use super::runs::sha256;
+use crate::finished::RunEnd;
 
 /// Number of a lab in the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -340,9 +341,9 @@ impl RunState {
         match self {
             Self::Planned => "planned",
             Self::Running => "running",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Cut => "cut",
+            Self::Done => RunEnd::Done.word(),
+            Self::Failed => RunEnd::Failed.word(),
+            Self::Cut => RunEnd::Cut.word(),
         }
     }
 

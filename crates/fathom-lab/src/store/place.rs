@@ -4,10 +4,9 @@ use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use fathom_sys::files;
+use fathom_sys::files::{self, FileId};
 
 use super::error::{HistoryError, HistoryProblem};
 
@@ -38,10 +37,9 @@ pub(super) fn plain(path: &Path) -> Result<PathBuf, HistoryError> {
     absolute.map_err(|error| HistoryError::new(path, HistoryProblem::Folder(error)))
 }
 
-/// Returns the device and the inode of a file; `None` if there is none.
-pub(super) fn identity(path: &Path) -> Option<(u64, u64)> {
-    let found = fs::metadata(path).ok()?;
-    Some((found.dev(), found.ino()))
+/// Returns the identity of a file; `None` if there is none.
+pub(super) fn identity(path: &Path) -> Option<FileId> {
+    fs::metadata(path).ok().map(|found| FileId::of(&found))
 }
 
 /// Returns whether a file lies on a network file system.

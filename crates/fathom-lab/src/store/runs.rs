@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::History;
 use super::error::{HistoryError, HistoryProblem};
 use super::labs::{LabId, RunId, stored};
-use crate::finished::{FinishedRun, RunEnd};
+use crate::finished::FinishedRun;
 
 impl History {
     /// Marks a run of a lab as done and stores what it left.
@@ -21,8 +21,7 @@ impl History {
     /// As [`open`](Self::open); the run stays as it was.
     pub fn finish_run(&mut self, run: RunId, ended: &FinishedRun) -> Result<(), HistoryError> {
         let zjson = compressed(ended.record.as_deref());
-        let done = RunEnd::Done;
-        self.write(|transaction| fill(transaction, run, (done, ended), zjson.as_deref()))
+        self.write(|transaction| fill(transaction, run, ended, zjson.as_deref()))
     }
 
     /// Adds a run that belongs to no lab. With `uuid`, a run that is there already is not added:
@@ -49,8 +48,7 @@ impl History {
             let Some(run) = added.map(RunId) else {
                 return Ok(None);
             };
-            let run_end = (ended.end, ended);
-            fill(transaction, run, run_end, zjson.as_deref()).map(|()| Some(run))
+            fill(transaction, run, ended, zjson.as_deref()).map(|()| Some(run))
         })
     }
 
@@ -115,7 +113,7 @@ impl History {
 fn fill(
     transaction: &Transaction<'_>,
     run: RunId,
-    (end, ended): (RunEnd, &FinishedRun),
+    ended: &FinishedRun,
     zjson: Option<&[u8]>,
 ) -> rusqlite::Result<()> {
     let plan = known(transaction, "plan", "text", &ended.plan)?;
@@ -131,7 +129,7 @@ fn fill(
             machine,
             ended.subject,
             ended.note,
-            end.word()
+            ended.end.word()
         ],
     )?;
     let mut add = transaction.prepare(

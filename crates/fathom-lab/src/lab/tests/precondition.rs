@@ -322,6 +322,7 @@ fn a_device_is_known_by_its_number_wherever_a_link_leads() {
     ops(&link, "write");
     assert_eq!(replay(""), 1);
     assert_eq!(replay("replay_skip = \"write,trim\"\n"), 0);
+    assert_eq!(replay("ioengine = \"null\"\n"), 0);
     ops(&link, "read");
     assert_eq!((replay(""), replay(&redirect)), (0, 0));
     ops(&file, "trim");
