@@ -5,8 +5,10 @@ use std::collections::HashSet;
 use fathom_core::{Completion, Op, Slot, Tick};
 
 /// Ops in flight on an engine under test: each completes once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Account {
+    pub(crate) title: String,
+    pub(crate) depth: u32,
     in_flight: HashSet<Slot>,
     sequence: u64,
     /// Latest time that the engine has told.
@@ -14,6 +16,18 @@ pub struct Account {
 }
 
 impl Account {
+    /// Creates the account of an engine of `depth` slots; `title` names it in messages.
+    #[must_use]
+    pub fn new(title: String, depth: u32) -> Self {
+        Self {
+            title,
+            depth,
+            in_flight: HashSet::new(),
+            sequence: 0,
+            latest: Tick::ZERO,
+        }
+    }
+
     /// Notes an op that is prepared; returns it with its number.
     ///
     /// # Panics
@@ -28,19 +42,20 @@ impl Account {
 
     /// Checks the times of a submission.
     #[track_caller]
-    pub(crate) fn submit(&mut self, title: &str, issue: Tick, now: Tick) {
+    pub(crate) fn submit(&mut self, issue: Tick, now: Tick) {
         assert!(
             self.latest <= issue && issue <= now,
-            "{title}: {issue:?} {now:?}"
+            "{}: {issue:?} {now:?}",
+            self.title
         );
         self.latest = now;
     }
 
     /// Checks and notes a completion.
     #[track_caller]
-    pub(crate) fn reap(&mut self, title: &str, completion: &Completion) {
+    pub(crate) fn reap(&mut self, completion: &Completion) {
         let known = self.in_flight.remove(&completion.slot);
-        assert!(known, "{title}: {completion:?} was not in flight");
+        assert!(known, "{}: {completion:?} was not in flight", self.title);
     }
 
     /// Returns the number of ops in flight.

@@ -11,10 +11,8 @@
 //! }
 //! # impl Subject for Bench {
 //! #     fn engine(&mut self) -> &mut dyn fathom_core::Engine { unreachable!() }
-//! #     fn account(&mut self) -> &mut fathom_conformance::Account { unreachable!() }
-//! #     fn title(&self) -> &str { "" }
-//! #     fn depth(&self) -> u32 { 1 }
-//! #     fn moves_data(&self) -> bool { true }
+//! #     fn account(&self) -> &fathom_conformance::Account { unreachable!() }
+//! #     fn account_mut(&mut self) -> &mut fathom_conformance::Account { unreachable!() }
 //! #     fn stored(&mut self, _block: u32) -> Vec<u8> { Vec::new() }
 //! #     fn now(&self) -> fathom_core::Tick { fathom_core::Tick::ZERO }
 //! # }

@@ -18,22 +18,31 @@ pub trait Subject {
     fn engine(&mut self) -> &mut dyn Engine;
 
     /// Returns the account of the engine's ops.
-    fn account(&mut self) -> &mut Account;
+    fn account(&self) -> &Account;
 
-    /// Returns a name for messages.
-    fn title(&self) -> &str;
-
-    /// Returns the number of slots.
-    fn depth(&self) -> u32;
-
-    /// Returns true if reads return what was written.
-    fn moves_data(&self) -> bool;
+    /// Returns the account of the engine's ops.
+    fn account_mut(&mut self) -> &mut Account;
 
     /// Returns a block as the storage has it, past the engine; only called if data move.
     fn stored(&mut self, block: u32) -> Vec<u8>;
 
     /// Returns the time.
     fn now(&self) -> Tick;
+
+    /// Returns true if reads return what was written.
+    fn moves_data(&self) -> bool {
+        true
+    }
+
+    /// Returns a name for messages.
+    fn title(&self) -> &str {
+        &self.account().title
+    }
+
+    /// Returns the number of slots.
+    fn depth(&self) -> u32 {
+        self.account().depth
+    }
 
     /// Returns a read of a block, or an op as harmless if the engine performs no reads.
     fn read(&self, slot: u32, block: u32) -> Op {
@@ -135,7 +144,7 @@ pub trait Subject {
     /// Prepares an op.
     #[track_caller]
     fn prepare(&mut self, op: Op) {
-        let op = self.account().prepare(op);
+        let op = self.account_mut().prepare(op);
         self.engine().prepare(&op);
     }
 
@@ -143,10 +152,9 @@ pub trait Subject {
     #[track_caller]
     fn submit(&mut self, want: u32) {
         let submitted = self.engine().submit(want);
-        let title = self.title().to_owned();
         match submitted {
-            Submitted::Issued { issue, now } => self.account().submit(&title, issue, now),
-            Submitted::Blocked => panic!("{title}: blocked"),
+            Submitted::Issued { issue, now } => self.account_mut().submit(issue, now),
+            Submitted::Blocked => panic!("{}: blocked", self.title()),
         }
     }
 
@@ -163,15 +171,14 @@ pub trait Subject {
         let mut out = vec![Completion::default(); most as usize];
         let count = self.engine().reap(&mut out);
         out.truncate(count);
-        let title = self.title().to_owned();
         for completion in &out {
-            self.account().reap(&title, completion);
+            self.account_mut().reap(completion);
         }
         out
     }
 
     /// Returns the number of ops in flight.
-    fn in_flight(&mut self) -> usize {
+    fn in_flight(&self) -> usize {
         self.account().in_flight()
     }
 

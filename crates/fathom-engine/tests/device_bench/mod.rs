@@ -15,8 +15,6 @@ use fathom_sys::files;
 pub(crate) struct DeviceBench {
     pub(crate) engine: Box<dyn Engine>,
     account: Account,
-    title: String,
-    depth: u32,
     /// Block device of the same data.
     block: File,
     /// Clock of the times in the account.
@@ -37,9 +35,7 @@ impl DeviceBench {
         let clock = config.clock;
         let mut bench = Self {
             engine: start(config).unwrap().boxed(),
-            account: Account::default(),
-            title: format!("{path} {variant} {depth}"),
-            depth,
+            account: Account::new(format!("{path} {variant} {depth}"), depth),
             block: File::open(format!("/dev/{block}")).unwrap(),
             clock,
         };
@@ -99,20 +95,12 @@ impl Subject for DeviceBench {
         &mut *self.engine
     }
 
-    fn account(&mut self) -> &mut Account {
+    fn account(&self) -> &Account {
+        &self.account
+    }
+
+    fn account_mut(&mut self) -> &mut Account {
         &mut self.account
-    }
-
-    fn title(&self) -> &str {
-        &self.title
-    }
-
-    fn depth(&self) -> u32 {
-        self.depth
-    }
-
-    fn moves_data(&self) -> bool {
-        true
     }
 
     fn stored(&mut self, block: u32) -> Vec<u8> {

@@ -19,11 +19,9 @@ pub(crate) trait Server {
 
 /// Engine, the server that it connects to, and the ops in flight.
 pub(crate) struct ServerBench<S> {
-    title: String,
     engine: AnyEngine,
     pub(crate) server: S,
     clock: Clock,
-    depth: u32,
     /// File behind the blocks.
     path: &'static str,
     account: Account,
@@ -42,13 +40,11 @@ impl<S: Server> ServerBench<S> {
         (config.depth, config.buffer_bytes) = (depth, BLOCK);
         change(&mut config);
         Self {
-            title: format!("depth {depth} {title}"),
             engine: start(config).unwrap(),
             server,
             clock,
-            depth,
             path,
-            account: Account::default(),
+            account: Account::new(format!("depth {depth} {title}"), depth),
         }
     }
 
@@ -59,14 +55,14 @@ impl<S: Server> ServerBench<S> {
     /// Checks that nothing is left.
     #[track_caller]
     pub(crate) fn finish(&mut self) {
-        assert_eq!(self.in_flight(), 0, "{}", self.title);
-        assert_eq!(self.reap(4), [], "{}", self.title);
+        assert_eq!(self.in_flight(), 0, "{}", self.title());
+        assert_eq!(self.reap(4), [], "{}", self.title());
     }
 
     /// Drops the engine with ops in flight, prepared ones among them.
     pub(crate) fn drop_in_flight(mut self) {
         self.open();
-        let last = self.depth - 1;
+        let last = self.depth() - 1;
         for slot in 0..last {
             self.prepare(self.read(slot, slot));
         }
@@ -95,13 +91,13 @@ impl<S: Server> ServerBench<S> {
         self.open();
         self.run_one(self.write(0, 1));
         fault(self);
-        for slot in 0..self.depth {
+        for slot in 0..self.depth() {
             self.prepare(self.read(slot, slot));
         }
         self.submit(0);
         let done = self.collect();
         let results: Vec<i32> = done.iter().map(|done| done.result).collect();
-        assert_eq!(results, vec![errno.result(); self.depth as usize]);
+        assert_eq!(results, vec![errno.result(); self.depth() as usize]);
         let sync = self.run(self.sync(0, SyncKind::Full));
         assert_eq!(sync.result, errno.result());
         let text = self.engine().explain(errno).unwrap_or_default();
@@ -117,7 +113,7 @@ impl<S: Server> ServerBench<S> {
     #[track_caller]
     pub(crate) fn kill_in_flight(&mut self) {
         self.server.stop();
-        for slot in 0..self.depth {
+        for slot in 0..self.depth() {
             self.prepare(self.write(slot, slot));
         }
         self.submit(0);
@@ -135,20 +131,12 @@ impl<S> Subject for ServerBench<S> {
         self.engine.as_dyn()
     }
 
-    fn account(&mut self) -> &mut Account {
+    fn account(&self) -> &Account {
+        &self.account
+    }
+
+    fn account_mut(&mut self) -> &mut Account {
         &mut self.account
-    }
-
-    fn title(&self) -> &str {
-        &self.title
-    }
-
-    fn depth(&self) -> u32 {
-        self.depth
-    }
-
-    fn moves_data(&self) -> bool {
-        true
     }
 
     fn stored(&mut self, block: u32) -> Vec<u8> {

@@ -11,11 +11,9 @@ use crate::programs::Apache;
 use crate::server::{self, Server};
 
 pub(crate) struct Bench {
-    title: String,
     engine: AnyEngine,
     served: Served,
     clock: Clock,
-    depth: u32,
     account: Account,
 }
 
@@ -55,12 +53,10 @@ impl Bench {
         };
         let options = format!("http_host={host} {options}");
         Self {
-            title: format!("depth {depth} {options}"),
             engine: start(config(&options, depth)).unwrap(),
             served,
             clock: Clock::monotonic(),
-            depth,
-            account: Account::default(),
+            account: Account::new(format!("depth {depth} {options}"), depth),
         }
     }
 
@@ -116,20 +112,12 @@ impl Subject for Bench {
         self.engine.as_dyn()
     }
 
-    fn account(&mut self) -> &mut Account {
+    fn account(&self) -> &Account {
+        &self.account
+    }
+
+    fn account_mut(&mut self) -> &mut Account {
         &mut self.account
-    }
-
-    fn title(&self) -> &str {
-        &self.title
-    }
-
-    fn depth(&self) -> u32 {
-        self.depth
-    }
-
-    fn moves_data(&self) -> bool {
-        true
     }
 
     fn stored(&mut self, block: u32) -> Vec<u8> {

@@ -12,12 +12,10 @@ pub(crate) const FIRST: FileIndex = FileIndex::new(0);
 pub(crate) const SECOND: FileIndex = FileIndex::new(1);
 
 pub(crate) struct Bench {
-    title: String,
     engine: AnyEngine,
     peer: Option<Peer>,
     pub(crate) repeated: RepeatedRequests,
     clock: Clock,
-    depth: u32,
     account: Account,
 }
 
@@ -58,13 +56,11 @@ impl Bench {
             ..EngineConfig::new(NVME_TCP, clock)
         };
         Self {
-            title: format!("depth {depth} {options}"),
             repeated: config.repeated.clone(),
             engine: start(config).unwrap(),
             peer: Some(peer),
             clock,
-            depth,
-            account: Account::default(),
+            account: Account::new(format!("depth {depth} {options}"), depth),
         }
     }
 
@@ -109,20 +105,12 @@ impl Subject for Bench {
         self.engine.as_dyn()
     }
 
-    fn account(&mut self) -> &mut Account {
+    fn account(&self) -> &Account {
+        &self.account
+    }
+
+    fn account_mut(&mut self) -> &mut Account {
         &mut self.account
-    }
-
-    fn title(&self) -> &str {
-        &self.title
-    }
-
-    fn depth(&self) -> u32 {
-        self.depth
-    }
-
-    fn moves_data(&self) -> bool {
-        true
     }
 
     fn stored(&mut self, block: u32) -> Vec<u8> {

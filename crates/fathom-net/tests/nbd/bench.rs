@@ -10,11 +10,9 @@ use crate::programs::Program;
 use crate::server::Server;
 
 pub(crate) struct Bench {
-    title: String,
     engine: AnyEngine,
     served: Served,
     clock: Clock,
-    depth: u32,
     account: Account,
 }
 
@@ -63,12 +61,10 @@ impl Bench {
         (config.depth, config.buffer_bytes) = (depth, BLOCK);
         change(&mut config);
         Self {
-            title: format!("depth {depth} {options} {}", served.uri()),
             engine: start(config).unwrap(),
+            account: Account::new(format!("depth {depth} {options} {}", served.uri()), depth),
             served,
             clock,
-            depth,
-            account: Account::default(),
         }
     }
 
@@ -115,20 +111,12 @@ impl Subject for Bench {
         self.engine.as_dyn()
     }
 
-    fn account(&mut self) -> &mut Account {
+    fn account(&self) -> &Account {
+        &self.account
+    }
+
+    fn account_mut(&mut self) -> &mut Account {
         &mut self.account
-    }
-
-    fn title(&self) -> &str {
-        &self.title
-    }
-
-    fn depth(&self) -> u32 {
-        self.depth
-    }
-
-    fn moves_data(&self) -> bool {
-        true
     }
 
     fn stored(&mut self, block: u32) -> Vec<u8> {

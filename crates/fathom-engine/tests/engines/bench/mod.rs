@@ -144,10 +144,8 @@ impl Setup {
 
 /// Engine, its file, and the ops in flight.
 pub(crate) struct Bench {
-    title: String,
     engine: AnyEngine,
     path: PathBuf,
-    depth: u32,
     account: Account,
     clock: Clock,
     data: bool,
@@ -287,11 +285,9 @@ impl Bench {
         }
         let data = engine.as_dyn().capabilities().moves_data;
         let mut bench = Self {
-            title: setup.title(),
             engine,
             path,
-            depth: setup.depth,
-            account: Account::default(),
+            account: Account::new(setup.title(), setup.depth),
             clock,
             data,
             info: built_in(setup.name).info,
@@ -373,7 +369,12 @@ impl Bench {
     /// Ends a case and checks that nothing is left in flight.
     #[track_caller]
     pub(crate) fn finish(mut self) {
-        assert_eq!(self.account.in_flight(), 0, "{}: ops left over", self.title);
+        assert_eq!(
+            self.account.in_flight(),
+            0,
+            "{}: ops left over",
+            self.title()
+        );
         self.close();
     }
 }
@@ -383,16 +384,12 @@ impl Subject for Bench {
         self.engine.as_dyn()
     }
 
-    fn account(&mut self) -> &mut Account {
+    fn account(&self) -> &Account {
+        &self.account
+    }
+
+    fn account_mut(&mut self) -> &mut Account {
         &mut self.account
-    }
-
-    fn title(&self) -> &str {
-        &self.title
-    }
-
-    fn depth(&self) -> u32 {
-        self.depth
     }
 
     fn moves_data(&self) -> bool {
