@@ -3,8 +3,11 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, anyhow, bail};
-use fathom_lab::{History, NEWEST, NewestRuns, PROVED, RECENT, TrendChange, TrendCheck, printable};
+use fathom_lab::{
+    History, NEWEST, NewestRuns, PROVED, RECENT, TrendChange, TrendCheck, interval_level, printable,
+};
 use fathom_record::MetricName;
+use fathom_stats::RatioInterval;
 use serde_json::{Value, json};
 
 use super::CheckArguments;
@@ -78,6 +81,12 @@ struct Finding {
 }
 
 impl Finding {
+    /// Returns the ratios that [`text`](Self::text) tells.
+    fn ratios(&self) -> impl Iterator<Item = &RatioInterval> {
+        let change = self.change.iter().filter_map(|one| one.ratio.as_ref());
+        change.chain(self.newest.iter().filter_map(|one| one.ratio.as_ref()))
+    }
+
     fn text(&self) -> String {
         let mut text = format!("{}: {}\n", self.told.trend.metric, self.told.head);
         if let Some(change) = &self.change {
@@ -116,6 +125,9 @@ struct Checked {
 impl Checked {
     fn text(&self) -> String {
         let mut text: String = self.findings.iter().map(Finding::text).collect();
+        if let Some(level) = interval_level(self.findings.iter().flat_map(Finding::ratios)) {
+            text.push_str(&format!("{level}\n"));
+        }
         let s = if self.series == 1 { "" } else { "s" };
         let worse = match self.findings.len() {
             0 => "none".to_owned(),

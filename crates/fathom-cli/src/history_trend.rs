@@ -5,8 +5,8 @@ use std::ops::Range;
 use anyhow::{Result, bail};
 use fathom_lab::{
     FACT_RUNS_MAX, History, RunRow, RunSelection, RunSeries, SeriesKey, SeriesSelection, Trend,
-    TrendChange, TrendCheck, TrendSeries, aligned, changed_facts, figure, printable, shortened,
-    trend_page,
+    TrendChange, TrendCheck, TrendSeries, aligned, changed_facts, figure, interval_level,
+    printable, shortened, trend_page,
 };
 use fathom_record::MetricName;
 use fathom_report::Page;
@@ -30,7 +30,8 @@ pub(super) fn trend(arguments: &TrendArguments) -> Result<String> {
         return Ok(serde_json::to_string_pretty(&all)? + "\n");
     }
     let texts: Vec<String> = trends.iter().map(Told::text).collect();
-    Ok(texts.join("\n"))
+    let level = interval_level(trends.iter().flat_map(|told| told.trend.ratios()));
+    Ok(texts.join("\n") + &level.map_or(String::new(), |level| level + "\n"))
 }
 
 /// Returns the page of a metric's trends, with the check of the newest runs of each.

@@ -17,7 +17,7 @@ use fathom_stats::{
 };
 
 use crate::counted::counted;
-use crate::figure::level;
+use crate::figure::interval_level;
 use crate::import::ImportedRun;
 
 pub use sides::{CompareSide, SideOrder};
@@ -188,7 +188,9 @@ pub fn compare(
     }
     let order = sides::order(&before, &after);
     judge(&mut rows, &groups.pairs, order, rules);
-    notes.extend(level(rows.iter().filter_map(|row| row.ratio.as_ref())));
+    notes.extend(interval_level(
+        rows.iter().filter_map(|row| row.ratio.as_ref()),
+    ));
     notes.extend(missing);
     notes.extend(unsettled(&rows));
     notes.extend(provable(&rows, groups.are_paired()));

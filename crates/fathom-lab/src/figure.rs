@@ -46,8 +46,11 @@ pub(crate) fn interval(ratio: &RatioInterval) -> String {
     )
 }
 
-/// States the level of the intervals of changes; `None` without any.
-pub(crate) fn level<'a>(intervals: impl IntoIterator<Item = &'a RatioInterval>) -> Option<String> {
+/// States the confidence level of the intervals of changes; `None` without any.
+#[must_use]
+pub fn interval_level<'a>(
+    intervals: impl IntoIterator<Item = &'a RatioInterval>,
+) -> Option<String> {
     let percent = RatioInterval::level_percent(intervals.into_iter().copied())?;
     Some(format!(
         "intervals of changes have a confidence level of {percent} % or more"

@@ -59,7 +59,7 @@ pub use export::{
 };
 pub use fathom_block::Policy;
 pub use fathom_report::plot::{Axis, Panel, Plot, Point, Scale, Series, Shape};
-pub use figure::{aligned, change, figure, printable, shortened};
+pub use figure::{aligned, change, figure, interval_level, printable, shortened};
 pub use finished::{FinishedRun, RunEnd};
 pub use hdd_seeks::hdd_seeks;
 pub use hdd_single::hdd_single;

@@ -89,6 +89,13 @@ impl Trend {
         let later = self.changes.iter().map(|change| (change.at, change.after));
         [(0, first)].into_iter().chain(later).collect()
     }
+
+    /// Returns the ratios of the changes that have one.
+    pub fn ratios(&self) -> impl Iterator<Item = &RatioInterval> {
+        self.changes
+            .iter()
+            .filter_map(|change| change.ratio.as_ref())
+    }
 }
 
 impl TrendChange {

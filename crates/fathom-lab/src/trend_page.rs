@@ -7,7 +7,7 @@ use fathom_report::plot::{Axis, IntervalRow, Intervals, Panel, Plot, Point, Scal
 use fathom_report::{Figure, Page, Picture};
 use serde_json::Value;
 
-use crate::figure::{figure, shortened};
+use crate::figure::{figure, interval_level, shortened};
 use crate::trend::{NEWEST, NewestRuns, Trend, TrendChange};
 
 /// Series of a trend's page.
@@ -86,6 +86,11 @@ fn caveats(series: &[TrendSeries]) -> Vec<String> {
             series.len()
         ));
     }
+    let ratios = series.iter().flat_map(|one| {
+        let newest = one.newest.iter().filter_map(|newest| newest.ratio.as_ref());
+        one.trend.ratios().chain(newest)
+    });
+    all.extend(interval_level(ratios));
     all.push(
         "the runs were taken one after the other, not interleaved: a change may be due to the \
          machine's state as well as to the facts beside it"

@@ -1,6 +1,6 @@
 //! Processors for which the measuring threads had to wait.
 
-use fathom_core::{Nanos, Tick};
+use fathom_core::Tick;
 use fathom_host::processors::ProcessorTimes;
 use fathom_record::{PeakContention, PeakPoint, Warning};
 use fathom_sys::thread::{ScheduleTimes, ThreadSchedule, allowed_cpus};
@@ -20,20 +20,18 @@ impl ProcessorWatch {
         Self(ProcessorTimes::start(cpus, now))
     }
 
-    /// Returns the contention of a repeat of this length, whose threads waited so; `None` if the
-    /// kernel does not count it.
+    /// Returns the contention of a repeat whose threads waited so; `None` if the kernel does not
+    /// count it.
+    ///
+    /// Shares are of the time since [`start`](Self::start), not of the measured span: a thread is
+    /// late to notice the end of the span when it waits for a processor.
     #[expect(clippy::cast_precision_loss, reason = "shares")]
-    pub(crate) fn finish(
-        &self,
-        now: Tick,
-        span: Nanos,
-        threads: &[ScheduleTimes],
-    ) -> Option<PeakContention> {
+    pub(crate) fn finish(&self, now: Tick, threads: &[ScheduleTimes]) -> Option<PeakContention> {
         let worst = threads.iter().max_by_key(|times| times.waited)?;
         let used = self.0.finish(now)?;
         let waited = worst.waited.get() as f64;
         Some(PeakContention {
-            waited_percent: waited * 100.0 / span.get().max(1) as f64,
+            waited_percent: waited / 10.0 / used.wall_us.max(1) as f64,
             wait_mean_us: waited / 1e3 / worst.turns.max(1) as f64,
             cpus: used.cpus,
             busy_percent: used.busy_percent().unwrap_or(0.0),

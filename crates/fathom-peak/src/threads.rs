@@ -72,8 +72,7 @@ pub(crate) fn run(
         shared.stop.store(true, Ordering::Relaxed);
         shared.release();
         let (mut outcome, times) = gather(handles, config, outcome)?;
-        let span = outcome.total.span;
-        outcome.contention = processors.finish(shared.clock.now(), span, &times);
+        outcome.contention = processors.finish(shared.clock.now(), &times);
         Ok(outcome)
     })
 }

@@ -49,6 +49,7 @@ fn a_trend_names_the_change_and_what_changed_there() {
         "2026-01-21 00:00:00",
         "changed before run 21: kernel 6.12.1 → 6.12.9, commit c0 → c1\n",
         "worse",
+        "\nintervals of changes have a confidence level of 95 % or more\n",
     ] {
         assert!(text.contains(want), "{want}: {text}");
     }
@@ -77,6 +78,7 @@ fn a_check_fails_while_a_change_for_the_worse_is_new() {
         let run = with_change_at(at).fathom("history check --metric read.iops");
         let run = run.expect(code);
         assert_eq!(run.out.contains("run 33 on"), at == 32, "{run:?}");
+        assert_eq!(run.out.contains("confidence level"), code == 1, "{run:?}");
         assert_eq!(
             run.out.contains("the newest 5 runs"),
             at >= 32 && code == 1,

@@ -7,7 +7,7 @@ use super::order_notes::order_notes;
 use super::steady_notes::steady_notes;
 use super::{Report, label, published_figure};
 use crate::counted::counted;
-use crate::figure::level;
+use crate::figure::interval_level;
 use crate::judge::Judgement;
 use crate::lab::levels;
 use crate::lab_plan::{LabPlan, Stop};
@@ -22,7 +22,9 @@ pub(super) fn notes(report: &Report<'_>) -> Vec<String> {
     }
     notes.extend(judged(report));
     let judgements = report.outcome.judgements.iter();
-    notes.extend(level(judgements.filter_map(|one| one.ratio.as_ref())));
+    notes.extend(interval_level(
+        judgements.filter_map(|one| one.ratio.as_ref()),
+    ));
     if report.plan.a_a {
         notes.push("A/A: every variant is the baseline; any change is a false alarm".into());
     }
