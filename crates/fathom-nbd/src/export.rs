@@ -13,6 +13,18 @@ pub struct Export {
     pub has_structured_replies: bool,
 }
 
+/// Form of the replies that a client asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplyForm {
+    /// A head with an error number, and the data: what the kernel's client asks for. It costs the
+    /// server less.
+    Simple,
+    /// Chunks, which can also say where an error is, in words, and where a hole. A server without
+    /// them sends simple ones.
+    #[default]
+    Structured,
+}
+
 /// Transmission flags of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features(u16);

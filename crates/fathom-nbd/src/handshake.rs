@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::export::{BlockSizes, Export, Features};
+use crate::export::{BlockSizes, Export, Features, ReplyForm};
 use crate::text;
 use crate::wire::{self, be16, be32, be64};
 
@@ -12,12 +12,13 @@ mod tests;
 /// Handshake of a client that asks for one export.
 ///
 /// Send what [`unsent`](Self::unsent) has, report it to [`sent`](Self::sent), and feed
-/// [`receive`](Self::receive) with what arrives until it returns the [`Export`]. It asks for
-/// structured replies and for the export's block sizes (`NBD_OPT_GO`); a server without these
-/// options is asked for the export by name (`NBD_OPT_EXPORT_NAME`).
+/// [`receive`](Self::receive) with what arrives until it returns the [`Export`]. It asks for a
+/// form of replies and for the export's block sizes (`NBD_OPT_GO`); a server without these options
+/// is asked for the export by name (`NBD_OPT_EXPORT_NAME`).
 #[derive(Debug)]
 pub struct Handshake {
     name: String,
+    replies: ReplyForm,
     state: State,
     unsent: Vec<u8>,
     /// Bytes of what is being received.
@@ -87,13 +88,14 @@ pub enum HandshakeError {
 }
 
 impl Handshake {
-    /// Starts a handshake for the export of this name; the empty name is the server's default.
+    /// Starts a handshake for the export of this name, with replies of this form; the empty name
+    /// is the server's default.
     ///
     /// # Panics
     /// A name of more than [`ExportAddress::NAME_BYTES_MAX`](crate::ExportAddress::NAME_BYTES_MAX)
     /// bytes.
     #[must_use]
-    pub fn new(name: &str) -> Self {
+    pub fn new(name: &str, replies: ReplyForm) -> Self {
         assert!(
             name.len() <= NAME_BYTES_MAX,
             "an export name of {} B",
@@ -101,6 +103,7 @@ impl Handshake {
         );
         Self {
             name: name.to_owned(),
+            replies,
             state: State::Greeting,
             unsent: Vec::new(),
             received: Vec::new(),
@@ -201,9 +204,10 @@ impl Handshake {
         let flags = be16(greeting, 16) & (FIXED_NEWSTYLE | NO_ZEROES);
         self.no_zeroes = flags & NO_ZEROES != 0;
         self.unsent.extend(u32::from(flags).to_be_bytes());
-        match flags & FIXED_NEWSTYLE != 0 {
-            true => self.request(STRUCTURED_REPLY, &[]),
-            false => self.request_by_name(),
+        match (flags & FIXED_NEWSTYLE != 0, self.replies) {
+            (true, ReplyForm::Structured) => self.request(STRUCTURED_REPLY, &[]),
+            (true, ReplyForm::Simple) => self.request_go(),
+            (false, _) => self.request_by_name(),
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ mod wire;
 
 // Public items, listed once.
 pub use address::{Endpoint, ExportAddress, UriError};
-pub use export::{BlockSizes, Export, Features};
+pub use export::{BlockSizes, Export, Features, ReplyForm};
 pub use handshake::{Handshake, HandshakeError};
 pub use queue::{Event, RequestQueue};
 pub use replies::ReplyError;

@@ -1,6 +1,6 @@
 //! Streams that an NBD server sends to its client, and URIs of exports.
 
-use fathom_nbd::{Command, Event, ExportAddress, Handshake, Request, RequestQueue};
+use fathom_nbd::{Command, Event, ExportAddress, Handshake, ReplyForm, Request, RequestQueue};
 
 use crate::target::Verdict;
 
@@ -9,7 +9,7 @@ pub(crate) fn decode_handshake(input: &[u8]) -> Result<Verdict, String> {
     let Some((&part, stream)) = input.split_first() else {
         return Ok(Verdict::Refused("too short".to_owned()));
     };
-    let mut handshake = Handshake::new("disk");
+    let mut handshake = Handshake::new("disk", ReplyForm::Structured);
     for mut bytes in stream.chunks(usize::from(part).max(1)) {
         match handshake.receive(&mut bytes) {
             Ok(None) if bytes.is_empty() => {}
@@ -56,7 +56,7 @@ pub(crate) fn decode_uri(input: &[u8]) -> Result<Verdict, String> {
     Ok(match ExportAddress::parse(text) {
         Ok(address) => {
             // The name may be used as it is.
-            let _asked = Handshake::new(&address.name);
+            let _asked = Handshake::new(&address.name, ReplyForm::Structured);
             Verdict::Accepted
         }
         Err(error) => Verdict::Refused(format!("{:?}", error.to_string())),

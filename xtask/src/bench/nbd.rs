@@ -24,6 +24,11 @@ const ROWS: &[Row] = &[
         measure: beside_fio,
     },
     Row {
+        name: "simple",
+        what: "the same with `replies=simple`, IOPS",
+        measure: with_simple_replies,
+    },
+    Row {
         name: "qemu-img",
         what: "read 4k, depth 32, one connection: `fathom run` over `qemu-img bench`, IOPS",
         measure: beside_qemu,
@@ -65,10 +70,10 @@ impl Server {
     }
 
     /// Returns the IOPS of a job, of fathom or fio.
-    fn job(&self, mut command: Command, pattern: &str) -> Result<f64> {
+    fn job(&self, mut command: Command, words: &[&str]) -> Result<f64> {
         command.args(["--name=bench", "--ioengine=nbd", "--bs=4k", "--iodepth=32"]);
         command.arg(format!("--uri={}", self.uri()));
-        command.arg(format!("--rw={pattern}"));
+        command.args(words);
         command.args(["--norandommap", "--time_based", "--output-format=json"]);
         command.arg(format!("--runtime={SECONDS}"));
         command.current_dir(self.folder.path());
@@ -81,10 +86,10 @@ impl Server {
             .context("no IOPS")
     }
 
-    fn fathom(&self, setting: &Setting, pattern: &str) -> Result<f64> {
+    fn fathom(&self, setting: &Setting, words: &[&str]) -> Result<f64> {
         let mut command = Command::new(&setting.programs.fathom);
         command.arg("run");
-        self.job(command, pattern)
+        self.job(command, words)
     }
 
     /// Returns the IOPS of `qemu-img bench`.
@@ -108,11 +113,20 @@ impl Drop for Server {
 }
 
 fn beside_fio(setting: &Setting) -> Result<Measured> {
+    random_reads(setting, &["--rw=randread"])
+}
+
+fn with_simple_replies(setting: &Setting) -> Result<Measured> {
+    random_reads(setting, &["--rw=randread", "--replies=simple"])
+}
+
+/// Measures a job beside fio's random reads.
+fn random_reads(setting: &Setting, words: &[&str]) -> Result<Measured> {
     let Some(fio) = &setting.programs.fio else {
         return Ok(Measured::Skipped("no fio".into()));
     };
-    measure(setting, "randread", 1.2, |server| {
-        server.job(Command::new(fio), "randread")
+    measure(setting, words, 1.2, |server| {
+        server.job(Command::new(fio), &["--rw=randread"])
     })
 }
 
@@ -120,13 +134,13 @@ fn beside_qemu(setting: &Setting) -> Result<Measured> {
     if process::find("qemu-img").is_none() {
         return Ok(Measured::Skipped("no qemu-img".into()));
     }
-    measure(setting, "read", 1.0, Server::qemu_img)
+    measure(setting, &["--rw=read"], 1.0, Server::qemu_img)
 }
 
 /// Measures pairs of fathom and another program, which take turns in being first.
 fn measure(
     setting: &Setting,
-    pattern: &str,
+    words: &[&str],
     bound: f64,
     other: impl Fn(&Server) -> Result<f64>,
 ) -> Result<Measured> {
@@ -139,7 +153,7 @@ fn measure(
         let (other, fathom) = in_turn(
             pair % 2 == 1,
             || other(&server),
-            || server.fathom(setting, pattern),
+            || server.fathom(setting, words),
         )?;
         println!("bench:   {fathom:.0} over {other:.0} IOPS");
         pairs.push((fathom, other));

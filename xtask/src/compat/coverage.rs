@@ -180,6 +180,7 @@ const UNTRIED: &[(&str, &str)] = &[
     ),
     ("initiator", "as libiscsi"),
     ("connections", "not in fio; tested by itself"),
+    ("replies", "not in fio; tested by itself"),
     ("connect_timeout", "not in fio; tested by itself"),
     ("reply_timeout", "not in fio; tested by itself"),
     (

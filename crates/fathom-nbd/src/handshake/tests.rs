@@ -52,7 +52,15 @@ fn modern() -> Vec<u8> {
 
 /// Runs a handshake on what a server sends, in pieces of `piece` bytes; returns what was sent.
 fn run(bytes: &[u8], piece: usize) -> (Result<Option<Export>, HandshakeError>, Vec<u8>) {
-    let (mut handshake, mut sent) = (Handshake::new("disk"), Vec::new());
+    run_with(ReplyForm::Structured, bytes, piece)
+}
+
+fn run_with(
+    replies: ReplyForm,
+    bytes: &[u8],
+    piece: usize,
+) -> (Result<Option<Export>, HandshakeError>, Vec<u8>) {
+    let (mut handshake, mut sent) = (Handshake::new("disk", replies), Vec::new());
     let mut result = Ok(None);
     for mut input in bytes.chunks(piece) {
         result = handshake.receive(&mut input);
@@ -101,6 +109,20 @@ fn a_modern_server_tells_everything() {
     };
     let sent = options(3, &[(STRUCTURED_REPLY, &[]), (GO, GO_DISK)]);
     check(&modern(), want, &sent);
+}
+
+#[test]
+fn simple_replies_are_not_negotiated() {
+    let bytes = [
+        greeting(FIXED_NEWSTYLE | NO_ZEROES),
+        export_info(),
+        reply(GO, ACK, &[]),
+    ]
+    .concat();
+    let (result, sent) = run_with(ReplyForm::Simple, &bytes, bytes.len());
+    let export = result.expect("an export").expect("the whole handshake");
+    assert!(!export.has_structured_replies);
+    assert_eq!(sent, options(3, &[(GO, GO_DISK)]));
 }
 
 #[test]
@@ -199,7 +221,7 @@ proptest! {
             let length = bytes.len();
             bytes[at % length] = byte;
         }
-        let mut handshake = Handshake::new("disk");
+        let mut handshake = Handshake::new("disk", ReplyForm::Structured);
         for mut input in bytes.chunks(piece) {
             if !matches!(handshake.receive(&mut input), Ok(None)) {
                 break;

@@ -320,6 +320,7 @@ fn link_config(config: &EngineConfig, options: &Options) -> LinkConfig {
     LinkConfig {
         depth: config.depth,
         op_bytes: config.buffer_bytes,
+        replies: options.replies,
         timeout: options.connect_timeout,
         clock: config.clock,
     }

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use fathom_core::{Nanos, Tick};
 use fathom_nbd::{
-    Event, Export, ExportAddress, Handshake, Piece, Request, RequestQueue, ServerError,
+    Event, Export, ExportAddress, Handshake, Piece, ReplyForm, Request, RequestQueue, ServerError,
 };
 use fathom_sys::clock::Clock;
 
@@ -39,6 +39,7 @@ pub(crate) struct LinkConfig {
     pub(crate) depth: u32,
     /// Bytes of the largest op.
     pub(crate) op_bytes: u32,
+    pub(crate) replies: ReplyForm,
     /// Limit on the time until the handshake is done.
     pub(crate) timeout: Nanos,
     pub(crate) clock: Clock,
@@ -223,7 +224,7 @@ fn shake_hands<'a>(
     config: LinkConfig,
     buffer: &'a mut [u8],
 ) -> Result<(Export, &'a [u8]), LinkError> {
-    let mut handshake = Handshake::new(name);
+    let mut handshake = Handshake::new(name, config.replies);
     let deadline = config.clock.now() + config.timeout;
     loop {
         let now = config.clock.now();

@@ -4,7 +4,7 @@ use fathom_core::{
     EngineInfo, EngineOption, EngineValues, Nanos, OptionEffect, OptionWord, Storage, Synchronous,
 };
 use fathom_engine::options::{CONNECT_TIMEOUT, REPLY_TIMEOUT};
-use fathom_nbd::Command;
+use fathom_nbd::{Command, ReplyForm};
 
 /// Facts about the engine.
 pub(crate) static INFO: EngineInfo = EngineInfo {
@@ -13,6 +13,7 @@ pub(crate) static INFO: EngineInfo = EngineInfo {
     options: &[
         URI,
         CONNECTIONS,
+        REPLIES,
         WRITE_MODE,
         CONNECT_TIMEOUT,
         REPLY_TIMEOUT,
@@ -39,6 +40,24 @@ const CONNECTIONS: EngineOption = EngineOption::int(
     "connections=4",
 )
 .default("1")
+.different("not in fio");
+
+const REPLIES: EngineOption = EngineOption::choice(
+    "replies",
+    &[
+        OptionWord {
+            word: "structured",
+            help: "with the place and text of errors, and holes; simple where the server has none",
+        },
+        OptionWord {
+            word: "simple",
+            help: "with an error number alone, as the kernel's client",
+        },
+    ],
+    "Form of the server's replies",
+    "replies=simple",
+)
+.default("structured")
 .different("not in fio");
 
 const WRITE_MODE: EngineOption = EngineOption::choice(
@@ -69,6 +88,7 @@ const BUSY_POLL: EngineOption = EngineOption {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) connections: u32,
+    pub(crate) replies: ReplyForm,
     /// Request of writes.
     pub(crate) write: Command,
     pub(crate) connect_timeout: Nanos,
@@ -85,6 +105,10 @@ impl Options {
         };
         Self {
             connections: u32::try_from(number(&CONNECTIONS)).unwrap_or(1).max(1),
+            replies: match values.text(&REPLIES) {
+                Some("simple") => ReplyForm::Simple,
+                _ => ReplyForm::Structured,
+            },
             write: match values.text(&WRITE_MODE) {
                 Some("zeroes") => Command::WriteZeroes,
                 _ => Command::Write,
@@ -107,6 +131,7 @@ mod tests {
         let options = Options::resolve(&EngineValues::default());
         let want = Options {
             connections: 1,
+            replies: ReplyForm::Structured,
             write: Command::Write,
             connect_timeout: Nanos::from_secs(10),
             reply_timeout: Nanos::from_secs(30),

@@ -42,6 +42,7 @@ fn each(case: impl Fn(&mut Bench)) {
         (16, "", plain),
         (16, "", old),
         (16, "hipri", plain),
+        (16, "replies=simple", plain),
         (16, "connections=3", plain),
         (5, "connections=2", small),
     ] {
@@ -254,15 +255,16 @@ fn servers_that_fall_silent_fail_the_ops() {
 
 #[test]
 fn an_error_of_the_server_fails_its_op_alone() {
-    for (structured, text) in [
-        (true, Some("the server says ENOSPC: cold spare")),
-        (false, None),
+    for (structured, options, text) in [
+        (true, "", Some("the server says ENOSPC: cold spare")),
+        (true, "replies=simple", None),
+        (false, "", None),
     ] {
         let config = ServerConfig {
             structured,
             ..ServerConfig::with(Fault::Error(28))
         };
-        let mut bench = Bench::new(Server::start(config), 2, "");
+        let mut bench = Bench::new(Server::start(config), 2, options);
         bench.open();
         assert_eq!(bench.run(bench.read(0, 0)).result, Errno::ENOSPC.result());
         let said = bench.engine().explain(Errno::ENOSPC);
