@@ -40,8 +40,6 @@ pub(crate) enum Word {
 pub(crate) struct CommandLine<'a> {
     vocabulary: Vocabulary<'a>,
     line: Arc<Line>,
-    /// Byte range of each argument in the line.
-    arguments: Vec<std::ops::Range<usize>>,
     next: usize,
     /// Set after `--`: everything that follows is a job file.
     files_only: bool,
@@ -51,19 +49,8 @@ pub(crate) struct CommandLine<'a> {
 
 impl<'a> CommandLine<'a> {
     pub(crate) fn new(arguments: &[String], vocabulary: Vocabulary<'a>) -> Self {
-        let mut text = String::new();
-        let mut ranges = Vec::with_capacity(arguments.len());
-        for argument in arguments {
-            if !text.is_empty() {
-                text.push(' ');
-            }
-            ranges.push(text.len()..text.len() + argument.len());
-            text.push_str(argument);
-        }
-        let line = Line::new(Arc::from("command line"), 0, text);
         Self {
-            line: Arc::new(line),
-            arguments: ranges,
+            line: Arc::new(Line::of_command(arguments)),
             next: 0,
             files_only: false,
             letters: None,
@@ -220,7 +207,7 @@ impl<'a> CommandLine<'a> {
 
     /// Takes the next argument as a value, unless it is clearly an option.
     fn required(&mut self) -> Option<Spot> {
-        let text = &self.line.text[self.arguments.get(self.next)?.clone()];
+        let text = &self.line.text[self.line.arguments.get(self.next)?.clone()];
         if let Some(body) = text.strip_prefix("--") {
             let name = body.split('=').next().unwrap_or_default();
             if self.vocabulary.find_any(name).is_some()
@@ -235,7 +222,7 @@ impl<'a> CommandLine<'a> {
 
     /// Skips the probable value of an option that is refused anyway.
     fn skip_value(&mut self, has_value: bool) {
-        if let Some(range) = self.arguments.get(self.next)
+        if let Some(range) = self.line.arguments.get(self.next)
             && !has_value
             && !self.line.text[range.clone()].starts_with('-')
         {
@@ -244,7 +231,7 @@ impl<'a> CommandLine<'a> {
     }
 
     fn take(&mut self) -> Option<Spot> {
-        (self.next < self.arguments.len()).then(|| {
+        (self.next < self.line.arguments.len()).then(|| {
             self.next += 1;
             self.spot(self.next - 1)
         })
@@ -253,7 +240,7 @@ impl<'a> CommandLine<'a> {
     fn spot(&self, argument: usize) -> Spot {
         Spot {
             line: Arc::clone(&self.line),
-            range: self.arguments[argument].clone(),
+            range: self.line.arguments[argument].clone(),
             argument: u32::try_from(argument + 1).ok(),
         }
     }

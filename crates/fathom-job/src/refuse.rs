@@ -129,7 +129,7 @@ fn unknown(name: &str, vocabulary: Vocabulary<'_>) -> Problem {
     let problem = Problem::new(
         "unknown-option",
         0..name.len(),
-        format!("unknown option `{}`", masked(name, false)),
+        format!("unknown option `{}`", masked(name)),
     );
     let own = vocabulary.rows().flat_map(|row| row.names());
     let known = known::all().iter().flat_map(Known::names);

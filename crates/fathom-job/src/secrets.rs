@@ -2,15 +2,34 @@
 
 use std::ops::Range;
 
-/// Returns a line of a job file or a command line with stars for the values of options that have
-/// secrets. It has as many bytes, so that places in it stay.
+/// Returns a line of a job file with stars for the value of an option that has secrets. It has as
+/// many bytes, so that places in it stay.
 ///
 /// The name alone decides, in letters of any case, so that it also holds for a misspelt option: one
-/// that has a word of [`WORDS`]. A value ends before the next option of a command line, or with the
-/// line.
-pub(crate) fn masked(line: &str, is_command: bool) -> String {
+/// that has a word of [`WORDS`].
+pub(crate) fn masked(line: &str) -> String {
+    let first = line.len() - line.trim_start().len();
+    with_stars(line, [first..line.len()])
+}
+
+/// Returns a command line with these arguments as [`masked`] a line. A value ends with its argument,
+/// or is the argument after its option.
+pub(crate) fn masked_command(line: &str, arguments: &[Range<usize>]) -> String {
+    let options = arguments.iter().enumerate().map(|(number, argument)| {
+        let text = &line[argument.clone()];
+        let takes_next = text.starts_with('-') && !text.contains(['=', ':']);
+        let next = arguments.get(number + 1).filter(|_| takes_next);
+        argument.start..next.unwrap_or(argument).end
+    });
+    with_stars(line, options)
+}
+
+fn with_stars(line: &str, options: impl IntoIterator<Item = Range<usize>>) -> String {
     let mut shown = line.as_bytes().to_vec();
-    for value in values(line, is_command) {
+    for value in options
+        .into_iter()
+        .filter_map(|option| secret(line, option))
+    {
         for byte in &mut shown[value] {
             if !byte.is_ascii_whitespace() {
                 *byte = b'*';
@@ -21,30 +40,17 @@ pub(crate) fn masked(line: &str, is_command: bool) -> String {
     String::from_utf8(shown).unwrap_or_default()
 }
 
-/// Returns the ranges of the values of secret options.
-fn values(line: &str, is_command: bool) -> impl Iterator<Item = Range<usize>> {
-    options(line, is_command).filter_map(move |option| {
-        let text = &line[option.clone()];
-        let name = text.trim_start_matches('-');
-        // A colon is a mistake for `=`.
-        let end = name.find(|letter: char| "=:".contains(letter) || letter.is_whitespace())?;
-        let word = name[..end].to_ascii_lowercase();
-        let is_secret = WORDS.iter().any(|secret| word.contains(secret));
-        // `http_host=USER:PASSWORD@HOST` is refused, but shown.
-        let is_host = word == "http_host" && name.contains('@');
-        let from = option.end - name.len() + end + 1;
-        (is_secret || is_host).then_some(from..option.end)
-    })
-}
-
-/// Returns the ranges of the options of a line: a line of a job file has one.
-fn options(line: &str, is_command: bool) -> impl Iterator<Item = Range<usize>> {
-    let first = line.len() - line.trim_start().len();
-    let others = line.match_indices(" -").map(|(at, _)| at + 1);
-    let others = others.filter(|at| is_command && *at > first);
-    let starts: Vec<usize> = std::iter::once(first).chain(others).collect();
-    let ends: Vec<usize> = starts[1..].iter().copied().chain([line.len()]).collect();
-    starts.into_iter().zip(ends).map(|(start, end)| start..end)
+/// Returns the range of an option's value if it is secret.
+fn secret(line: &str, option: Range<usize>) -> Option<Range<usize>> {
+    let name = line[option.clone()].trim_start_matches('-');
+    // A colon is a mistake for `=`.
+    let end = name.find(|letter: char| "=:".contains(letter) || letter.is_whitespace())?;
+    let word = name[..end].to_ascii_lowercase();
+    let is_secret = WORDS.iter().any(|secret| word.contains(secret));
+    // `http_host=USER:PASSWORD@HOST` is refused, but shown.
+    let is_host = word == "http_host" && name.contains('@');
+    let from = option.end - name.len() + end + 1;
+    (is_secret || is_host).then_some(from..option.end)
 }
 
 /// Words that are in the names of options with secrets, and in those of no others.
@@ -57,7 +63,19 @@ mod tests {
 
     #[track_caller]
     fn check(line: &str, want: &str) {
-        assert_eq!(masked(line, line.contains("--")), want);
+        assert_eq!(masked(line), want);
+    }
+
+    #[track_caller]
+    fn check_command(arguments: &[&str], want: &str) {
+        let mut line = String::new();
+        let mut ranges = Vec::new();
+        for argument in arguments {
+            ranges.push(line.len()..line.len() + argument.len());
+            line.push_str(argument);
+            line.push(' ');
+        }
+        assert_eq!(masked_command(&line, &ranges).trim_end(), want);
     }
 
     #[test]
@@ -68,18 +86,37 @@ mod tests {
         check("http_pass=ü", "http_pass=**");
         check("HTTP_PASS=ab", "HTTP_PASS=**");
         check("http_pass:ab", "http_pass:**");
-        check("--Http_Pass:ab --bs=4k", "--Http_Pass:** --bs=4k");
         check("bs=4k", "bs=4k");
         check("", "");
-        check(
-            "--name=x --http_s3_keyy=a b --bs=4k --http_pass c",
+        check("exec_prerun=a --http_pass=b", "exec_prerun=a --http_pass=b");
+    }
+
+    #[test]
+    fn values_end_with_their_arguments() {
+        check_command(&["--Http_Pass:ab", "--bs=4k"], "--Http_Pass:** --bs=4k");
+        check_command(
+            &[
+                "--name=x",
+                "--http_s3_keyy=a b",
+                "--bs=4k",
+                "--http_pass",
+                "c",
+            ],
             "--name=x --http_s3_keyy=* * --bs=4k --http_pass *",
         );
-        check("job.fio --http_pass=c", "job.fio --http_pass=*");
-        check("--http_host=u:p@h --bs=4k", "--http_host=***** --bs=4k");
-        check("--http_host=h --bs=4k@", "--http_host=h --bs=4k@");
-        let line = "exec_prerun=a --http_pass=b";
-        assert_eq!(masked(line, false), line);
+        check_command(
+            &["--http_pass=a -b --c=d", "--bs=4k"],
+            "--http_pass=* ** ***** --bs=4k",
+        );
+        check_command(&["--http_pass", "-b -c", "x"], "--http_pass ** ** x");
+        check_command(&["job.fio", "--http_pass=c"], "job.fio --http_pass=*");
+        check_command(&["job.fio", "--http_pass"], "job.fio --http_pass");
+        check_command(&["keys.fio", "b.fio"], "keys.fio b.fio");
+        check_command(
+            &["--http_host=u:p@h", "--bs=4k"],
+            "--http_host=***** --bs=4k",
+        );
+        check_command(&["--http_host=h", "--bs=4k@"], "--http_host=h --bs=4k@");
     }
 
     #[test]

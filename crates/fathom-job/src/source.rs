@@ -59,6 +59,8 @@ pub(crate) struct Line {
     /// Line number, from 1; 0 for the command line.
     pub(crate) number: u32,
     pub(crate) text: String,
+    /// Ranges of the arguments, on the command line.
+    pub(crate) arguments: Vec<Range<usize>>,
     /// Text to show, once a message has asked for it: a long command line may have many messages.
     masked: OnceLock<String>,
 }
@@ -69,14 +71,32 @@ impl Line {
             file,
             number,
             text,
+            arguments: Vec::new(),
             masked: OnceLock::new(),
+        }
+    }
+
+    /// Creates that of the command line.
+    pub(crate) fn of_command(arguments: &[String]) -> Self {
+        let mut ranges = Vec::with_capacity(arguments.len());
+        let mut end = 0;
+        for argument in arguments {
+            ranges.push(end..end + argument.len());
+            end += argument.len() + 1;
+        }
+        Self {
+            arguments: ranges,
+            ..Self::new(Arc::from("command line"), 0, arguments.join(" "))
         }
     }
 
     /// Returns the text with as many stars as the bytes of secrets in it.
     fn masked(&self) -> &str {
         self.masked.get_or_init(|| {
-            let options = secrets::masked(&self.text, self.number == 0);
+            let options = match self.number {
+                0 => secrets::masked_command(&self.text, &self.arguments),
+                _ => secrets::masked(&self.text),
+            };
             url_passwords::masked(&options)
         })
     }
