@@ -19,6 +19,7 @@ mod output_format;
 mod placement;
 mod priority;
 mod random;
+mod stop_request;
 mod time;
 mod zone;
 
@@ -46,5 +47,6 @@ pub use output_format::OutputFormat;
 pub use placement::PlacementRange;
 pub use priority::IoPriority;
 pub use random::{SplitMix64, Taus88, Taus88x4, Taus258, Xoshiro256, stream_seed};
+pub use stop_request::StopRequest;
 pub use time::{Nanos, Tick};
 pub use zone::{WriteArea, Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneReport};

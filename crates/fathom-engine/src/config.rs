@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fathom_core::{EngineValues, Nanos, PlacementRange};
+use fathom_core::{EngineValues, Nanos, PlacementRange, StopRequest};
 use fathom_sys::clock::Clock;
 use fathom_sys::file_io::RwFlags;
 use fathom_sys::memory::MemoryPlacement;
@@ -62,6 +62,8 @@ pub struct EngineConfig {
     /// Counter of the requests that the engine sends again, shared by the engines of offload
     /// workers.
     pub repeated: RepeatedRequests,
+    /// Request that the job stops: ends waits for a peer.
+    pub stop: StopRequest,
 }
 
 /// Number of requests that an engine has sent again by itself, such as after a lost connection.
@@ -128,6 +130,7 @@ impl EngineConfig {
             random_streams: false,
             clock,
             repeated: RepeatedRequests::default(),
+            stop: StopRequest::default(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Write as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use fathom_core::{EngineError, Errno, Nanos, Tick};
+use fathom_core::{EngineError, Errno, Nanos, StopRequest, Tick};
 use fathom_engine::{EngineConfig, RepeatedRequests};
 use fathom_sys::clock::{self, Clock};
 use md5::{Digest as _, Md5};
@@ -28,6 +28,7 @@ pub(crate) struct Client {
     credentials: Credentials,
     clock: Clock,
     repeated: RepeatedRequests,
+    stop: StopRequest,
     /// Time of the last answer: a connection unused for a while may be closed.
     last: Option<Tick>,
 }
@@ -73,6 +74,7 @@ impl Client {
             credentials,
             clock: config.clock,
             repeated: config.repeated.clone(),
+            stop: config.stop.clone(),
             last: None,
         })
     }
@@ -112,7 +114,7 @@ impl Client {
         loop {
             let begun = self.clock.now();
             let is_stale = self.last.is_some_and(|last| begun - last >= STALE);
-            let fault = match self.attempt(exchange, data) {
+            let mut fault = match self.attempt(exchange, data) {
                 Ok(done) => {
                     self.last = Some(self.clock.now());
                     return Ok(done);
@@ -130,13 +132,29 @@ impl Client {
                         FaultKind::Busy(asked) => asked.unwrap_or(pause),
                         _ => pause,
                     };
-                    clock::sleep(asked.min(LONGEST_PAUSE));
+                    if !self.sleep(asked.min(LONGEST_PAUSE)) {
+                        fault.kind = FaultKind::Stopped;
+                        return Err(fault);
+                    }
                     pause = (pause + pause).min(LONGEST_PAUSE);
                 }
                 _ => return Err(fault),
             }
             self.repeated.count();
         }
+    }
+
+    /// Sleeps, and returns false as soon as the job is to stop.
+    fn sleep(&self, time: Nanos) -> bool {
+        let end = self.clock.now() + time;
+        while !self.stop.is_requested() {
+            let left = end - self.clock.now();
+            if left.is_zero() {
+                return true;
+            }
+            clock::sleep(left.min(STOP_CHECK));
+        }
+        false
     }
 
     /// Compares data read with the MD5 that the server gave.
@@ -482,5 +500,7 @@ const STALE: Nanos = Nanos::from_secs(1);
 const FIRST_PAUSE: Nanos = Nanos::from_millis(100);
 /// Longest pause, also if a server asks for more.
 const LONGEST_PAUSE: Nanos = Nanos::from_secs(5);
+/// Interval between checks for a stop request.
+const STOP_CHECK: Nanos = Nanos::from_millis(50);
 /// Bytes read of an answer that is not a block.
 const REST_MAX: u64 = 64 << 10;

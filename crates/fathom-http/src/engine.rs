@@ -14,7 +14,7 @@ use fathom_sys::memory::Buffers;
 
 use crate::client::{Client, Exchange, Method};
 use crate::credentials::Credentials;
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 use crate::options::{INFO, ObjectMode, Options};
 use crate::small_file;
 
@@ -112,6 +112,7 @@ impl Http {
         let result = performed.and_then(|done| Client::check(&done, data));
         match result {
             Ok(()) => (whole, now),
+            Err(fault) if fault.kind == FaultKind::Stopped => (Completion::ENDED, now),
             Err(fault) => {
                 let result = fault.errno.result();
                 self.note(fault);

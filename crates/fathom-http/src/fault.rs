@@ -27,6 +27,8 @@ pub(crate) enum FaultKind {
     Busy(Option<Nanos>),
     /// The connection was lost, perhaps before the request arrived.
     Lost,
+    /// The job was stopped before the next try.
+    Stopped,
 }
 
 impl Fault {

@@ -9,7 +9,7 @@ use std::ops::Range;
 /// that has a word of [`WORDS`].
 pub(crate) fn masked(line: &str) -> String {
     let first = line.len() - line.trim_start().len();
-    with_stars(line, [first..line.len()])
+    with_stars(line, std::iter::once(first..line.len()))
 }
 
 /// Returns a command line with these arguments as [`masked`] a line. A value ends with its argument,

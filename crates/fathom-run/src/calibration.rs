@@ -16,7 +16,7 @@ use std::collections::HashMap;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, Nanos, Op, PerDirection, Slot, Step,
-    Submitted, Tick,
+    StopRequest, Submitted, Tick,
 };
 use fathom_engine::{AnyEngine, EngineConfig, Null, built_in, start};
 use fathom_record::OwnCostRecord;
@@ -88,7 +88,7 @@ impl DryRun {
         let begun = clock.now();
         let mut worker = Worker::new(self.config, engine.capabilities(), begun).ok()?;
         worker.set_clock_read(Nanos::new(clock.read_cost_ns()));
-        let control = fathom_workload::Control::default();
+        let never = StopRequest::default();
         let (mut turns, mut done) = (Vec::with_capacity(TURNS_KEPT), 0);
         for taken in 0.. {
             let now = clock.now();
@@ -99,7 +99,7 @@ impl DryRun {
             if enough {
                 break;
             }
-            if turn(&mut worker, &mut engine, &control, now) == Step::Done {
+            if turn(&mut worker, &mut engine, &never, now) == Step::Done {
                 break;
             }
             let after = clock.now();

@@ -23,7 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
-use fathom_core::{Engine, Errno, FileIndex, Nanos, Step, Storage, Tick};
+use fathom_core::{Engine, Errno, FileIndex, Nanos, Step, StopRequest, Storage, Tick};
 use fathom_engine::{AnyEngine, EngineConfig, SharedStats, start_with_stats};
 use fathom_record::Warning;
 use fathom_setup::JobState;
@@ -32,9 +32,7 @@ use fathom_setup::replay::ReplayPlan;
 use fathom_setup::translate::EarlyEnd;
 use fathom_sys::clock::{Clock, sleep_until};
 use fathom_sys::thread;
-use fathom_workload::{
-    Checker, Control, JobLog, RecordingSink, Results, Worker, WorkerConfig, turn,
-};
+use fathom_workload::{Checker, JobLog, RecordingSink, Results, Worker, WorkerConfig, turn};
 
 use self::start::{SharedStart, await_peer, check_files, open_files, pass_barrier, worker_of};
 use crate::affinity::{self, ThreadSettings};
@@ -126,7 +124,7 @@ pub(crate) struct JobHandles<'a> {
     /// Number of the job in the run, from 0.
     pub(crate) index: usize,
     /// Requests of the watcher, such as to stop.
-    pub(crate) control: &'a Control,
+    pub(crate) stop: &'a StopRequest,
     /// Start barrier of the wave.
     pub(crate) barrier: &'a StartBarrier,
     /// Progress that the thread publishes.
@@ -165,7 +163,10 @@ pub(crate) fn run_job(spec: JobSpec, handles: &JobHandles<'_>) -> JobOutcome {
         let info = spec.engine.engine.info;
         let repeated = spec.engine.repeated.clone();
         check_files(&spec.engine)?;
-        let (engine, offload) = start_with_stats(spec.engine)?;
+        let (engine, offload) = start_with_stats(EngineConfig {
+            stop: handles.stop.clone(),
+            ..spec.engine
+        })?;
         outcome.features = engine.features();
         let context = JobContext {
             handles,
@@ -292,7 +293,7 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
     if context.hooks.has_prerun() {
         let origin = handles.shared.origin.get().copied().unwrap_or_default();
         let start = origin + delay;
-        if let Some(warning) = context.hooks.before(start, &clock, handles.control) {
+        if let Some(warning) = context.hooks.before(start, &clock, handles.stop) {
             outcome.failed_commands += 1;
             outcome.warnings.push(warning);
             return Ok(());
@@ -346,18 +347,16 @@ fn run_worker<E: Engine, W: FnMut(&Worker)>(
 
 /// Returns the warning of a job whose engine has sent requests again, which its results hide.
 fn repetitions(requests: u64, job: &str) -> Option<Warning> {
-    let noun = if requests == 1 {
-        "request was"
-    } else {
-        "requests were"
+    let times = match requests {
+        1 => "a request once".to_owned(),
+        _ => format!("requests {requests} times"),
     };
     (requests > 0).then(|| Warning {
         code: "repeated_requests".into(),
         job: job.into(),
         message: format!(
-            "{requests} {noun} sent again by the engine, after lost connections or at the \
-             server's wish: latencies include the waits, and a server that started again may have \
-             lost data"
+            "the engine repeated {times}, after lost connections or because the server asked for \
+             it: latencies include the waits, and a server that was restarted may have lost data"
         ),
         hint: "look at the server's log, and repeat the run".into(),
     })
@@ -433,11 +432,11 @@ fn drive<E: Engine>(
     so_far: AnswerFn<'_>,
     mut watch: impl FnMut(&Worker),
 ) -> Result<(), JobFailure> {
-    let (control, clock) = (handles.control, &handles.shared.clock);
+    let (stop, clock) = (handles.stop, &handles.shared.clock);
     let mut now = clock.now();
     let mut publish_at = now;
     loop {
-        let step = turn(worker, engine, control, now);
+        let step = turn(worker, engine, stop, now);
         if let Some(shared_start) = beside.shared_start.take() {
             shared_start.give_way();
         }
@@ -532,14 +531,14 @@ mod tests {
             early_end: None,
             watches_processors: false,
         };
-        let (shared, control) = (RunState::new(clock), Control::default());
+        let (shared, stop) = (RunState::new(clock), StopRequest::default());
         let (barrier, cell) = (StartBarrier::default(), ProgressCell::default());
         let job = || {
             let say: Say = std::rc::Rc::new(|_| {});
             let handles = JobHandles {
                 shared: &shared,
                 index: 0,
-                control: &control,
+                stop: &stop,
                 barrier: &barrier,
                 cell: &cell,
                 live: None,

@@ -6,16 +6,14 @@
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::atomic::Ordering;
 use std::{fmt, io};
 
-use fathom_core::{Nanos, Tick};
+use fathom_core::{Nanos, StopRequest, Tick};
 use fathom_host::output_file::Destination;
 use fathom_job::Job;
 use fathom_record::Warning;
 use fathom_sys::child::{Child, Ended};
 use fathom_sys::clock::{Clock, sleep_until};
-use fathom_workload::Control;
 
 /// Commands of one job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,12 +44,12 @@ impl Hooks {
 
     /// Runs `exec_prerun`, no earlier than `start`. Returns a warning if the command failed; the
     /// job is then skipped.
-    pub(crate) fn before(&self, start: Tick, clock: &Clock, control: &Control) -> Option<Warning> {
+    pub(crate) fn before(&self, start: Tick, clock: &Clock, stop: &StopRequest) -> Option<Warning> {
         let command = self.before.as_ref()?;
-        while clock.now() < start && !stops(control) {
+        while clock.now() < start && !stop.is_requested() {
             sleep_until(clock, start.min(clock.now() + LOOK_AROUND));
         }
-        let error = self.run(command, "prerun", control).err()?;
+        let error = self.run(command, "prerun", stop).err()?;
         let hint = "fix the command, or append `; true` if its failure does not matter";
         Some(self.warning(
             "prerun_failed",
@@ -63,7 +61,7 @@ impl Hooks {
     /// Runs `exec_postrun` and returns a warning if it failed.
     pub(crate) fn after(&self) -> Option<Warning> {
         let command = self.after.as_ref()?;
-        let never = Control::default();
+        let never = StopRequest::default();
         let error = self.run(command, "postrun", &never).err()?;
         let hint = "append `; true` to the command if its failure does not matter";
         Some(self.warning(
@@ -88,7 +86,7 @@ impl Hooks {
     }
 
     /// Runs `command`.
-    fn run(&self, command: &str, which: &str, control: &Control) -> Result<(), HookError> {
+    fn run(&self, command: &str, which: &str, stop: &StopRequest) -> Result<(), HookError> {
         // A name with a slash would be a path.
         let name = format!("{}.{which}.txt{}", self.job.replace('/', "."), self.suffix);
         let output = open_output(Path::new(&name));
@@ -99,7 +97,7 @@ impl Hooks {
         shell.stdout(output).stderr(errors);
         let child = Child::spawn(&mut shell);
         let mut child = child.map_err(HookError::Start)?;
-        match child.wait_unless(&|| stops(control)) {
+        match child.wait_unless(&|| stop.is_requested()) {
             Ok(Ended::ByItself(status)) if status.success() => Ok(()),
             Ok(Ended::ByItself(status)) => Err(HookError::Failed(status)),
             Ok(Ended::Stopped) => Err(HookError::Stopped),
@@ -142,11 +140,6 @@ fn open_output(path: &Path) -> io::Result<File> {
         Destination::Stream => File::options().read(true).write(true).open(path),
         _ => File::create(path),
     }
-}
-
-fn stops(control: &Control) -> bool {
-    // Relaxed: the flag carries no data.
-    control.stop.load(Ordering::Relaxed)
 }
 
 /// Interval between checks for a stop request.

@@ -20,7 +20,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use fathom_core::{Errno, Nanos, PerDirection, Storage, Tick};
+use fathom_core::{Errno, Nanos, PerDirection, StopRequest, Storage, Tick};
 use fathom_host::block_tree::BlockTree;
 use fathom_host::disks::DiskWatch;
 use fathom_host::safety::Guard;
@@ -29,7 +29,6 @@ use fathom_setup::lifecycle::Lifecycle;
 use fathom_setup::outcome::{JobFailure, JobOutcome};
 use fathom_setup::{JobSnapshot, RunEvent, Session, Snapshot};
 use fathom_sys::clock::sleep_until;
-use fathom_workload::Control;
 
 use crate::bandwidth::BandwidthLog;
 use crate::drive::{JobHandles, JobSpec, RunState, run_job};
@@ -76,14 +75,14 @@ pub(crate) fn run_all(
 ) -> (Vec<Option<JobOutcome>>, Option<Warning>) {
     let count = launches.len();
     let cells: Vec<ProgressCell> = (0..count).map(|_| ProgressCell::default()).collect();
-    let controls: Vec<Control> = (0..count).map(|_| Control::default()).collect();
+    let stops: Vec<StopRequest> = (0..count).map(|_| StopRequest::default()).collect();
     let names: Vec<String> = launches.iter().map(|launch| launch.name.clone()).collect();
     let begun = shared.clock.now();
     let (sender, receiver) = channel();
     let mut watcher = Watcher {
         shared,
         cells: &cells,
-        controls: &controls,
+        stops: &stops,
         lifecycle,
         receiver,
         begun,
@@ -163,7 +162,7 @@ fn spawn<'scope>(
     sender: Sender<Message>,
 ) -> std::io::Result<JobThread<'scope>> {
     let (shared, cell) = (watcher.shared, &watcher.cells[index]);
-    let control = &watcher.controls[index];
+    let stop = &watcher.stops[index];
     let live = shared.live.as_ref().and_then(|live| live.of_job(index));
     // The kernel keeps 15 bytes of a thread's name.
     let name: String = launch
@@ -187,7 +186,7 @@ fn spawn<'scope>(
             let handles = JobHandles {
                 shared,
                 index,
-                control,
+                stop,
                 barrier: &barrier,
                 cell,
                 live,
@@ -254,7 +253,7 @@ fn not_started(why: &dyn std::fmt::Display) -> JobOutcome {
 struct Watcher<'a, 'p> {
     shared: &'a RunState,
     cells: &'a [ProgressCell],
-    controls: &'a [Control],
+    stops: &'a [StopRequest],
     lifecycle: Lifecycle,
     receiver: Receiver<Message>,
     begun: Tick,
@@ -416,8 +415,7 @@ impl<'a> Watcher<'a, '_> {
         let stop = self.lifecycle.ended(index, failed);
         self.outcomes[index] = Some(outcome);
         for other in stop {
-            // Relaxed: the flag carries no data.
-            self.controls[other].stop.store(true, Ordering::Relaxed);
+            self.stops[other].request();
         }
     }
 

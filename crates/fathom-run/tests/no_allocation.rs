@@ -4,13 +4,13 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use fathom_core::{Engine, FileIndex, Nanos, PerDirection, Step};
+use fathom_core::{Engine, FileIndex, Nanos, PerDirection, Step, StopRequest};
 use fathom_engine::{AnyEngine, EngineConfig, EngineFile, Kick, built_in, start};
 use fathom_sys::allocation_counter::{CountingAllocator, thread_allocations};
 use fathom_sys::clock::Clock;
 use fathom_workload::{
-    Batching, BufferConfig, BufferFill, Control, GroupTimeline, JobLog, LogChannel, LogConfig,
-    Measure, Mix, Pace, Rate, RateProcess, Series, Worker, WorkerConfig, fixture, turn,
+    Batching, BufferConfig, BufferFill, GroupTimeline, JobLog, LogChannel, LogConfig, Measure, Mix,
+    Pace, Rate, RateProcess, Series, Worker, WorkerConfig, fixture, turn,
 };
 
 #[global_allocator]
@@ -131,10 +131,10 @@ fn drive<E: Engine>(
     if let Some(log) = log {
         worker.log_to(log);
     }
-    let control = Control::default();
+    let stop = StopRequest::default();
     let before = thread_allocations();
     loop {
-        match turn(&mut worker, &mut engine, &control, clock.now()) {
+        match turn(&mut worker, &mut engine, &stop, clock.now()) {
             Step::Again | Step::Blocked => {}
             Step::Wait { min: 0, .. } => std::hint::spin_loop(),
             Step::Wait { min, until, .. } => engine.wait(min, until).expect("completions"),

@@ -445,8 +445,8 @@ fn sizes_in_use(job: &Job) -> Vec<u64> {
     .collect()
 }
 
-/// Returns a problem if the buffers of all jobs exceed the memory. Otherwise the OOM killer would
-/// end the program, not just the job.
+/// Returns a problem if the buffers of the jobs that run together exceed the memory. Otherwise the
+/// OOM killer would end the program, not just the job.
 fn memory(setups: &[JobSetup]) -> Option<RunProblem> {
     let per_job = |setup: &JobSetup| {
         let slot = u128::from(setup.buffer_bytes) + SLOT_BYTES;
@@ -455,13 +455,17 @@ fn memory(setups: &[JobSetup]) -> Option<RunProblem> {
         let files: u128 = files.map(|file| u128::from(file.bytes)).sum();
         u128::from(setup.worker.depth) * slot + files
     };
-    let needed: u128 = setups.iter().map(per_job).sum();
+    let mut by_wave: BTreeMap<u32, u128> = BTreeMap::new();
+    for setup in setups {
+        *by_wave.entry(setup.place.wave).or_default() += per_job(setup);
+    }
+    let needed = by_wave.into_values().max().unwrap_or_default();
     let memory = MemoryLimit::detect();
     // The limit of a control group includes the program itself.
     let own = if memory.is_of_group { PROGRAM_BYTES } else { 0 };
     (memory.bytes > 0 && needed + own > u128::from(memory.bytes)).then(|| {
         let message = format!(
-            "the jobs' buffers need {needed} B, more than {} {} B of memory",
+            "the buffers of the jobs that run together need {needed} B, more than {} {} B of memory",
             memory.owner(),
             memory.bytes
         );

@@ -75,6 +75,8 @@ problem_kinds! {
     SteadyIntervalTooShort = "steady_interval_too_short",
     /// The steady-state window is not a multiple of its interval.
     SteadyWindowUneven = "steady_window_uneven",
+    /// The window of the steady state has too many intervals.
+    SteadyWindowTooLong = "steady_window_too_long",
     /// `verify` with an option that does not fit it.
     VerifyByOrder = "verify_by_order",
     /// Blocks too small for a verification header and a payload.

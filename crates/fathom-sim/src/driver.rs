@@ -12,10 +12,9 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::sync::atomic::Ordering;
 
-use fathom_core::{Completion, Step, Tick};
-use fathom_workload::{Control, Worker, turn};
+use fathom_core::{Completion, Step, StopRequest, Tick};
+use fathom_workload::{Worker, turn};
 
 use crate::data_fault::DataFault;
 use crate::engine::{EngineSpec, ModelEngine, Seat};
@@ -59,7 +58,7 @@ pub struct Simulation<S> {
 struct Job {
     worker: Worker,
     engine: ModelEngine,
-    control: Control,
+    stop: StopRequest,
     state: State,
     /// Latest time to run it; agenda entries for other times are stale.
     next: Option<Tick>,
@@ -122,7 +121,7 @@ impl<S: ModelledStorage> Simulation<S> {
         self.jobs.push(Job {
             worker,
             engine,
-            control: Control::default(),
+            stop: StopRequest::default(),
             state: State::Waiting,
             next: None,
         });
@@ -358,7 +357,7 @@ impl<S: ModelledStorage> Simulation<S> {
 
     fn stop(&mut self, number: usize) {
         // Relaxed: there is only one thread.
-        (self.jobs[number].control.stop).store(true, Ordering::Relaxed);
+        self.jobs[number].stop.request();
         // A blocked job is in a system call, as it were, and stops when the call returns.
         if let State::Sleeping(_) = self.jobs[number].state {
             self.make_ready(job_id(number));
@@ -374,7 +373,7 @@ impl<S: ModelledStorage> Simulation<S> {
         };
         let job = &mut self.jobs[id.index()];
         if self.stop_at.is_some_and(|stop| at >= stop) {
-            job.control.stop.store(true, Ordering::Relaxed);
+            job.stop.request();
         }
         // A blocked call returns now but was made earlier.
         let mut called = job.engine.blocked_since().unwrap_or(at);
@@ -387,7 +386,7 @@ impl<S: ModelledStorage> Simulation<S> {
         };
         for _ in 0..TURNS_PER_TICK_MAX {
             let from = std::mem::replace(&mut called, at);
-            match turn(&mut job.worker, &mut seat, &job.control, from) {
+            match turn(&mut job.worker, &mut seat, &job.stop, from) {
                 Step::Again => {}
                 Step::Done => {
                     job.state = State::Done;

@@ -30,13 +30,13 @@ pub enum LogFormat {
 }
 
 /// Log of a target's events. Dropping it writes what is queued, unless that takes longer than a
-/// second: then nobody reads, and the thread is left in its write.
+/// second: then the reader is blocked, and the thread stays in its write.
 pub struct EventLog {
     format: LogFormat,
     lines: Option<SyncSender<String>>,
     /// Text that follows the lines.
     last: Arc<Mutex<String>>,
-    /// Is disconnected when the thread has written everything.
+    /// Disconnects once the thread has written all lines.
     ends: Option<Mutex<Receiver<()>>>,
     dropped: AtomicU64,
     counts: Mutex<EventsRecord>,
@@ -78,6 +78,10 @@ impl EventLog {
     }
 
     fn close(&mut self) -> bool {
+        if let Some(lost) = self.take_dropped() {
+            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            last.insert_str(0, &lost.line.format(self.format));
+        }
         self.lines = None;
         let ends = self.ends.take().map(Mutex::into_inner);
         ends.is_none_or(|ends| {
@@ -102,10 +106,10 @@ impl EventLog {
                 }
                 _ => counts.refused += 1,
             },
-            TargetEvent::Ended { reason, .. } => match name_of(*reason) {
-                "expired" => counts.expired += 1,
-                "terminated" => counts.terminated += 1,
-                _ => {}
+            TargetEvent::Ended { reason, .. } => match EndKind::of(*reason) {
+                EndKind::Expired => counts.expired += 1,
+                EndKind::Terminated => counts.terminated += 1,
+                EndKind::Ended => {}
             },
             _ => {}
         }
@@ -113,17 +117,24 @@ impl EventLog {
 
     fn write(&self, line: &Line) {
         let Some(lines) = &self.lines else { return };
-        // Relaxed: a number for people.
-        let dropped = self.dropped.swap(0, Ordering::Relaxed);
-        if dropped > 0 {
-            let lost = Line::new("lines dropped").number("count", dropped);
-            if lines.try_send(lost.format(self.format)).is_err() {
-                self.dropped.fetch_add(dropped, Ordering::Relaxed);
-            }
+        if let Some(lost) = self.take_dropped()
+            && lines.try_send(lost.line.format(self.format)).is_err()
+        {
+            self.dropped.fetch_add(lost.count, Ordering::Relaxed);
         }
         if lines.try_send(line.format(self.format)).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Takes the number of lines dropped since the last that were told, if there are any.
+    fn take_dropped(&self) -> Option<DroppedLines> {
+        // Relaxed: a number for people.
+        let count = self.dropped.swap(0, Ordering::Relaxed);
+        (count > 0).then(|| DroppedLines {
+            count,
+            line: Line::new("lines dropped").number("count", count),
+        })
     }
 }
 
@@ -160,6 +171,13 @@ fn write_lines(queue: &Receiver<String>, last: &Mutex<String>, mut write: impl F
     if !last.is_empty() {
         write(&last);
     }
+}
+
+/// Lines for which the queue had no room.
+struct DroppedLines {
+    count: u64,
+    /// Line that says so.
+    line: Line,
 }
 
 /// Line of a log: an event with its fields.
@@ -250,7 +268,7 @@ fn line_of(event: &TargetEvent<'_>) -> Option<Line> {
             peer,
             queue,
             reason,
-        } => Line::new(name_of(*reason))
+        } => Line::new(EndKind::of(*reason).name())
             .text("peer", peer)
             .queue(*queue)
             .text("reason", reason),
@@ -291,14 +309,34 @@ fn refusal_line(peer: &SocketAddr, refusal: &Refusal<'_>) -> Option<Line> {
     })
 }
 
-/// Returns the name of the event of an end.
-const fn name_of(reason: Ended) -> &'static str {
-    match reason {
-        Ended::NotInitialized | Ended::Silent | Ended::Stalled | Ended::KeepAliveExpired => {
-            "expired"
+/// Kind of a connection's end: an event each, and a counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EndKind {
+    /// By the host, or an error.
+    Ended,
+    /// By a time limit.
+    Expired,
+    /// By the target, for a violation of the protocol.
+    Terminated,
+}
+
+impl EndKind {
+    const fn of(reason: Ended) -> Self {
+        match reason {
+            Ended::NotInitialized | Ended::Silent | Ended::Stalled | Ended::KeepAliveExpired => {
+                Self::Expired
+            }
+            Ended::Terminated(..) => Self::Terminated,
+            _ => Self::Ended,
         }
-        Ended::Terminated(..) => "terminated",
-        _ => "ended",
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ended => "ended",
+            Self::Expired => "expired",
+            Self::Terminated => "terminated",
+        }
     }
 }
 
@@ -433,7 +471,9 @@ mod tests {
         drop(go);
         drop(lines.recv().unwrap());
         drop(log);
-        let written = lines.into_iter().count();
-        assert!(written < LINES_MAX * 2, "{written}");
+        let written: Vec<String> = lines.into_iter().collect();
+        assert!(written.len() < LINES_MAX * 2, "{}", written.len());
+        let last = written.last().unwrap();
+        assert!(last.contains("lines dropped count="), "{last}");
     }
 }

@@ -82,7 +82,7 @@ pub use results::{
 pub use stalls::ObservedStall;
 pub use steady::{Figure, SteadyGroup, SteadyRule, SteadySample, SteadyStatus};
 pub use timeline::{GroupTimeline, WindowLatency};
-pub use turn::{Control, turn};
+pub use turn::turn;
 pub use verify::{
     Change, Check, Checker, Content, DumpedBlock, EntryMemory, Expected, FileState, FoundMismatch,
     Generation, GenerationMap, Header, HeaderUnfit, KeptMemory, MapLayout, Mismatch, Mismatches,

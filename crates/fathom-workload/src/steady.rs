@@ -148,6 +148,12 @@ impl SteadyGroup {
         base + Nanos::new(self.rule.interval.get().saturating_mul(interval))
     }
 
+    /// Returns the number of intervals that have ended.
+    fn ended(&self, now: Tick) -> u64 {
+        let base = self.lock().base.unwrap_or_default();
+        (now - base).get() / self.rule.interval.get()
+    }
+
     fn tell(&self, interval: u64, own: SteadySample, ops: u64) {
         let mut state = self.lock();
         let Some(place) = interval.checked_sub(state.first_open) else {
@@ -275,7 +281,11 @@ impl SteadyWatch {
     }
 
     /// Samples the figures since the last sample, given the job's totals at `now`.
+    ///
+    /// Intervals that ended since then share them: a thread that was away for seconds would
+    /// otherwise report what it did in the microseconds after them as the rate of a second.
     pub(crate) fn sample(&mut self, done: Totals, now: Tick) {
+        let ended = self.group.ended(now);
         if let Some(since) = self.since {
             let span = (now - since).get().max(1);
             let ios = done.ios.saturating_sub(self.seen.ios);
@@ -295,15 +305,15 @@ impl SteadyWatch {
                 bytes_per_s: per_second(done.bytes.saturating_sub(self.seen.bytes)),
                 lat_ns: latency as u64,
             };
-            self.group.tell(self.interval, sample, ios);
-            self.interval += 1;
+            let end = ended.max(self.interval + 1);
+            for interval in self.interval..end {
+                self.group.tell(interval, sample, ios);
+            }
+            self.interval = end;
         }
         self.since = Some(now);
         self.seen = done;
-        self.next = self
-            .group
-            .begins(self.interval + 1)
-            .max(now + Nanos::new(1));
+        self.next = self.group.begins(ended.max(self.interval) + 1);
     }
 
     /// Ends the membership.
@@ -318,5 +328,61 @@ impl SteadyWatch {
 impl Drop for SteadyWatch {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the IOPS in the window of a job that does 1000 ops per second, but for the time in
+    /// which it is stopped, and is sampled at these milliseconds at the earliest.
+    fn sampled(times: &[u64]) -> Vec<u64> {
+        let group = Arc::new(SteadyGroup::new(SteadyRule {
+            figure: Figure::Iops,
+            criterion: SteadyCriterion::Deviation,
+            limit: 0.0,
+            percent: false,
+            intervals: 100,
+            interval: Nanos::from_secs(1),
+            ramp: Nanos::ZERO,
+        }));
+        let at = |ms: u64| Tick::new(ms * 1_000_000);
+        let mut watch = SteadyWatch::new(Arc::clone(&group));
+        watch.begin(at(0));
+        let mut ios = 0;
+        let mut last = 0;
+        for &ms in times {
+            // Of a longer time it did only the last millisecond.
+            ios += if ms - last > 1000 { 1 } else { ms - last };
+            last = ms;
+            if at(ms) >= watch.next() {
+                let totals = Totals {
+                    ios,
+                    ..Totals::default()
+                };
+                watch.sample(totals, at(ms));
+            }
+        }
+        let window = group.standing().window;
+        window.iter().map(|sample| sample.iops).collect()
+    }
+
+    #[test]
+    fn each_interval_has_its_sample() {
+        let times: Vec<u64> = (0..=3000).collect();
+        assert_eq!(sampled(&times), [1000, 1000, 1000]);
+    }
+
+    #[test]
+    fn intervals_of_a_stall_share_a_sample() {
+        let times: Vec<u64> = (0..=1000).chain(5000..=7000).collect();
+        assert_eq!(sampled(&times), [1000, 0, 0, 0, 0, 1000, 1000]);
+    }
+
+    #[test]
+    fn a_stall_before_the_first_interval_is_no_sample() {
+        let times: Vec<u64> = (2500..=4000).collect();
+        assert_eq!(sampled(&times), [1000, 1000, 1000, 1000]);
     }
 }

@@ -18,10 +18,8 @@
 //! One clock read per submission (by the engine), and per op: one slot taken and put, two latencies
 //! and one histogram bucket. Rules that a job does not use cost nothing here.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use fathom_core::{
-    Direction, Engine, Errno, FileIndex, Nanos, PerDirection, Step, Submitted, Tick,
+    Direction, Engine, Errno, FileIndex, Nanos, PerDirection, Step, StopRequest, Submitted, Tick,
 };
 
 use crate::config::Pace;
@@ -30,21 +28,13 @@ use crate::results::{JobActivity, JobError};
 use crate::timers::Timers;
 use crate::worker::{After, Stage, Worker};
 
-/// Orders to a running worker, shared with other threads.
-#[derive(Debug, Default)]
-pub struct Control {
-    /// Stop issuing, drain, finish.
-    pub stop: AtomicBool,
-}
-
 /// Runs one turn: does what is possible at `now` without waiting, and returns what to wait for.
 ///
 /// Call it again with a later `now` when that has happened, until it returns [`Step::Done`]. A turn
 /// ends at the latest after a fixed number of rounds or a fixed time, so that an order to stop is
 /// seen soon.
-pub fn turn<E: Engine>(worker: &mut Worker, engine: &mut E, control: &Control, now: Tick) -> Step {
-    // Relaxed: the flag publishes no data, and seeing it one turn later is soon enough.
-    if control.stop.load(Ordering::Relaxed) || worker.is_steady() {
+pub fn turn<E: Engine>(worker: &mut Worker, engine: &mut E, stop: &StopRequest, now: Tick) -> Step {
+    if stop.is_requested() || worker.is_steady() {
         worker.stop_issuing();
     }
     // A coarse clock may still stand where the last turn began.

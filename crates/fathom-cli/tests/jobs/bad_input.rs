@@ -29,6 +29,12 @@ const CASES: &[(&str, i32, i32, &str)] = &[
         0,
         "steady state cannot be attained: it needs 5 s of samples, but the job runs for 1 s",
     ),
+    (
+        "--steadystate=iops:5% --ss_dur=4294967295",
+        2,
+        1,
+        "a window of 4294967295 intervals, more than the 1000000 that reports can have",
+    ),
     ("--numjobs=4097", 2, 1, "more than 4096 jobs"),
     ("--iodepth=0", 2, 1, "value out of range: 0"),
     ("--bs=2m", 2, 1, "exceeds the size"),

@@ -260,5 +260,5 @@ fn a_job_survives_a_restart_of_the_target() {
     let job = &report["jobs"][0]["fathom"];
     assert!(job["repeated_requests"].as_u64() > Some(0), "{report}");
     let text = report.to_string();
-    assert!(text.contains("sent again by the engine"), "{report}");
+    assert!(text.contains("the engine repeated "), "{report}");
 }

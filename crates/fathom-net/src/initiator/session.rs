@@ -11,7 +11,7 @@ use crate::initiator::admin::{QueueNeeds, Terms};
 use crate::initiator::error::LinkError;
 use crate::initiator::keeper::{Connected, Keeper, News};
 use crate::initiator::path::Path;
-use crate::initiator::slots::{Extent, Slots};
+use crate::initiator::slots::{Extent, Orphan, Slots};
 
 /// Connection of a job to a controller. Files of the same subsystem share it.
 #[derive(Debug)]
@@ -24,11 +24,11 @@ pub(crate) struct Session {
     state: State,
     keeper: Option<Keeper>,
     facts: ControllerFacts,
-    /// The connection has been of use, as its keeper knows.
+    /// An op has completed on this connection, and the keeper was told.
     is_of_use: bool,
     /// Reason for which the last connection was lost or given up.
     failure: Option<String>,
-    /// Counter of the ops that waited for another connection.
+    /// Counter of the ops that were sent again on another connection.
     repeated: RepeatedRequests,
     /// Files that are open.
     open: u32,
@@ -226,15 +226,18 @@ impl Session {
                 if orphans.is_empty() {
                     self.note_use();
                 }
-                for slot in orphans {
-                    self.repeated.count();
+                for Orphan { slot, was_sent } in orphans {
+                    if was_sent {
+                        self.repeated.count();
+                    }
                     self.begin(slot, slots);
                 }
                 self.flush(slots);
             }
             News::Down => self.state = State::Down,
             News::Failed(error) => {
-                // Why a queue was lost says more than the keeper, which sees only that it is.
+                // The queue's error is more precise than the keeper's, which knows only that the
+                // connection closed.
                 let known = self.failure.take();
                 let why = match (&error, known) {
                     (LinkError::Closed, Some(known)) => known,
@@ -292,13 +295,13 @@ impl Session {
     fn give_up(&mut self, why: &str, slots: &mut Slots) {
         self.state = State::Failed;
         self.failure = Some(why.to_owned());
-        for slot in self.orphans(slots) {
-            slots.finish(slot, GIVEN_UP.result());
+        for orphan in self.orphans(slots) {
+            slots.finish(orphan.slot, GIVEN_UP.result());
         }
     }
 
     /// Returns the ops that have lost their commands.
-    fn orphans(&self, slots: &mut Slots) -> Vec<Slot> {
+    fn orphans(&self, slots: &mut Slots) -> Vec<Orphan> {
         slots.orphans(self.number, |shift| part_bytes(&self.facts, shift))
     }
 }

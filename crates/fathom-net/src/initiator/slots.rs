@@ -33,6 +33,14 @@ pub(crate) struct Extent {
     pub(crate) part_bytes: u32,
 }
 
+/// Op whose connection has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Orphan {
+    pub(crate) slot: Slot,
+    /// Commands of it were given to the connection: the controller may have executed them.
+    pub(crate) was_sent: bool,
+}
+
 /// Op of a slot.
 #[derive(Clone, Copy, Debug)]
 struct SlotOp {
@@ -205,18 +213,20 @@ impl Slots {
     /// issued, and forgets their commands, whose connection has ended.
     ///
     /// `part_bytes` is the limit of a command on the next one, by block size.
-    pub(crate) fn orphans(&mut self, session: u32, part_bytes: impl Fn(u8) -> u32) -> Vec<Slot> {
+    pub(crate) fn orphans(&mut self, session: u32, part_bytes: impl Fn(u8) -> u32) -> Vec<Orphan> {
         let mut found = Vec::new();
         for (number, place) in (0..).zip(&mut self.ops) {
             if let Some(op) = place.op.filter(|_| place.extent.session == session) {
+                let was_sent = place.begun > 0 || place.commands > 0;
                 (place.begun, place.commands, place.failure) = (0, 0, None);
                 place.seen = None;
                 place.extent.part_bytes = part_bytes(place.extent.block_shift);
-                found.push((op.sequence, Slot::new(number)));
+                let slot = Slot::new(number);
+                found.push((op.sequence, Orphan { slot, was_sent }));
             }
         }
-        found.sort_unstable();
-        found.into_iter().map(|(_, slot)| slot).collect()
+        found.sort_unstable_by_key(|(sequence, _)| *sequence);
+        found.into_iter().map(|(_, orphan)| orphan).collect()
     }
 }
 

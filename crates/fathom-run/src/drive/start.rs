@@ -1,7 +1,6 @@
 //! A job up to its first op: files, worker, start barrier, peer.
 
 use std::fs;
-use std::sync::atomic::Ordering;
 
 use fathom_core::{Capabilities, Engine, Errno, FileIndex, Nanos, Tick};
 use fathom_engine::EngineConfig;
@@ -92,16 +91,14 @@ pub(super) fn await_peer<E: Engine>(
     if !context.has_peer {
         return Ok(true);
     }
-    let (clock, control) = (&context.handles.shared.clock, context.handles.control);
-    // Relaxed: the flag carries no data.
-    let stops = || control.stop.load(Ordering::Relaxed);
+    let (clock, stop) = (&context.handles.shared.clock, context.handles.stop);
     let origin = context.handles.shared.origin.get().copied();
     let start = origin.unwrap_or_default() + delay;
-    while clock.now() < start && !stops() {
+    while clock.now() < start && !stop.is_requested() {
         sleep_until(clock, start.min(clock.now() + LOOK_AROUND));
     }
     let limit = runtime.map_or(Tick::MAX, |runtime| clock.now() + runtime);
-    while !stops() {
+    while !stop.is_requested() {
         if engine.connect()? {
             return Ok(true);
         }

@@ -1,7 +1,5 @@
 //! Waves of several ranks, as the watcher sees them: their common start and end.
 
-use std::sync::atomic::Ordering;
-
 use fathom_core::{Nanos, PerDirection, Tick};
 use fathom_hosts::{Progress, StopReason, Wave};
 use fathom_job::ExitWhat;
@@ -155,8 +153,7 @@ impl Watcher<'_, '_> {
         if !wave.is_ending && ends(wave.number) {
             wave.is_ending = true;
             for job in self.lifecycle.end_wave(wave.number) {
-                // Relaxed: the flag carries no data.
-                self.controls[job].stop.store(true, Ordering::Relaxed);
+                self.stops[job].request();
             }
         }
     }
@@ -181,9 +178,8 @@ impl Watcher<'_, '_> {
     /// Stops all jobs, and starts no more.
     pub(super) fn stop_all(&mut self) {
         self.lifecycle.start_no_more();
-        for control in self.controls {
-            // Relaxed: the flag carries no data.
-            control.stop.store(true, Ordering::Relaxed);
+        for stop in self.stops {
+            stop.request();
         }
     }
 

@@ -124,14 +124,15 @@ fn steady_rule(job: &Job) -> Result<Option<SteadyRule>, RunProblem> {
     let Some(steady) = rules.steady.filter(|_| !rules.steady_duration.is_zero()) else {
         return Ok(None);
     };
-    let refuse = |kind, message: &str, hint: &str| {
+    let refuse = |option, kind, message: &str, hint: &str| {
         let problem = RunProblem::new(kind, message).hint(hint);
-        Err(problem.at(job, "steadystate_check_interval"))
+        Err(problem.at(job, option))
     };
     let (window, interval) = (rules.steady_duration, rules.steady_interval);
     if interval < Nanos::from_secs(1) {
         let message = "`steadystate_check_interval` is below 1 s";
         return refuse(
+            "steadystate_check_interval",
             ProblemKind::SteadyIntervalTooShort,
             message,
             "use `ss_interval=1s` or more",
@@ -140,12 +141,24 @@ fn steady_rule(job: &Job) -> Result<Option<SteadyRule>, RunProblem> {
     if !window.get().is_multiple_of(interval.get()) {
         let message = "`steadystate_duration` is not a multiple of `steadystate_check_interval`";
         return refuse(
+            "steadystate_check_interval",
             ProblemKind::SteadyWindowUneven,
             message,
             "choose a duration that is a multiple of the interval",
         );
     }
     let intervals = usize::try_from(window.get() / interval.get()).unwrap_or(usize::MAX);
+    if intervals > STEADY_INTERVALS_MAX {
+        return refuse(
+            "steadystate_duration",
+            ProblemKind::SteadyWindowTooLong,
+            &format!(
+                "a window of {intervals} intervals, more than the {STEADY_INTERVALS_MAX} that \
+                 reports can have"
+            ),
+            "reduce `steadystate_duration`, or increase `steadystate_check_interval`",
+        );
+    }
     Ok(Some(SteadyRule {
         figure: match steady.figure {
             SteadyFigure::Iops => Figure::Iops,
@@ -163,3 +176,7 @@ fn steady_rule(job: &Job) -> Result<Option<SteadyRule>, RunProblem> {
         ramp: rules.steady_ramp,
     }))
 }
+
+/// Most intervals of a steady-state window: 11 days at a second each. Reports have three numbers of
+/// each.
+const STEADY_INTERVALS_MAX: usize = 1_000_000;

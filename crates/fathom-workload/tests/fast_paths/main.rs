@@ -9,11 +9,11 @@ mod model;
 
 use std::sync::Arc;
 
-use fathom_core::{Direction, Engine, Nanos, PerDirection, Step, Tick};
+use fathom_core::{Direction, Engine, Nanos, PerDirection, Step, StopRequest, Tick};
 use fathom_stats::Windows;
 use fathom_workload::{
-    Control, GroupTimeline, JobLog, LogChannel, LogConfig, LogItem, Results, Series, Think,
-    WhenFull, Worker, turn,
+    GroupTimeline, JobLog, LogChannel, LogConfig, LogItem, Results, Series, Think, WhenFull,
+    Worker, turn,
 };
 use proptest::prelude::*;
 
@@ -112,10 +112,10 @@ fn run(job: &Job, think: Option<Think>, device: &Device) -> Ran {
     if job.logged {
         worker.log_to(JobLog::new(log_config(), Arc::clone(&channel)));
     }
-    let control = Control::default();
+    let stop = StopRequest::default();
     for _ in 0..1_000_000 {
         let now = Tick::new(engine.now);
-        match turn(&mut worker, &mut engine, &control, now) {
+        match turn(&mut worker, &mut engine, &stop, now) {
             Step::Again => {}
             Step::Wait { min, until, .. } => engine.pass_time(min, until),
             Step::Blocked => panic!("this engine never blocks"),

@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 use crate::common;
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, Op, OpKind, Queueing, Slot, Step,
-    Submitted, Tick,
+    StopRequest, Submitted, Tick,
 };
-use fathom_workload::{Batching, Control, Mix, SyncRules, Worker, WorkerConfig, turn};
+use fathom_workload::{Batching, Mix, SyncRules, Worker, WorkerConfig, turn};
 use proptest::prelude::*;
 
 proptest! {
@@ -88,10 +88,10 @@ fn run(config: WorkerConfig, queueing: Queueing, latencies: Vec<u64>) -> Unqueue
     };
     let mut worker =
         Worker::new(config, engine.capabilities(), Tick::ZERO).expect("it makes sense");
-    let control = Control::default();
+    let stop = StopRequest::default();
     for _ in 0..10_000 {
         let now = Tick::new(engine.now);
-        match turn(&mut worker, &mut engine, &control, now) {
+        match turn(&mut worker, &mut engine, &stop, now) {
             Step::Again => {}
             Step::Wait { .. } => engine.now += 1_000,
             Step::Blocked => panic!("this engine never blocks"),

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use fathom_core::{
     Capabilities, Completion, Direction, Engine, EngineError, Errno, Op, OpKind, Queueing, Slot,
-    Step, Submitted, Tick,
+    Step, StopRequest, Submitted, Tick,
 };
-use fathom_workload::{Control, Results, Worker, WorkerConfig, turn};
+use fathom_workload::{Results, Worker, WorkerConfig, turn};
 
 /// Runs a job and returns its results, and the end of each op. `latency` is the latency of an op
 /// that begins at a time, both in ms.
@@ -40,10 +40,10 @@ pub(crate) fn engine(config: &WorkerConfig, latency: fn(OpKind, u64) -> u64) -> 
 pub(crate) fn run_on(mut engine: Memory, config: WorkerConfig) -> (Results, Memory) {
     let mut worker =
         Worker::new(config, engine.capabilities(), Tick::ZERO).expect("it makes sense");
-    let control = Control::default();
+    let stop = StopRequest::default();
     for _ in 0..1_000_000 {
         let now = Tick::new(engine.now);
-        match turn(&mut worker, &mut engine, &control, now) {
+        match turn(&mut worker, &mut engine, &stop, now) {
             Step::Again => {}
             Step::Wait { min, until, .. } => engine.pass_time(min, until),
             Step::Blocked => panic!("this engine never blocks"),

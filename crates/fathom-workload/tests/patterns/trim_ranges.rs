@@ -2,12 +2,11 @@
 
 use crate::common::{self, file};
 use fathom_core::{
-    Capabilities, Completion, Direction, Engine, EngineError, Op, Queueing, Slot, Step, Submitted,
-    Tick, TrimRange,
+    Capabilities, Completion, Direction, Engine, EngineError, Op, Queueing, Slot, Step,
+    StopRequest, Submitted, Tick, TrimRange,
 };
 use fathom_workload::{
-    Control, FileService, Mix, Pace, Rate, RateProcess, Results, SizeChoice, Worker, WorkerConfig,
-    turn,
+    FileService, Mix, Pace, Rate, RateProcess, Results, SizeChoice, Worker, WorkerConfig, turn,
 };
 
 /// Engine that notes its ops, and completes every one at once.
@@ -77,10 +76,10 @@ fn run(config: WorkerConfig) -> (Recorder, Results) {
     let mut engine = Recorder::default();
     let mut worker =
         Worker::new(config, engine.capabilities(), Tick::ZERO).expect("it makes sense");
-    let control = Control::default();
+    let stop = StopRequest::default();
     loop {
         let now = Tick::new(engine.now);
-        match turn(&mut worker, &mut engine, &control, now) {
+        match turn(&mut worker, &mut engine, &stop, now) {
             Step::Again => {}
             Step::Wait { until, .. } => {
                 engine.now = until.map_or(engine.now + 1, Tick::get).max(engine.now + 1);
