@@ -14,8 +14,9 @@ use crate::sync::PoisonError;
 ///
 /// Data are copied between buffers and memory in the call, and a command completes at once. Memory
 /// is taken in chunks when they are first written; what was never written reads as zeros and takes
-/// none. A write for which no memory is left fails with `ENOSPC`. The data end with the last of the
-/// devices.
+/// none. A write for which no memory is left fails with `ENOSPC` if the address space is limited
+/// (`RLIMIT_AS`, strict overcommit); otherwise the kernel may end the process. The data end with
+/// the last of the devices.
 ///
 /// # Cost
 /// The copy, a lock per chunk touched, which readers share, and no table to search. A command that

@@ -207,7 +207,7 @@ impl ThreadBuffers {
 }
 
 impl Drop for ThreadBuffers {
-    /// Gives what is cached back. Nobody is woken: threads end together, with their target.
+    /// Gives what is cached back. Wakes no thread: they end together, with their target.
     fn drop(&mut self) {
         if !self.is_limited {
             return;

@@ -51,6 +51,11 @@ pub(crate) struct Report {
     is_foreign: bool,
     /// A record was printed, so there is something to put into a file.
     has_record: bool,
+    /// Messages of the warnings that were printed as notes, under fio's name.
+    told: Vec<String>,
+    /// Notes that wait for the line about the start of the jobs, below which fio prints its own;
+    /// `None` after it.
+    held_notes: Option<String>,
 }
 
 impl Report {
@@ -74,6 +79,8 @@ impl Report {
             documents: Vec::new(),
             is_foreign: false,
             has_record: false,
+            told: Vec::new(),
+            held_notes: Some(String::new()),
         }
     }
 
@@ -125,8 +132,14 @@ impl Report {
 
     /// Prints the parser's notes and keeps them for the record.
     pub(crate) fn notes(&mut self, notes: &Diagnostics) {
-        if !notes.is_empty() {
-            self.note(&output::render(notes, self.dialect));
+        match self.dialect {
+            _ if notes.is_empty() => {}
+            Dialect::Fathom => self.note(&output::render(notes, self.dialect)),
+            Dialect::Fio => {
+                self.note(&notes.notes_as_fio());
+                self.told
+                    .extend(notes.iter().map(|note| note.message.clone()));
+            }
         }
         let worth_keeping = notes.iter().filter(|note| note.severity != Severity::Error);
         self.warnings = worth_keeping
@@ -156,17 +169,7 @@ impl Report {
     pub(crate) fn on_event(&mut self, plan: &Plan, event: &RunEvent<'_>, signal: i32) {
         match event {
             RunEvent::Planned(jobs) => self.headers(plan, jobs),
-            RunEvent::Warning(warning) => {
-                let job = match warning.job.as_str() {
-                    "" => String::new(),
-                    job => format!("job `{job}`: "),
-                };
-                self.note(&warning_text(
-                    self.dialect,
-                    &format!("warning: {job}"),
-                    warning,
-                ));
-            }
+            RunEvent::Warning(warning) => self.warn(warning),
             // Not part of the report: readers of JSON on standard output need to see it too.
             RunEvent::Lost(warning) => {
                 self.status.clear();
@@ -183,6 +186,7 @@ impl Report {
             RunEvent::Starting(jobs) => {
                 let jobs = u32::try_from(*jobs).unwrap_or(u32::MAX);
                 self.text(&fathom_report::starting_line(jobs, 0));
+                self.release_notes();
             }
             RunEvent::LayoutProgress(progress) => {
                 if let Some(bar) = &mut self.layout {
@@ -219,6 +223,30 @@ impl Report {
         }
     }
 
+    fn warn(&mut self, warning: &Warning) {
+        match self.dialect {
+            Dialect::Fathom => {
+                let job = match warning.job.as_str() {
+                    "" => String::new(),
+                    job => format!("job `{job}`: "),
+                };
+                let whose = format!("warning: {job}");
+                self.note(&warning_text(self.dialect, &whose, warning));
+            }
+            Dialect::Fio => {
+                self.note(&fathom_report::note_as_fio(warning));
+                self.tell(&warning.message);
+            }
+        }
+    }
+
+    /// Remembers a warning that was printed as a note, under fio's name.
+    fn tell(&mut self, message: &str) {
+        if !self.has_document() {
+            self.told.push(message.to_owned());
+        }
+    }
+
     /// Prints that the run is stopping; `signal` is the last signal received, 0 for none.
     fn stopping(&mut self, signal: i32) {
         self.status.clear();
@@ -245,6 +273,7 @@ impl Report {
     pub(crate) fn print_record(&mut self, record: &Record) {
         self.has_record = true;
         self.status.clear();
+        self.release_notes();
         for job in record.jobs.iter().filter(|job| job.error != 0) {
             self.job_error(job);
         }
@@ -263,6 +292,9 @@ impl Report {
         for format in self.formats.clone() {
             let text = match self.documents.iter().find(|(of, _)| *of == format) {
                 Some((_, text)) => text.clone(),
+                None if (self.dialect, format) == (Dialect::Fio, OutputFormat::Normal) => {
+                    fathom_report::text_as_fio(record, &self.told)
+                }
                 None => fathom_report::render(record, format, self.terse_version),
             };
             let mut text = self.fitted(text, record, format);
@@ -296,6 +328,7 @@ impl Report {
     /// Prints the error that ended the run before there was a report.
     pub(crate) fn fail(&mut self, error: &RunError) {
         self.status.clear();
+        self.release_notes();
         let name = self.dialect.program();
         let lines = error.problems.iter().map(|problem| {
             let hint = problem.hint.as_ref();
@@ -308,12 +341,14 @@ impl Report {
     /// Prints everything that is wrong with the plan.
     pub(crate) fn refuse(&mut self, rendered: &str) {
         self.status.clear();
+        self.release_notes();
         self.error(rendered);
     }
 
     /// Puts the report's file in place. A refused run leaves none, except under fio's name, where
     /// the file holds the errors.
     pub(crate) fn finish(mut self) -> Result<()> {
+        self.release_notes();
         if self.dialect == Dialect::Fathom && !self.has_record {
             self.data.forget();
         }
@@ -341,11 +376,17 @@ impl Report {
 
     fn job_error(&mut self, job: &JobRecord) {
         let text = job.error_text.as_deref().unwrap_or("failed");
-        let line = match self.dialect {
-            Dialect::Fathom => format!("fathom: job `{}`: {text}\n", job.name),
-            Dialect::Fio => format!("fio: pid={}, err={}, error={text}\n", job.pid, job.error),
+        let (pid, errno) = (job.pid, job.error);
+        let lines = match (self.dialect, &job.error_of_fio) {
+            (Dialect::Fathom, _) => format!("fathom: job `{}`: {text}\n", job.name),
+            (Dialect::Fio, None) => format!("fio: pid={pid}, err={errno}, error={text}\n"),
+            (Dialect::Fio, Some(found)) => format!(
+                "{}fio: {text}\nfio: pid={pid}, err={errno}, {}\n",
+                found.lines,
+                found.text(errno)
+            ),
         };
-        self.error(&line);
+        self.error(&lines);
     }
 
     /// Adds to the text report, if it is among the formats.
@@ -359,8 +400,18 @@ impl Report {
     fn note(&mut self, text: &str) {
         match self.dialect {
             Dialect::Fathom => output::print(StandardStream::Error, text),
-            Dialect::Fio if !self.has_document() => self.text(text),
-            Dialect::Fio => {}
+            Dialect::Fio if self.has_document() => {}
+            Dialect::Fio => match &mut self.held_notes {
+                Some(held) => held.push_str(text),
+                None => self.text(text),
+            },
+        }
+    }
+
+    /// Prints the notes that were held, and holds no more.
+    fn release_notes(&mut self) {
+        if let Some(held) = self.held_notes.take() {
+            self.text(&held);
         }
     }
 

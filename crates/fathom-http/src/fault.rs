@@ -62,7 +62,10 @@ impl Fault {
                     }
                     _ => ("reply_timeout", options.reply_timeout),
                 };
-                let text = format!("no answer of {} for {seconds} ({option})", options.host);
+                let text = format!(
+                    "no answer from {} within {seconds} ({option})",
+                    options.host
+                );
                 Self::lasting(Errno::ETIMEDOUT, text)
             }
             ureq::Error::HostNotFound => Self::lasting(
@@ -139,11 +142,11 @@ impl Fault {
             (416, _) => (Errno::EINVAL, "the object ends before this block"),
             (422, _) => (
                 Errno::EILSEQ,
-                "the server received other data than were sent",
+                "the data that the server received differ from those sent",
             ),
             (400, "BadDigest" | "XAmzContentSHA256Mismatch") => (
                 Errno::EILSEQ,
-                "the server received other data than were sent",
+                "the data that the server received differ from those sent",
             ),
             (507, _) => (Errno::ENOSPC, "the server has no space left"),
             (304, _) => (Errno::EIO, "the request had no condition that it answers"),
@@ -174,7 +177,7 @@ impl Fault {
 fn refused(code: &str, options: &Options, had: &Credentials) -> &'static str {
     match (code, options.mode) {
         ("InvalidAccessKeyId", _) => "the server does not know the http_s3_keyid",
-        ("SignatureDoesNotMatch", _) => "the http_s3_key is not that of the http_s3_keyid",
+        ("SignatureDoesNotMatch", _) => "`http_s3_key` does not belong to `http_s3_keyid`",
         ("RequestTimeTooSkewed", _) => "the clocks of this host and of the server differ too much",
         ("ExpiredToken" | "InvalidToken", _) => "the http_s3_security_token is not valid any more",
         (_, Mode::S3) => "the owner of the http_s3_keyid may not do this, or the key is wrong",

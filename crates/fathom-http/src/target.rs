@@ -16,7 +16,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Takes the host of a job: a name or an address, perhaps with a port.
+    /// Creates the target from a job's host: a name or an address, perhaps with a port.
     pub(crate) fn new(options: &Options) -> Result<Self, EngineError> {
         let scheme = match options.tls {
             Tls::Off => "http",
@@ -58,12 +58,13 @@ fn check(authority: &str) -> Result<(), (String, &'static str)> {
             "write an IPv6 address as `[::1]` or `[::1]:PORT`",
         )),
         (_, Some(0)) => Err((
-            format!("`{}` is no port", port.unwrap_or_default()),
+            format!("invalid port `{}`", port.unwrap_or_default()),
             "choose one from 1 to 65535, or leave it out with its colon",
         )),
         (None, _) if !host.is_empty() && !host.contains([':', '[', ']']) => Ok(()),
         (Some(Some(address)), _) if is_ipv6(address) => Ok(()),
-        _ => Err((format!("`{host}` is no host"), "write HOST or HOST:PORT")),
+        _ if host.is_empty() => Err(("empty host".to_owned(), "write HOST or HOST:PORT")),
+        _ => Err((format!("invalid host `{host}`"), "write HOST or HOST:PORT")),
     }
 }
 

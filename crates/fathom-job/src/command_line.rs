@@ -27,7 +27,7 @@ use crate::showcmd;
 use crate::source::Spot;
 use crate::substitute::substitute_rank;
 use crate::switch_values;
-use crate::switches::{Action, Argument, Switch};
+use crate::switches::{Action, Argument, Switch, SwitchOrigin};
 use crate::table::{Row, known};
 use crate::vocabulary::Vocabulary;
 use crate::{Dialect, Environment, Invocation, LogFull, RefusedInvocation, SelfTest};
@@ -353,19 +353,9 @@ impl Reader<'_> {
                 settings.summary = switch_values::show("--summary", given, findings)?
             }
             // Not an abbreviation that a script of fio's could mean.
-            Action::Trace
-            | Action::SaveRecord
-            | Action::RecordEvery
-            | Action::MetricsFile
-            | Action::History
-            | Action::Tag
-            | Action::Live
-            | Action::Serve
-            | Action::ServeAnyHost
-            | Action::Rank
-            | Action::StartAt
-            | Action::StopTogether
-                if self.dialect == Dialect::Fio =>
+            extension
+                if extension.origin() == SwitchOrigin::FathomAlone
+                    && self.dialect == Dialect::Fio =>
             {
                 let name = switch.name;
                 let why = format!("`--{name}` is an option of Fathom, not of fio");

@@ -8,7 +8,7 @@ use fathom_core::EngineInfo;
 use crate::engines::NEEDS;
 use crate::help::range;
 use crate::refuse;
-use crate::switches::{Action, NO_LETTER, SWITCHES};
+use crate::switches::{Action, NO_LETTER, SWITCHES, SwitchOrigin};
 use crate::table::{self, Row, known};
 use crate::vocabulary::Vocabulary;
 
@@ -126,17 +126,7 @@ fn push_switches(text: &mut String) {
                 "same; measured from the kernel's idle times, not by threads that consume idle time"
             }
             Action::Ignored => "same: no effect",
-            Action::Machine
-            | Action::Seeks
-            | Action::Summary
-            | Action::EtaPercentiles
-            | Action::SaveDistribution
-            | Action::NoExec
-            | Action::Trace
-            | Action::SaveRecord
-            | Action::MetricsFile
-            | Action::History
-            | Action::Tag => "Fathom extension",
+            extension if extension.origin() != SwitchOrigin::Fio => "Fathom extension",
             Action::Debug => {
                 "stricter: flags unknown categories. `parse`, `file`, `random`, `process` and \
                  `io` print the lines that tools parse, fewer than fio; the others print nothing"

@@ -246,6 +246,26 @@ impl Diagnostics {
         text
     }
 
+    /// Formats notes and warnings as fio prints its own, a line each: `note: …`. Excerpts and
+    /// remedies for a whole job would stand in the way of programs that look for fio's lines.
+    #[must_use]
+    pub fn notes_as_fio(&self) -> String {
+        let line = |found: &Diagnostic| {
+            let hint = found.hint.as_ref().map(|hint| format!(" ({hint})"));
+            let line = match found.whole_job {
+                true => found.message.clone(),
+                false => format!(
+                    "{}: {}{}",
+                    found.place(),
+                    found.message,
+                    hint.unwrap_or_default()
+                ),
+            };
+            format!("note: {}\n", printable(&line))
+        };
+        self.found.iter().map(line).collect()
+    }
+
     /// Returns whether the limit is reached.
     pub(crate) const fn is_full(&self) -> bool {
         self.found.len() >= SHOWN_MAX

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use fathom_core::EngineInfo;
 
 use crate::problem::{Piece, Problem};
+use crate::reference::choices;
 use crate::refuse;
 use crate::suggest;
 use crate::switches::{Argument, SWITCHES};
@@ -100,9 +101,9 @@ fn describe(row: &Row, vocabulary: Vocabulary<'_>) -> String {
     if let Some(range) = range(&row.kind) {
         field(&mut text, "range", &range);
     }
-    for (index, (word, help)) in row.kind.choices().into_iter().enumerate() {
+    for (index, (word, help)) in choices(row, vocabulary).into_iter().enumerate() {
         let label = if index == 0 { "valid values" } else { "" };
-        field(&mut text, label, &format!("{word:<15}{help}"));
+        field(&mut text, label, format!("{word:<15}{help}").trim_end());
     }
     let engines = vocabulary.engines_of(row);
     if !engines.is_empty() {

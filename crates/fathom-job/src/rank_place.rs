@@ -71,7 +71,7 @@ impl<'a> KnownRanks<'a> {
 }
 
 /// Returns the place of this process: as the launcher knows it, else as `--rank` says. A run alone
-/// is rank 0 of 1. What is not a rank counts as none here, and is refused where it stands.
+/// is rank 0 of 1. An invalid rank counts as none here, and is refused where it stands.
 pub(crate) fn own(args: &[String], environment: &dyn Environment) -> RankPlace {
     let known = environment.ranks();
     if let Some(place) = known.and_then(|known| known.place(known.own)) {

@@ -6,7 +6,7 @@ use fathom_core::EngineInfo;
 
 use crate::help::range;
 use crate::switches::{Action, Argument, NO_LETTER, SWITCHES};
-use crate::table::{self, Row};
+use crate::table::{self, Row, ValueKind};
 use crate::vocabulary::Vocabulary;
 
 /// Everything that a command line or a job file can name.
@@ -124,7 +124,10 @@ fn options(rows: &[Row], vocabulary: Vocabulary<'_>) -> Vec<OptionReference> {
 }
 
 /// Returns the words that an option takes, for two also those that its syntax combines.
-fn choices(row: &Row, vocabulary: Vocabulary<'_>) -> Vec<(&'static str, Cow<'static, str>)> {
+pub(crate) fn choices(
+    row: &Row,
+    vocabulary: Vocabulary<'_>,
+) -> Vec<(&'static str, Cow<'static, str>)> {
     match row.name {
         "rw" => PATTERNS
             .map(|(word, help)| (word, Cow::Borrowed(help)))
@@ -135,8 +138,23 @@ fn choices(row: &Row, vocabulary: Vocabulary<'_>) -> Vec<(&'static str, Cow<'sta
                 .map(|info| (info.name, Cow::Borrowed(info.help)))
                 .collect()
         }
-        _ => row.kind.choices(),
+        _ => match row.kind {
+            ValueKind::Special { form, .. } => words_of(form),
+            _ => row.kind.choices(),
+        },
     }
+}
+
+/// Returns the words of a form such as `malloc|mmap[:file]`; none of one that is more than that.
+fn words_of(form: &'static str) -> Vec<(&'static str, Cow<'static, str>)> {
+    let is_of_word = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
+    let word = |part: &'static str| {
+        let (word, rest) = part.split_at(part.find(|c| !is_of_word(c)).unwrap_or(part.len()));
+        let is_word = !word.is_empty() && (rest.is_empty() || rest.starts_with(['[', ':']));
+        is_word.then_some((word, Cow::Borrowed("")))
+    };
+    let words: Option<Vec<_>> = form.split('|').map(word).collect();
+    words.filter(|words| words.len() > 1).unwrap_or_default()
 }
 
 /// Values of `rw`.
@@ -188,7 +206,7 @@ mod tests {
         for (word, _) in PATTERNS {
             let mut options = crate::Options::default();
             let read = table::find("rw").map(|row| match row.kind {
-                table::ValueKind::Special { read, .. } => read(
+                ValueKind::Special { read, .. } => read(
                     &mut options,
                     word,
                     &mut crate::findings::Findings::default(),

@@ -12,8 +12,8 @@ pub(crate) fn masked(line: &str) -> String {
     with_stars(line, std::iter::once(first..line.len()))
 }
 
-/// Returns a command line with these arguments as [`masked`] a line. A value ends with its argument,
-/// or is the argument after its option.
+/// Returns a command line with these arguments as [`masked`] a line. A value ends with its
+/// argument, or is the argument after its option.
 pub(crate) fn masked_command(line: &str, arguments: &[Range<usize>]) -> String {
     let options = arguments.iter().enumerate().map(|(number, argument)| {
         let text = &line[argument.clone()];

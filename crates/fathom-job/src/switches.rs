@@ -21,6 +21,43 @@ pub(crate) enum Argument {
     Required(&'static str),
 }
 
+/// Program that a switch comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SwitchOrigin {
+    /// fio.
+    Fio,
+    /// Fathom, under both names.
+    Fathom,
+    /// Fathom, refused under the name `fio`.
+    FathomAlone,
+}
+
+impl Action {
+    pub(crate) const fn origin(self) -> SwitchOrigin {
+        match self {
+            Self::Machine
+            | Self::Seeks
+            | Self::Summary
+            | Self::EtaPercentiles
+            | Self::SaveDistribution
+            | Self::NoExec => SwitchOrigin::Fathom,
+            Self::Trace
+            | Self::SaveRecord
+            | Self::RecordEvery
+            | Self::MetricsFile
+            | Self::History
+            | Self::Tag
+            | Self::Live
+            | Self::Serve
+            | Self::ServeAnyHost
+            | Self::Rank
+            | Self::StartAt
+            | Self::StopTogether => SwitchOrigin::FathomAlone,
+            _ => SwitchOrigin::Fio,
+        }
+    }
+}
+
 /// Effect of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {

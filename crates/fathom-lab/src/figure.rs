@@ -115,7 +115,8 @@ pub fn shortened(text: &str, most: usize) -> String {
     kept + "…"
 }
 
-/// Formats a number with three significant digits, or all of its integer part.
+/// Formats a number with three significant digits, all of its integer part, and at most three
+/// decimals.
 fn digits(value: f64) -> String {
     // Of the rounded value: 99.96 is 100, and not 100.0.
     let decimals = match value.abs() {

@@ -52,7 +52,7 @@ impl RunEnd {
         }
     }
 
-    /// Returns the end that a word means; that of a measurement for an unknown one.
+    /// Returns the end that a word names; `Done` for an unknown word.
     pub(crate) fn of(word: &str) -> Self {
         match word {
             "cut" => Self::Cut,

@@ -8,6 +8,7 @@ mod addition;
 mod block_lives;
 mod context;
 mod device_trace;
+mod errno_text;
 mod host;
 mod host_sum;
 mod host_warnings;
@@ -32,6 +33,7 @@ pub use fathom_stats::Improves;
 pub use block_lives::BlockLivesRecord;
 pub use context::{Machine, StorageRecord, Validity, Warning};
 pub use device_trace::{DeviceTraceRecord, TracedJob};
+pub use errno_text::errno_text;
 pub use host::{HostClock, HostRecord, HostResult, HostWave};
 pub use host_sum::{HostSum, HostSumError};
 pub use lifecycle::{LatencyTargetRecord, SteadyStateRecord, Unified};
@@ -44,7 +46,7 @@ pub use peak::{
     PeakPointComparison, PeakRatio, PeakRecord, PeakRepeat, PeakRepeatLatency,
 };
 pub use record::{
-    CpuRecord, DirectionRecord, DiskRecord, Display, Idleness, JobRecord, LogRecord,
+    CpuRecord, DirectionRecord, DiskRecord, Display, ErrorOfFio, Idleness, JobRecord, LogRecord,
     ModelledDevice, ModelledMachine, OwnCostRecord, PerDirectionRecord, PriorityRecord,
     RECORD_VERSION, Record, SyncRecord, Tolerated, VerifyRecord,
 };

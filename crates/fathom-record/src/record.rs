@@ -8,6 +8,7 @@ use fathom_stats::{Latency, SampleStats};
 use serde::{Deserialize, Serialize};
 
 use crate::device_trace::DeviceTraceRecord;
+use crate::errno_text;
 use crate::{
     BlockLivesRecord, HostRecord, LatencyTargetRecord, Machine, ProcessorsRecord, SchedulingRecord,
     SeekRecord, StallRecord, SteadyStateRecord, TimelineRecord, Unified, Validity, Warning,
@@ -137,6 +138,9 @@ pub struct JobRecord {
     pub error: u32,
     /// Description of that error: where, why.
     pub error_text: Option<String>,
+    /// That error as fio puts it; not stored.
+    #[serde(skip)]
+    pub error_of_fio: Option<ErrorOfFio>,
     /// Errors tolerated through `continue_on_error`.
     pub tolerated: Option<Tolerated>,
     /// Start of the measurement: milliseconds since 1970-01-01 UTC.
@@ -259,6 +263,23 @@ pub struct Tolerated {
     pub total: u64,
     /// Errno of the first.
     pub first: u32,
+}
+
+/// Error of a job as fio puts it, for programs that look for its words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorOfFio {
+    /// Function of fio that finds the error.
+    pub function: &'static str,
+    /// Lines that it prints on standard error.
+    pub lines: String,
+}
+
+impl ErrorOfFio {
+    /// Returns function and description of the error, as they stand in fio's reports.
+    #[must_use]
+    pub fn text(&self, errno: u32) -> String {
+        format!("func={}, error={}", self.function, errno_text(errno))
+    }
 }
 
 /// Presentation of a job in reports.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fathom_record::Record;
+use fathom_record::{Record, Warning};
 
 /// Formats failed validity checks and warnings as a block of sentences; empty if there are none.
 #[must_use]
@@ -20,6 +20,34 @@ pub fn caveats(record: &Record) -> String {
         return out;
     }
     format!("\nWhat to know about these numbers:\n{out}")
+}
+
+/// Formats failed validity checks and warnings as fio prints its notes, a line each; without the
+/// warnings whose messages were `told` before.
+pub(crate) fn notes(record: &Record, told: &[String]) -> String {
+    let failed = record.validity.iter().filter(|validity| !validity.ok);
+    let failed = failed.map(|found| note(&found.job, &found.sentence, ""));
+    let warnings = record.warnings.iter();
+    let warnings = warnings.filter(|warning| !told.contains(&warning.message));
+    failed.chain(warnings.map(note_as_fio)).collect()
+}
+
+/// Formats a warning as fio prints its notes, on a line.
+#[must_use]
+pub fn note_as_fio(warning: &Warning) -> String {
+    note(&warning.job, &warning.message, &warning.hint)
+}
+
+fn note(job: &str, sentence: &str, hint: &str) -> String {
+    let whose = match job {
+        "" => String::new(),
+        job => format!("{job}: "),
+    };
+    let hint = match hint {
+        "" => String::new(),
+        hint => format!(" ({hint})"),
+    };
+    format!("note: {whose}{sentence}{hint}").replace('\n', " ") + "\n"
 }
 
 /// Formats what single hosts of a sum have to tell; the same sentence once, with the hosts.

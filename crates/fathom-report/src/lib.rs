@@ -53,7 +53,7 @@ use fathom_core::OutputFormat;
 use fathom_record::Record;
 
 // Public items, listed once.
-pub use caveats::caveats;
+pub use caveats::{caveats, note_as_fio};
 pub use characters::acts_on_terminal;
 pub use client_stats::ClientStats;
 pub use exposition::{BOUNDS, MetricsFormat, MetricsKind, MetricsPage, MetricsSamples};
@@ -71,7 +71,7 @@ pub use seeks::seeks;
 pub use status::{StatusFigures, status_line};
 pub use summary::{report_count, summary};
 pub use target::target_state;
-pub use text::unit_of_work;
+pub use text::{text_as_fio, unit_of_work};
 pub use trace::{trace, uring_trace};
 
 /// Renders the report of a run in one format.

@@ -1,10 +1,10 @@
 //! Text report, in fio's layout.
 
-use fathom_record::{DirectionRecord, Idleness, JobRecord, Record};
+use fathom_record::{DirectionRecord, Idleness, JobRecord, Record, errno_text};
 use fathom_stats::{Latency, SampleStats};
 
 use crate::block_lives::block_lines;
-use crate::caveats::caveats;
+use crate::caveats::{caveats, notes};
 use crate::device_trace;
 use crate::disks;
 use crate::distribution::{BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_shares};
@@ -23,8 +23,38 @@ use crate::steady::{latency_line, steady_line};
 use crate::text_latency::{percentile_table, summary_line};
 use crate::unified;
 
+/// Reader of a text report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reader {
+    /// A person.
+    Person,
+    /// A program or person that expects a report of fio.
+    OfFio,
+}
+
 /// Renders jobs, groups, disk statistics, stalls, hosts and then the caveats.
 pub(crate) fn text(record: &Record) -> String {
+    let mut out = body(record, Reader::Person);
+    out += &stall_lines(record);
+    out += &hosts::text(record);
+    out += &caveats(record);
+    out
+}
+
+/// Renders the report of a run under the name `fio`, whose readers look for fio's lines by their
+/// words and their place: stalls and caveats stand where fio prints its notes, before the jobs;
+/// errors are in fio's words; percentiles of `resp`, a second table, are in JSON alone. Warnings
+/// whose messages were `told` before are left out.
+#[must_use]
+pub fn text_as_fio(record: &Record, told: &[String]) -> String {
+    let stalls = stall_lines(record);
+    let stalls = stalls.lines().filter(|line| !line.is_empty());
+    let stalls: String = stalls.map(|line| format!("note: {line}\n")).collect();
+    stalls + &notes(record, told) + &body(record, Reader::OfFio) + &hosts::text(record)
+}
+
+/// Renders fio's part of the report.
+fn body(record: &Record, reader: Reader) -> String {
     let entries = reported_jobs(record);
     let mut out = String::from("\n");
     if let Some(machine) = &record.modelled {
@@ -35,7 +65,7 @@ pub(crate) fn text(record: &Record) -> String {
     }
     let groups = GroupRates::of_groups(&entries);
     for entry in &entries {
-        out += &block(entry, &record.time, &groups[&entry.job.group_id]);
+        out += &block(entry, &record.time, &groups[&entry.job.group_id], reader);
     }
     for (group_id, rates) in &groups {
         out += &group_status(*group_id, rates);
@@ -50,11 +80,7 @@ pub(crate) fn text(record: &Record) -> String {
         .device_trace
         .as_ref()
         .map_or_else(String::new, device_trace::text);
-    out += &record.idleness.as_ref().map_or_else(String::new, idleness);
-    out += &stall_lines(record);
-    out += &hosts::text(record);
-    out += &caveats(record);
-    out
+    out + &record.idleness.as_ref().map_or_else(String::new, idleness)
 }
 
 /// Formats the seek statistics of modelled devices, if requested.
@@ -84,7 +110,7 @@ pub fn unit_of_work(mean_us: f64, stddev_us: f64) -> String {
 }
 
 /// Formats one job or group; empty if it neither completed an op nor failed.
-fn block(entry: &ReportedJob<'_>, time: &str, rates: &GroupRates<'_>) -> String {
+fn block(entry: &ReportedJob<'_>, time: &str, rates: &GroupRates<'_>, reader: Reader) -> String {
     let job: &JobRecord = &entry.job;
     let moved = job
         .directions
@@ -100,17 +126,18 @@ fn block(entry: &ReportedJob<'_>, time: &str, rates: &GroupRates<'_>) -> String 
         job.group_id,
         entry.members,
         error_of(job),
-        error_text(job),
+        error_text(job, reader),
         job.pid,
     );
     if let Some(description) = &job.description {
         out += &format!("  Description  : [{description}]\n");
     }
     for (kind, name) in unified::shown(job) {
-        out += &direction_lines(job, name, of_direction(job, kind), &rates.each[kind]);
+        let direction = of_direction(job, kind);
+        out += &direction_lines(job, name, direction, &rates.each[kind], reader);
     }
     if let Some(mixed) = &entry.mixed {
-        out += &direction_lines(job, unified::MIXED, mixed, &rates.mixed);
+        out += &direction_lines(job, unified::MIXED, mixed, &rates.mixed, reader);
     }
     out += &latency_shares(job);
     out += &sync_lines(job);
@@ -136,21 +163,15 @@ fn block(entry: &ReportedJob<'_>, time: &str, rates: &GroupRates<'_>) -> String 
 }
 
 /// Returns ` (error text)` for a job that failed.
-fn error_text(job: &JobRecord) -> String {
+fn error_text(job: &JobRecord, reader: Reader) -> String {
+    let of_fio = job.error_of_fio.as_ref();
+    if let Some(found) = of_fio.filter(|_| reader == Reader::OfFio) {
+        return format!(" ({})", found.text(job.error));
+    }
     match (&job.error_text, error_of(job)) {
         (_, 0) => String::new(),
         (Some(text), _) => format!(" ({text})"),
         (None, error) => format!(" ({})", errno_text(error)),
-    }
-}
-
-/// Returns the system's description of an errno.
-fn errno_text(errno: u32) -> String {
-    let code = i32::try_from(errno).unwrap_or(i32::MAX);
-    let text = std::io::Error::from_raw_os_error(code).to_string();
-    match text.split_once(" (os error") {
-        Some((words, _)) => words.to_owned(),
-        None => text,
     }
 }
 
@@ -168,6 +189,7 @@ fn direction_lines(
     name: &str,
     direction: &DirectionRecord,
     group: &GroupRate,
+    reader: Reader,
 ) -> String {
     if direction.bytes == 0 {
         return String::new();
@@ -199,7 +221,9 @@ fn direction_lines(
     out += &priorities::percentile_tables(direction, display);
     // Not fio's: latency from the due time, for jobs with a rate.
     out += &summary_line("resp", direction.resp.as_ref());
-    out += &percentile_table("resp", direction.resp.as_ref(), display);
+    if reader == Reader::Person {
+        out += &percentile_table("resp", direction.resp.as_ref(), display);
+    }
     out += &lag_line(direction.lag.as_ref());
     // Not fio's: time that ops waited for an offload worker.
     out += &summary_line("queued", direction.queued.as_ref());
@@ -372,7 +396,8 @@ mod tests {
                 zone_resets: resets,
                 ..JobRecord::default()
             };
-            let lines = direction_lines(&job, name, &direction, &GroupRate::default());
+            let group = GroupRate::default();
+            let lines = direction_lines(&job, name, &direction, &group, Reader::Person);
             let first = lines.lines().next().unwrap_or_default();
             first.rsplit_once("msec)").unwrap_or_default().1.to_owned()
         };

@@ -6,7 +6,7 @@ use fathom_core::Tick;
 use fathom_engine::{Registry, start};
 use fathom_job::{ClockSource, Plan, Settings};
 use fathom_record::Warning;
-use fathom_setup::translate::JobSetup;
+use fathom_setup::translate::{EarlyEnd, JobSetup};
 use fathom_setup::{Host, Preflight, ProblemKind, RunError, RunProblem, Session, preflight};
 use fathom_sys::clock::Clock;
 
@@ -144,7 +144,14 @@ fn check_all(
 ) -> Result<Vec<Warning>, RunError> {
     let mut problems = std::mem::take(&mut preflight.problems);
     let of_one_job = |problem: &mut RunProblem| jobs_fail_alone && problem.kind.is_of_one_job();
-    let failing = problems.extract_if(.., of_one_job).map(|problem| Warning {
+    let failing: Vec<RunProblem> = problems.extract_if(.., of_one_job).collect();
+    // Its own open would find that nothing was laid out, not why.
+    for problem in failing.iter().filter(|problem| problem.errno.is_some()) {
+        let setups = preflight.setups.iter_mut();
+        let own = setups.filter(|setup| setup.job.name == problem.job);
+        own.for_each(|setup| setup.early_end = Some(EarlyEnd::of(problem)));
+    }
+    let failing = failing.into_iter().map(|problem| Warning {
         code: problem.kind.code().into(),
         job: problem.job,
         message: format!("{}: the job fails", problem.message),

@@ -361,7 +361,13 @@ impl<'a> Watcher<'a, '_> {
             Ok(Message::Ended(index)) => {
                 if let Some(handle) = handles[index].take() {
                     // Panics are caught on the thread; anything else is a failure of the runtime.
-                    let lost = |_| not_started(&"its thread was lost");
+                    let lost = |_| JobOutcome {
+                        failure: Some(JobFailure::new(
+                            Errno::EIO,
+                            "the job's thread ended without a result",
+                        )),
+                        ..JobOutcome::default()
+                    };
                     self.ended(index, handle.join().unwrap_or_else(lost));
                 }
             }

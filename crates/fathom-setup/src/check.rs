@@ -20,7 +20,7 @@ pub(crate) mod zone_names;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use fathom_core::{Direction, SlotLimit};
+use fathom_core::{Direction, Errno, SlotLimit};
 use fathom_host::block_tree::BlockTree;
 use fathom_host::control_groups::MemoryLimit;
 use fathom_host::probe;
@@ -358,20 +358,19 @@ fn changes(job: &Job, file: &FileSetup) -> bool {
 /// Returns a problem if `--readonly` prevents a layout that the job needs.
 fn to_lay_out(job: &Job, setup: &JobSetup) -> Option<RunProblem> {
     let mut files = setup.files.iter();
-    let short = files.find(|file| {
-        let there = std::fs::metadata(&file.path);
-        let bytes = match &there {
-            Ok(found) if !found.is_file() => u64::MAX,
-            Ok(found) => found.len(),
-            Err(_) => 0,
+    let (short, errno) = files.find_map(|file| {
+        let (bytes, errno) = match &std::fs::metadata(&file.path) {
+            Ok(found) if !found.is_file() => return None,
+            Ok(found) => (found.len(), Errno::EIO),
+            Err(_) => (0, Errno::ENOENT),
         };
-        bytes < file.bytes
+        (bytes < file.bytes).then_some((file, errno))
     })?;
     let message = format!(
         "refusing extend of file due to read-only: {}: {} B needed",
         short.path, short.bytes
     );
-    let problem = RunProblem::new(ProblemKind::ReadOnly, message);
+    let problem = RunProblem::new(ProblemKind::ReadOnlyLayout, message).errno(errno);
     let problem = problem.hint("create the file first, without `--readonly`");
     (!writes(&job.options)).then(|| problem.at(job, "filename"))
 }
@@ -386,13 +385,15 @@ fn missing(job: &Job, path: &Path) -> Option<RunProblem> {
     let parent = existing_parent(path);
     if !parent.is_dir() {
         let message = format!("{} is not a directory", parent.display());
-        return Some(RunProblem::new(ProblemKind::NotADirectory, message));
+        let problem = RunProblem::new(ProblemKind::NotADirectory, message);
+        return Some(problem.errno(Errno::ENOTDIR));
     }
     if !probe::may_create_in(&parent) {
         let message = format!("cannot create {name}: {} is not writable", parent.display());
         return Some(
             RunProblem::new(ProblemKind::DirectoryNotWritable, message)
-                .hint("choose another `directory=`"),
+                .hint("choose another `directory=`")
+                .errno(Errno::EACCES),
         );
     }
     None
@@ -465,7 +466,8 @@ fn memory(setups: &[JobSetup]) -> Option<RunProblem> {
     let own = if memory.is_of_group { PROGRAM_BYTES } else { 0 };
     (memory.bytes > 0 && needed + own > u128::from(memory.bytes)).then(|| {
         let message = format!(
-            "the buffers of the jobs that run together need {needed} B, more than {} {} B of memory",
+            "the buffers of the jobs that run together need {needed} B, more than {} {} B of \
+             memory",
             memory.owner(),
             memory.bytes
         );

@@ -1,9 +1,6 @@
 //! Conversion of the workers' measurements into the record that all reports render.
 
-use std::path::Path;
-
-use fathom_core::{Direction, Errno, FileIndex, IoPriority, Nanos, PerDirection, Storage, Tick};
-use fathom_host::block_tree::BlockTree;
+use fathom_core::{Direction, IoPriority, Nanos, PerDirection, Storage, Tick};
 use fathom_job::Options;
 use fathom_record::{
     BlockLivesRecord, DirectionRecord, Display, JobRecord, LatencyTargetRecord, PriorityRecord,
@@ -11,10 +8,13 @@ use fathom_record::{
 };
 use fathom_stats::{Latency, SampleStats, SteadyCriterion};
 use fathom_workload::{
-    BlockLifetimes, DirectionResults, Figure, JobActivity, JobError, Measure, Mismatches,
-    PriorityLatency, Results, SteadyGroup, SteadySample,
+    BlockLifetimes, DirectionResults, Figure, JobActivity, Measure, Mismatches, PriorityLatency,
+    Results, SteadyGroup, SteadySample,
 };
 
+mod errors;
+
+use self::errors::{error_of_fio, error_text, path_of};
 use crate::outcome::{JobFailure, JobOutcome};
 use crate::translate::JobSetup;
 use crate::translate::pattern::{bounds, rw_name, uses};
@@ -108,6 +108,7 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
     if let Some(error) = &results.error {
         record.error = error.errno.unsigned();
         record.error_text = Some(error_text(error, setup));
+        record.error_of_fio = Some(error_of_fio(error, &results, setup));
     }
     if let Some(tolerated) = results.tolerated.as_ref().filter(|_| setup.tells_errors) {
         let text = error_text(&tolerated.first, setup);
@@ -209,6 +210,8 @@ fn counted_errors(setup: &JobSetup, results: &Results) -> Option<Tolerated> {
     let last = results.error.as_ref().filter(|error| match error.activity {
         JobActivity::Read => tolerate.read,
         JobActivity::Write | JobActivity::Trim => tolerate.write,
+        JobActivity::MaxLatency(Direction::Read) => tolerate.read,
+        JobActivity::MaxLatency(_) => tolerate.write,
         JobActivity::Verify => tolerate.verify,
         JobActivity::Sync
         | JobActivity::RateMin
@@ -317,64 +320,6 @@ fn add_failure(record: &mut JobRecord, failure: &JobFailure) {
         hint => format!(" (hint: {hint})"),
     };
     record.error_text = Some(format!("{}{hint}", failure.text));
-}
-
-/// Formats an error: `write: /tmp/x: offset 4096, length 4096: No space left on device`.
-fn error_text(error: &JobError, setup: &JobSetup) -> String {
-    let system = std::io::Error::from(error.errno);
-    let mut text = error.activity.name().to_owned();
-    let path = path_of(setup, error.file);
-    let is_mismatch = error.activity == JobActivity::Verify && error.errno == Errno::EILSEQ;
-    if let (true, Some(detail)) = (is_mismatch, &error.detail) {
-        // The detail has the place. A mismatch is not a failure of the system: that EILSEQ is about
-        // characters would only confuse.
-        let detail = detail.strip_prefix("verify: ").unwrap_or(detail);
-        return format!("{text}: {path}: {detail}");
-    }
-    if error.length > 0 {
-        text += &format!(": {path}: offset {}, length {}", error.offset, error.length);
-    }
-    text += &format!(": {system}");
-    if let Some(detail) = &error.detail {
-        text += &format!(": {detail}");
-    }
-    text + &end_of_file(error, setup) + &zoned_device(error, setup)
-}
-
-/// Returns the path of a file of the job; empty if it has none of this number.
-fn path_of(setup: &JobSetup, file: FileIndex) -> &str {
-    let file = setup.files.get(file.index());
-    file.map_or("", |file| file.path.as_str())
-}
-
-/// Explains an EIO beyond the end of the file, which otherwise looks like a broken device.
-fn end_of_file(error: &JobError, setup: &JobSetup) -> String {
-    let file = setup.files.get(error.file.index());
-    let Some(file) = file.filter(|_| error.errno == Errno::EIO && error.length > 0) else {
-        return String::new();
-    };
-    let metadata = std::fs::metadata(&file.path).ok();
-    match metadata.filter(std::fs::Metadata::is_file) {
-        Some(now) if now.len() < error.offset.saturating_add(error.length.into()) => {
-            format!(": file was truncated to {} B while the job ran", now.len())
-        }
-        _ => String::new(),
-    }
-}
-
-/// Explains an EIO of a write that misses the write pointer of a zone.
-fn zoned_device(error: &JobError, setup: &JobSetup) -> String {
-    let missed = error.errno == Errno::EIO && error.activity == JobActivity::Write;
-    let path = path_of(setup, error.file);
-    if !missed || setup.worker.zoned.is_some() {
-        return String::new();
-    }
-    match BlockTree::default().device_at(Path::new(path)) {
-        Some(device) if device.whole_disk().has_zones() => {
-            format!(": {path} is a zoned block device: consider --zonemode=zbd")
-        }
-        _ => String::new(),
-    }
 }
 
 /// Returns the runtime in ms, rounded; at least 1 for a direction with ops, because rates divide by

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use fathom_core::Errno;
 use fathom_host::safety::Refusal;
 use fathom_job::{Diagnostic, Diagnostics, Origin, Severity};
 
@@ -28,6 +29,8 @@ pub struct RunProblem {
     pub message: String,
     /// Remedy, in the imperative.
     pub hint: Option<Box<str>>,
+    /// Error of the job, where it ends this job alone and the job would not find it by itself.
+    pub errno: Option<Errno>,
 }
 
 impl RunProblem {
@@ -40,7 +43,15 @@ impl RunProblem {
             origin: Origin::default(),
             message: message.into(),
             hint: None,
+            errno: None,
         }
+    }
+
+    /// Sets the error with which the job fails if it fails alone.
+    #[must_use]
+    pub const fn errno(mut self, errno: Errno) -> Self {
+        self.errno = Some(errno);
+        self
     }
 
     /// Adds a hint.

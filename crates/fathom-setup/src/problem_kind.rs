@@ -93,6 +93,8 @@ problem_kinds! {
     // Files and devices.
     /// `--readonly` forbids what the job does.
     ReadOnly = "read_only",
+    /// A file that a job reads is missing or too short, and `--readonly` forbids its layout.
+    ReadOnlyLayout = "read_only_layout",
     /// `--no-exec` forbids a command of the job.
     NoExec = "no_exec",
     /// A file is missing and `allow_file_create=0` forbids creating it.
@@ -214,6 +216,7 @@ impl ProblemKind {
                 | Self::IsADirectory
                 | Self::NotADirectory
                 | Self::DirectoryNotWritable
+                | Self::ReadOnlyLayout
                 | Self::NoSize
                 | Self::PercentOfNothing
                 | Self::OffsetBehindEnd

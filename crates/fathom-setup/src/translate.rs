@@ -102,14 +102,23 @@ impl JobSetup {
     }
 }
 
-/// Reason for which a job ends before its first op. Its setup has no files, and only a run in which
-/// jobs fail alone ([`Session::jobs_fail_alone`](crate::Session::jobs_fail_alone)) comes to it.
+/// Reason for which a job ends before its first op. Only a run in which jobs fail alone
+/// ([`Session::jobs_fail_alone`](crate::Session::jobs_fail_alone)) comes to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EarlyEnd {
     /// The job has no files (`nrfiles=0`) and ends without an error, as in fio.
     NoFiles,
     /// The job fails.
     Failure(JobFailure),
+}
+
+impl EarlyEnd {
+    /// Creates the end of a job that fails by this problem.
+    #[must_use]
+    pub fn of(problem: &RunProblem) -> Self {
+        let errno = problem.errno.unwrap_or(Errno::EINVAL);
+        Self::Failure(JobFailure::new(errno, problem.message.as_str()))
+    }
 }
 
 /// One file of a job.
@@ -246,7 +255,9 @@ impl Planned<'_> {
             return Ok(*found);
         }
         self.probe.kind(path).map_err(|error| {
-            RunProblem::new(ProblemKind::FileUnreadable, format!("{path}: {error}"))
+            let errno = Errno::of(&error).unwrap_or(Errno::EINVAL);
+            let message = format!("{path}: {error}");
+            RunProblem::new(ProblemKind::FileClosedToUs, message).errno(errno)
         })
     }
 
@@ -429,9 +440,8 @@ fn pattern_over(
 
 /// Returns the reason why a job ends before its first op, if there is one.
 fn early_end(problem: Option<&RunProblem>, no_files: bool) -> Option<EarlyEnd> {
-    let failure = |problem: &RunProblem| JobFailure::new(Errno::EINVAL, problem.message.as_str());
     match problem {
-        Some(problem) => Some(EarlyEnd::Failure(failure(problem))),
+        Some(problem) => Some(EarlyEnd::of(problem)),
         None => no_files.then_some(EarlyEnd::NoFiles),
     }
 }

@@ -42,7 +42,9 @@ impl Histogram {
     #[expect(clippy::missing_panics_doc, reason = "the length is a constant")]
     pub fn new() -> Self {
         let counts = vec![0; TABLE_LENGTH].into_boxed_slice();
-        let counts = counts.try_into().expect("SLOTS is the length of both");
+        let counts = counts
+            .try_into()
+            .expect("TABLE_LENGTH is the length of both");
         Self { counts }
     }
 

@@ -161,6 +161,7 @@ impl Window {
         }
         below
     }
+
     /// Returns the sum of the latencies, ns: that of their buckets' midpoints.
     pub(crate) fn latency_sum(&self) -> f64 {
         let bins = self.bins.iter();

@@ -60,7 +60,7 @@ pub struct Context {
     /// Argument of `io_submit`: one address per slot.
     addresses: Vec<*mut ControlBlock>,
     in_flight: InFlight,
-    /// Number of slots.
+    /// Ops queued or in the kernel.
     count: u32,
     /// Completions taken from the kernel, or made without it.
     ready: Ready,

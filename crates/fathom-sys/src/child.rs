@@ -81,7 +81,7 @@ impl Child {
     /// Waits for the command, or ends it once `stops` returns true.
     ///
     /// # Errors
-    /// The error of `waitid(2)`; the command is killed then.
+    /// The error of `waitid(2)`; the command still runs until this is dropped.
     pub fn wait_unless(&mut self, stops: &dyn Fn() -> bool) -> io::Result<Ended<ExitStatus>> {
         let mut pause = FIRST_PAUSE;
         while !self.is_over()? {

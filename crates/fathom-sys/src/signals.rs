@@ -73,8 +73,8 @@ pub fn report_file_size_limit() {
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-/// Blocks `SIGINT` and `SIGTERM` in the calling thread, so that they do not interrupt its system
-/// calls; other threads receive them.
+/// Blocks `SIGINT`, `SIGTERM` and `SIGUSR1` in the calling thread, so that they do not interrupt
+/// its system calls; other threads receive them.
 ///
 /// # Errors
 /// The error of `pthread_sigmask(3)`.

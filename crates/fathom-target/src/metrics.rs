@@ -13,7 +13,7 @@ use crate::plan::is_loopback;
 use crate::service::{Client, Service, Snapshot};
 
 /// Prometheus endpoint of a target, until it is dropped. Clients that are being answered, which use
-/// the target, may delay that by a second.
+/// the target, may delay that by up to two seconds.
 #[derive(Debug)]
 pub struct Metrics {
     address: SocketAddr,
@@ -80,7 +80,7 @@ fn answer(client: &mut Client<TcpStream>, hosts: Hosts, snapshot: &Snapshot) -> 
     client.write_all(&reply.bytes(wants_body))
 }
 
-/// Each client has a second; a snapshot takes none.
+/// Longer than any client is served (`CLIENT_TIME_MAX`).
 const FAREWELL: Duration = Duration::from_secs(2);
 const PATH: &str = "/metrics";
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -202,7 +202,8 @@ impl<S: Read + Write + AsFd> Client<S> {
     }
 }
 
-/// Time in which a client is answered: one that is slower blocks those behind it.
+/// Time in which a client is answered: one of the statistics socket that is slower blocks those
+/// behind it.
 pub(crate) const CLIENT_TIME_MAX: Nanos = Nanos::from_millis(1000);
 /// Pause after a failure to accept.
 const PAUSE: Nanos = Nanos::from_millis(100);

@@ -9,7 +9,7 @@ use crate::config::WorkerConfig;
 use crate::depth_search::{DepthSearch, FoundDepth, LatencyVerdict};
 use crate::flow::{FlowMember, FlowShare};
 use crate::readback::Readback;
-use crate::results::JobError;
+use crate::results::{JobActivity, JobError};
 use crate::slots::SlotState;
 use crate::worker::{Stage, Worker};
 
@@ -185,12 +185,12 @@ impl Worker {
         self.fail(JobError {
             // As in fio, for an op that took too long.
             errno: Errno::ETIMEDOUT,
-            activity: direction.into(),
+            activity: JobActivity::MaxLatency(direction),
             file: op.op.file,
             offset: op.op.offset,
             length: op.op.length,
             detail: Some(format!(
-                "latency of {} ns exceeds the maximum of {} ns",
+                "latency of {} nsec exceeds specified max ({} nsec)",
                 latency.get(),
                 bound.get()
             )),

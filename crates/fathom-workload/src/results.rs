@@ -111,6 +111,8 @@ pub enum JobActivity {
     Sync,
     /// Verifying what was read.
     Verify,
+    /// Keeping the maximum latency (`max_latency`, `latency_target`) of this direction.
+    MaxLatency(Direction),
     /// Keeping the minimum rate (`rate_min`).
     RateMin,
     /// Closing and opening a file between passes, and opening one of a replay.
@@ -133,6 +135,7 @@ impl JobActivity {
             Self::Trim => "trim",
             Self::Sync => "sync",
             Self::Verify => "verify",
+            Self::MaxLatency(direction) => direction.name(),
             Self::RateMin => "rate_min",
             Self::Reopen => "open",
             Self::Close => "close",

@@ -10,9 +10,10 @@
 //!
 //! A dry run is in DryRun in place of Running (`dry_run.rs`).
 //!
-//! The loop never blocks and never reads the clock. Time comes from the caller and from `submit`,
+//! The loop never blocks and never reads the clock. Time comes from the caller, from `submit`,
 //! whose one clock read is the issue time of the submitted ops, the completion time of those reaped
-//! next, and the start of the next op.
+//! next, and the start of the next op, and from `reaped_at` of an engine that has entered the
+//! kernel without submitting.
 //!
 //! # What this costs
 //! One clock read per submission (by the engine), and per op: one slot taken and put, two latencies

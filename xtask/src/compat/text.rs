@@ -64,9 +64,7 @@ fn samples_are_chance(fio: &str, ours: &str) -> bool {
 fn forms(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut is_ours = false;
-    // Fathom's additions are at the end.
-    let lines_of_fio = text.lines().take_while(|line| *line != NOTES);
-    for line in lines_of_fio.filter(|line| !line.trim().is_empty()) {
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let line = &VERSIONS
             .iter()
             .fold(line.to_owned(), |line, (from, to)| line.replace(from, to));
@@ -74,8 +72,9 @@ fn forms(text: &str) -> Vec<String> {
         let buckets = UNITS
             .iter()
             .any(|unit| trimmed.starts_with(&format!("lat ({unit}) ")));
-        // Response times under a rate are additions, below fio's lines.
+        // Additions: response times under a rate, and notes about the numbers.
         is_ours = OURS.iter().any(|head| trimmed.starts_with(head))
+            && !trimmed.starts_with(NOTE_OF_FIO)
             || is_ours && trimmed.starts_with("| ");
         if is_ours {
             continue;
@@ -163,10 +162,10 @@ const VERSIONS: &[(&str, &str)] = &[
 const SAMPLED: [&str; 2] = ["bw (UNIT):", "iops :"];
 
 /// Lines that fio does not print.
-const OURS: [&str; 4] = ["resp (", "resp percentiles (", "lag (", "stall: "];
+const OURS: [&str; 3] = ["resp (", "lag (", "note: "];
 
-/// Heading of Fathom's caveats about the numbers.
-const NOTES: &str = "What to know about these numbers:";
+/// Note that fio prints, too.
+const NOTE_OF_FIO: &str = "note: both iodepth >= 1";
 
 const UNITS: [&str; 3] = ["nsec", "usec", "msec"];
 
@@ -223,12 +222,10 @@ mod tests {
 
     #[test]
     fn additions_are_not_compared() {
-        let stall = "stall: 76 ms at 5.4 s in job t (read): the device was late with 15 ops";
-        check(
-            "a: x=1\n",
-            &format!("a: x=1\n\n{stall}\n{NOTES}\n  more\n"),
-            &[],
-        );
+        let stall = "note: stall: 76 ms at 5.4 s in job t (read): the device was late with 15 ops";
+        let both = "note: both iodepth >= 1 and synchronous I/O engine";
+        check("a: x=1\n", &format!("{stall}\nnote: more\na: x=1\n"), &[]);
+        check("a: x=1\n", &format!("{both}\na: x=1\n"), &["text:note"]);
     }
 
     #[test]

@@ -24,3 +24,4 @@ mod stored_logs;
 mod streams;
 mod summary;
 mod trace;
+mod words_of_fio;

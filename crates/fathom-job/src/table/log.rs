@@ -16,7 +16,7 @@ pub(super) const ROWS: &[Row] = &[
         "write_bw_log=run1",
         ValueKind::OptionalText(|o, text| o.logs.bandwidth = Some(text.to_owned())),
     )
-    .different(NOT_CREATED),
+    .different(PER_OP),
     Row::new(
         "write_iops_log",
         "",
@@ -24,7 +24,7 @@ pub(super) const ROWS: &[Row] = &[
         "write_iops_log=run1",
         ValueKind::OptionalText(|o, text| o.logs.iops = Some(text.to_owned())),
     )
-    .different(NOT_CREATED),
+    .different(PER_OP),
     Row::new(
         "write_lat_log",
         "",
@@ -283,5 +283,9 @@ fn writer_cpus(options: &mut Options, text: &str, findings: &mut Findings) -> Re
 }
 
 /// Difference of the options that name logs.
+const PER_OP: &str = "a log that cannot be created is refused before the run, which loses nothing; \
+                      fio runs all jobs and leaves the log out. Samples of `bw` and `iops` in \
+                      reports are of windows of half a second with a log of each op, too; fio's \
+                      are then of single ops";
 const NOT_CREATED: &str = "a log that cannot be created is refused before the run, which loses \
                            nothing; fio runs all jobs and leaves the log out";

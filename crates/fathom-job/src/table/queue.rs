@@ -159,7 +159,9 @@ pub(super) fn engine(
     piece: Piece<'_>,
     vocabulary: Vocabulary<'_>,
 ) -> Result<(), Problem> {
-    let Some(engine) = vocabulary.engine(piece.text) else {
+    // What follows a colon is the path of an external engine; after others it means nothing.
+    let name = piece.text.split(':').next().unwrap_or_default();
+    let Some(engine) = vocabulary.engine(name) else {
         return Err(refused(piece, vocabulary));
     };
     if options.engine.name != engine.name {

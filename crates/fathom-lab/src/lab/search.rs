@@ -202,7 +202,8 @@ impl Searches<'_> {
     }
 
     /// Returns the first number of a service that is to keep a condition, and that a run has not.
-    /// What jobs do not have is a condition that is not kept: under a high load it may be so.
+    /// A figure that the jobs do not have counts as a condition not kept: a high load may be the
+    /// reason.
     fn missing<'b>(&'b self, done: &RunDone) -> Option<&'b str> {
         let mut metrics = self.search.keep.iter().map(|one| one.metric.as_str());
         metrics.find(|metric| {

@@ -199,7 +199,7 @@ impl HeaderV4 {
 ///
 /// # Safety
 /// The addresses must be of a command of `cdb`'s length, of [`SENSE_BYTES_MAX`] bytes for sense and
-/// of the data's length, alive until this returns, and borrowed by nobody else: the kernel writes
+/// of the data's length, alive until this returns, and not borrowed elsewhere: the kernel writes
 /// the sense, and the data of a command that reads.
 pub(super) unsafe fn perform(
     device: &File,

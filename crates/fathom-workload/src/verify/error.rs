@@ -94,13 +94,33 @@ impl VerifyError {
         from..from.saturating_add(length)
     }
 
-    /// Returns fio's message, with the file's name.
+    /// Returns fio's message, with the file's name: one to three lines.
     #[must_use]
     pub fn describe(&self, file: &str) -> String {
-        format!(
-            "{} at file {file} offset {}, length {} (requested block: offset={}, length={})",
-            self.mismatch, self.offset, self.length, self.request_offset, self.request_length
-        )
+        let place = format!(
+            "at file {file} offset {}, length {} (requested block: offset={}, length={})",
+            self.offset, self.length, self.request_offset, self.request_length
+        );
+        match &self.mismatch {
+            Mismatch::Payload {
+                checksum,
+                got,
+                want,
+            } => format!(
+                "{}: verify failed {place}\n       Expected CRC: {}\n       Received CRC: {}",
+                checksum.name,
+                Hex(want),
+                Hex(got)
+            ),
+            Mismatch::Pattern { at, got, want } => {
+                let bits = (got ^ want).count_ones();
+                format!(
+                    "fio: got pattern '{got:02x}', wanted '{want:02x}'. Bad bits {bits}\n\
+                     fio: bad pattern block offset {at}\npattern: verify failed {place}"
+                )
+            }
+            other => format!("{other} {place}"),
+        }
     }
 }
 

@@ -155,8 +155,8 @@ impl GenerationMap {
     }
 
     /// Returns this map with its entries moved into other memory, in which every change is seen at
-    /// once. What a killed process leaves there is a state of its files: an entry
-    /// of a completed write is set before the write is acknowledged to anyone.
+    /// once. What a killed process leaves there is a state of its files: an entry of a completed
+    /// write is set before the write is acknowledged to anyone.
     ///
     /// # Panics
     /// The memory has not the number of entries that the layout has.

@@ -14,7 +14,6 @@
 //! The policy is 0 if a write counts when it has completed, and 1 if it does when a sync has
 //! (`verify_policy`); in a complete state the entries of others are unknown.
 //!
-//!
 //! A text follows its length, 4. The checksum covers all that follows it; of an incomplete state
 //! only the description, for its entries change: a run that is killed leaves such a state, whose
 //! entries it changed in place while it ran (see [`GenerationMap::kept_in`]).
