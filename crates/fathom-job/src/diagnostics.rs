@@ -251,13 +251,13 @@ impl Diagnostics {
     #[must_use]
     pub fn notes_as_fio(&self) -> String {
         let line = |found: &Diagnostic| {
-            let hint = found.hint.as_ref().map(|hint| format!(" ({hint})"));
+            let hint = found.hint.as_ref().map(|hint| format!("; {hint}"));
             let line = match found.whole_job {
                 true => found.message.clone(),
                 false => format!(
-                    "{}: {}{}",
-                    found.place(),
+                    "{} ({}{})",
                     found.message,
+                    found.place(),
                     hint.unwrap_or_default()
                 ),
             };

@@ -29,7 +29,10 @@ pub(crate) fn notes(record: &Record, told: &[String]) -> String {
     let failed = failed.map(|found| note(&found.job, &found.sentence, ""));
     let warnings = record.warnings.iter();
     let warnings = warnings.filter(|warning| !told.contains(&warning.message));
-    failed.chain(warnings.map(note_as_fio)).collect()
+    let of_hosts = of_hosts(record);
+    let of_hosts = of_hosts.lines().map(|line| note("", line.trim_start(), ""));
+    let own = failed.chain(warnings.map(note_as_fio));
+    own.chain(of_hosts).collect()
 }
 
 /// Formats a warning as fio prints its notes, on a line.

@@ -29,12 +29,12 @@ fn failed_ops_have_the_words_of_fio() {
 
 #[test]
 fn late_ops_have_the_words_of_fio() {
-    let run = failed(&Folder::new(), "--rw=read --filename=x --max_latency=1ns");
+    let run = failed(&Folder::new(), "--rw=read --filename=x --max_latency=1us");
     let error = "Connection timed out";
     check(&run, &[], "max latency exceeded", error);
     let said = |line: &str| {
         line.starts_with("fio: latency of ")
-            && line.ends_with(" nsec exceeds specified max (1 nsec): x read 0 4096")
+            && line.ends_with(" nsec exceeds specified max (1000 nsec): x read 0 4096")
     };
     assert!(run.err.lines().any(said), "{run:#?}");
 }
@@ -74,6 +74,7 @@ fn mismatches_have_the_words_of_fio() {
 #[test]
 fn notes_stand_before_the_jobs() {
     let folder = Folder::new();
+    folder.write("x", vec![1; 65_536]);
     // A synchronous engine at a depth of 8: a note of fio's own, and checks that fail.
     let words = "--name=iops --ioengine=null --size=64k --rw=read --iodepth=8 --filename=x \
                  --rate_iops=1000 --bs=4q --bs=4k";
