@@ -12,6 +12,7 @@ use fathom_setup::collect;
 use fathom_setup::outcome::JobOutcome;
 use fathom_setup::timelines;
 use fathom_setup::translate::JobSetup;
+use fathom_setup::validity::mean_depth;
 use fathom_sys::clock::{self, Clock, wall_ms};
 
 use crate::evidence::Evidence;
@@ -37,7 +38,11 @@ pub(crate) fn record(
     clock: &Clock,
 ) -> Record {
     let features = features(&ended);
-    let mean_depths: Vec<f64> = ended.outcomes.iter().map(mean_depth).collect();
+    let results = ended
+        .outcomes
+        .iter()
+        .map(|job| job.as_ref()?.results.as_ref());
+    let mean_depths: Vec<f64> = results.map(mean_depth).collect();
     let outcomes = std::mem::take(&mut ended.outcomes);
     let failed_commands = outcomes.iter().flatten().map(|job| job.failed_commands);
     let failed_commands = failed_commands.sum();
@@ -109,23 +114,4 @@ fn features(ended: &EndedRun) -> Vec<String> {
         .into_iter()
         .map(|(engine, features)| format!("{engine}: {features}"))
         .collect()
-}
-
-/// Returns the mean queue depth at issue, the issued op included.
-#[expect(clippy::cast_precision_loss, reason = "an average for a sentence")]
-fn mean_depth(outcome: &Option<JobOutcome>) -> f64 {
-    let results = outcome
-        .as_ref()
-        .and_then(|outcome| outcome.results.as_ref());
-    let by_depth = results.map_or(&[][..], |results| &results.depth_at_issue);
-    let ops: u64 = by_depth.iter().sum();
-    let weighted: u128 = (0_u128..)
-        .zip(by_depth)
-        .map(|(depth, &ops)| depth * u128::from(ops))
-        .sum();
-    if ops == 0 {
-        0.0
-    } else {
-        weighted as f64 / ops as f64
-    }
 }

@@ -19,13 +19,13 @@ use fathom_host::storage::{number_under, storage_under};
 use fathom_record::{DiskRecord, JobRecord, ProcessorsRecord, StorageRecord, Validity};
 use fathom_setup::translate::JobSetup;
 use fathom_setup::translate::pattern::writes;
+use fathom_setup::validity::judge_clones;
 use fathom_sys::system::{self, CpuTimes};
 use fathom_sys::thread;
 
 use crate::affinity;
 use crate::validity::{
-    JobEvidence, JobProcessors, RunEvidence, judge_clones, judge_job, judge_run, read_bytes,
-    written_bytes,
+    JobEvidence, JobProcessors, RunEvidence, judge_job, judge_run, read_bytes, written_bytes,
 };
 
 /// Baseline captured before the jobs start.

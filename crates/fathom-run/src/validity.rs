@@ -4,8 +4,6 @@
 //! is legitimate as long as the reader knows it.
 
 mod contention;
-mod latency_target;
-mod length;
 mod own_cost;
 mod run_checks;
 mod storage;
@@ -17,10 +15,13 @@ use fathom_host::backing::JobBacking;
 use fathom_host::control_groups::{CpuLimit, MemoryLimit};
 use fathom_host::page_cache::CachedBytes;
 use fathom_job::Job;
-use fathom_record::{DirectionRecord, JobRecord, ProcessorsRecord, Validity};
+use fathom_record::{JobRecord, ProcessorsRecord, Validity};
 use fathom_setup::caveats::DIRECT_MMAP;
 use fathom_setup::translate::JobSetup;
 use fathom_setup::translate::pattern::uses;
+use fathom_setup::validity::{
+    self as measured, JobMeasured, figure, named, percent, to_float, validity,
+};
 use fathom_sys::system::CpuTimes;
 
 pub(crate) use self::contention::JobProcessors;
@@ -45,6 +46,18 @@ pub(crate) struct JobEvidence<'a> {
     pub(crate) shares_with_buffered: bool,
     /// Processors that it had.
     pub(crate) processors: JobProcessors,
+}
+
+impl<'a> JobEvidence<'a> {
+    /// Returns the part of the evidence that the record has.
+    const fn measured(&self) -> JobMeasured<'a> {
+        JobMeasured {
+            setup: self.setup,
+            record: self.record,
+            mean_depth: self.mean_depth,
+            is_modelled: false,
+        }
+    }
 }
 
 /// Evidence about the whole run.
@@ -75,13 +88,14 @@ pub(crate) struct RunEvidence {
 
 /// Judges one job by every check that applies.
 pub(crate) fn judge_job(seen: &JobEvidence<'_>, run: &RunEvidence) -> Vec<Validity> {
+    let of_record = seen.measured();
     let judgements = [
         storage::storage(seen, run),
         page_cache(seen, run),
         direct_io(seen),
         written(seen),
-        queue_depth(seen),
-        latency_target::judge(seen),
+        measured::queue_depth(&of_record),
+        measured::latency_target(&of_record),
         working_set(seen, run),
         cpu_bound(seen),
         contention::contention(seen, run),
@@ -89,41 +103,10 @@ pub(crate) fn judge_job(seen: &JobEvidence<'_>, run: &RunEvidence) -> Vec<Validi
         submission::judge(seen),
         own_cost::judge(seen),
         bandwidth(seen),
-        response_time(seen),
-        length::length(seen),
+        measured::response_time(&of_record),
+        measured::length(&of_record),
     ];
-    let named = judgements.into_iter().flatten().map(|validity| Validity {
-        job: seen.record.name.clone(),
-        ..validity
-    });
-    named.collect()
-}
-
-/// Merges the judgements on the clones of one job: per check the first failure, or else the first
-/// judgement.
-pub(crate) fn judge_clones(clones: &[Vec<Validity>]) -> Vec<Validity> {
-    let mut merged: Vec<Validity> = Vec::new();
-    for validity in clones.iter().flatten() {
-        match merged
-            .iter_mut()
-            .find(|known| known.check == validity.check)
-        {
-            Some(known) if known.ok && !validity.ok => *known = validity.clone(),
-            Some(_) => {}
-            None => merged.push(validity.clone()),
-        }
-    }
-    for validity in merged.iter_mut().filter(|validity| !validity.ok) {
-        let doubts = |clone: &&Vec<Validity>| {
-            let mut same = clone.iter().filter(|other| other.check == validity.check);
-            same.any(|other| !other.ok)
-        };
-        let doubtful = clones.iter().filter(doubts).count();
-        if doubtful < clones.len() {
-            validity.sentence += &format!(" ({doubtful} of {} clones)", clones.len());
-        }
-    }
-    merged
+    named(judgements, seen.record)
 }
 
 /// Checks that the job read written data: holes read as zeros, without the device.
@@ -254,49 +237,6 @@ fn direct_io(seen: &JobEvidence<'_>) -> Option<Validity> {
     Some(validity("direct_io", ok, sentence, figures))
 }
 
-/// Checks that the mean depth is close to `iodepth`.
-fn queue_depth(seen: &JobEvidence<'_>) -> Option<Validity> {
-    let (asked, mean) = (seen.record.iodepth, seen.mean_depth);
-    if asked <= 1 || moved(seen) == 0 {
-        return None;
-    }
-    let worker = &seen.setup.worker;
-    // Such an engine never has a queue, whatever other limits apply.
-    let one_at_a_time =
-        worker.depth < asked || !seen.record.asynchronous || seen.job.options.gathers();
-    // A short run consists mostly of filling and draining the queue.
-    if !one_at_a_time && moved(seen) < u64::from(asked) * FILLS_COUNTED {
-        return None;
-    }
-    let held_back = worker.think.is_some()
-        || worker.batching.complete_min > 1
-        || worker.batching.low < asked
-        // `latency_target` reports the depth that it allowed.
-        || worker.limits.target.is_some()
-        || worker.limits.flow.is_some()
-        || worker.rate.iter().any(|(_, rate)| rate.is_some());
-    // The kernel performs such an op before `io_submit` returns: it waits only in our queue.
-    let buffered_aio = seen.job.options.engine.blocks_when_buffered && !seen.job.options.direct;
-    let is_deep = held_back || mean >= f64::from(asked) * DEPTH_SHARE;
-    let ok = !one_at_a_time && !buffered_aio && is_deep;
-    let why = if ok {
-        ""
-    } else if one_at_a_time {
-        ": the engine performs one op at a time"
-    } else if buffered_aio {
-        ", but libaio performs buffered ops one at a time: the device saw at most one of them \
-         (direct=1 makes it asynchronous)"
-    } else {
-        ": the device or the engine completes ops as fast as they are submitted"
-    };
-    let sentence = format!("on average {mean:.1} ops were in flight, of iodepth={asked}{why}");
-    let figures = vec![
-        figure("mean_depth", mean),
-        figure("asked_depth", f64::from(asked)),
-    ];
-    Some(validity("queue_depth", ok, sentence, figures))
-}
-
 /// Checks whether the files fit into memory, which would soon serve their reads.
 fn working_set(seen: &JobEvidence<'_>, run: &RunEvidence) -> Option<Validity> {
     let memory = run.memory;
@@ -372,46 +312,8 @@ fn cpu_bound(seen: &JobEvidence<'_>) -> Option<Validity> {
     ))
 }
 
-/// Checks, under a rate, that waits before issue are not hidden from clat.
-fn response_time(seen: &JobEvidence<'_>) -> Option<Validity> {
-    let directions = seen.record.directions.each();
-    let (clat, resp) = directions
-        .into_iter()
-        .filter_map(p99s)
-        .max_by_key(|&(_, resp)| resp)?;
-    let ok = resp < clat.saturating_mul(2) || resp - clat < RESP_EXCESS_NS;
-    let (clat_ms, resp_ms) = (to_float(clat) / 1e6, to_float(resp) / 1e6);
-    let sentence = if ok {
-        format!("response times are close to clat (p99 {resp_ms:.2} ms and {clat_ms:.2} ms)")
-    } else {
-        format!(
-            "p99 of clat is {clat_ms:.2} ms, but counted from the due times it is {resp_ms:.2} ms: \
-             a stall, or a rate that could not be kept, delayed ops, and clat does not show it"
-        )
-    };
-    let figures = vec![
-        figure("clat_p99_ns", to_float(clat)),
-        figure("resp_p99_ns", to_float(resp)),
-    ];
-    Some(validity("response_time", ok, sentence, figures))
-}
-
-/// Returns p99 of clat and resp, if both are recorded.
-fn p99s(direction: &DirectionRecord) -> Option<(u64, u64)> {
-    let p99 = |latency: &Option<fathom_stats::Latency>| {
-        let histogram = latency.as_ref()?.histogram.as_ref()?;
-        (histogram.count() > 0).then(|| histogram.percentile(99.0))
-    };
-    Some((p99(&direction.clat)?, p99(&direction.resp)?))
-}
-
 fn moved(seen: &JobEvidence<'_>) -> u64 {
-    seen.record
-        .directions
-        .each()
-        .into_iter()
-        .map(|direction| direction.ios)
-        .sum()
+    measured::ops(seen.record)
 }
 
 /// Returns the bytes that a job read with direct or buffered I/O.
@@ -433,42 +335,10 @@ pub(crate) fn written_bytes(seen: &JobEvidence<'_>) -> u64 {
     }
 }
 
-fn validity(check: &str, ok: bool, sentence: String, figures: Vec<(String, f64)>) -> Validity {
-    Validity {
-        job: String::new(),
-        check: check.into(),
-        ok,
-        sentence,
-        figures,
-    }
-}
-
-fn figure(name: &str, value: f64) -> (String, f64) {
-    (name.into(), value)
-}
-
-fn percent(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| to_float(part) * 100.0 / to_float(whole))
-}
-
-/// Converts to a float; exact below 2⁵³, which suffices for a sentence.
-fn to_float(value: u64) -> f64 {
-    value as f64
-}
-
 /// Share of cached bytes below which the page cache does not matter. A guess.
 const CACHED_PERCENT: f64 = 10.0;
-/// Share of the requested depth that the mean must reach. A guess: half is clearly not the depth
-/// that the reader expects.
-const DEPTH_SHARE: f64 = 0.5;
-/// Ops per queue slot needed to judge the depth: with fewer, the queue is mostly filling up. A
-/// guess.
-const FILLS_COUNTED: u64 = 10;
 /// CPU use that counts as never waiting. The rest is short waits in system calls and clock
 /// granularity.
 const BUSY_PERCENT: f64 = 95.0;
-/// Difference that counts as a stall; anything shorter may be scheduling latency.
-const RESP_EXCESS_NS: u64 = 1_000_000;
-
 #[cfg(test)]
 mod tests;

@@ -30,6 +30,7 @@ pub mod status;
 mod testing;
 pub mod timelines;
 pub mod translate;
+pub mod validity;
 
 // Public items, listed once.
 pub use error::{RunError, RunProblem};

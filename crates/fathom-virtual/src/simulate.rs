@@ -22,6 +22,7 @@ use fathom_setup::outcome::JobOutcome;
 use fathom_setup::replay::{ReplayPlan, ReplayStream};
 use fathom_setup::timelines;
 use fathom_setup::translate::JobSetup;
+use fathom_setup::validity::{judge_modelled, mean_depth};
 use fathom_setup::{Host, Preflight, RunEvent, Session, preflight};
 use fathom_setup::{ProblemKind, RunError, RunProblem};
 use fathom_sim::{Constant, Direct, EngineSpec, ModelledStorage, Simulation};
@@ -182,7 +183,10 @@ fn finish<S: ModelledStorage>(
     let ended = ended.max().unwrap_or(Tick::ZERO);
     let mut files = logs.finish();
     files.extend(recordings.end());
+    let depths = results.iter().map(|results| mean_depth(results.as_ref()));
+    let mean_depths: Vec<f64> = depths.collect();
     let mut record = run.record(results, ended);
+    record.validity = judge_modelled(setups, &record.jobs, &mean_depths);
     record.timelines = timelines::recorded(setups);
     record.hosts = modelled_host(plan, settings, ended).into_iter().collect();
     Ok((record, files, storages))

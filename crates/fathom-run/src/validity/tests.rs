@@ -148,15 +148,6 @@ fn reads_of_holes_fail_written() {
 }
 
 #[test]
-fn failing_clones_are_counted() {
-    let clone = |ok| vec![validity("cpu_bound", ok, format!("it is {ok}"), Vec::new())];
-    let merged = judge_clones(&[clone(true), clone(false), clone(true)]);
-    assert_eq!(merged.len(), 1);
-    assert_eq!(merged[0].sentence, "it is false (1 of 3 clones)");
-    assert!(judge_clones(&[clone(true), clone(true)])[0].ok);
-}
-
-#[test]
 fn shallow_queue_fails_unless_rate_limited() {
     let buffered = judge("--ioengine=libaio --iodepth=8", |_, seen| {
         seen.mean_depth = 7.5

@@ -23,5 +23,6 @@ mod seeds;
 mod stalls;
 mod tags;
 mod timelines;
+mod validity;
 mod watched;
 mod zones;

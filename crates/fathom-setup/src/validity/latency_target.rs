@@ -3,18 +3,21 @@
 use fathom_core::Nanos;
 use fathom_record::Validity;
 
-use super::{JobEvidence, figure, moved, validity};
+use super::{JobMeasured, figure, ops, validity};
 
 /// Checks that a depth met `latency_target`, and that it was the depth at the end.
-pub(super) fn judge(seen: &JobEvidence<'_>) -> Option<Validity> {
+#[must_use]
+pub fn latency_target(seen: &JobMeasured<'_>) -> Option<Validity> {
     let target = seen.record.latency_target?;
-    if moved(seen) == 0 {
+    if ops(seen.record) == 0 {
         return None;
     }
     let (depth, share) = (target.depth, target.share_percent);
     let wanted = Nanos::new(target.target_ns).to_string();
     let sentence = match target.depth_met {
-        None => "the job ended within its first latency_window: no queue depth was judged".into(),
+        None => format!(
+            "the job ended before a queue depth had met latency_target: {depth} was being tried"
+        ),
         Some(0) if depth == 1 => format!(
             "latency_target was missed: not even at queue depth 1 did {share} % of ops complete \
              within {wanted}"

@@ -2,16 +2,19 @@
 
 use fathom_record::Validity;
 
-use super::{JobEvidence, figure, moved, to_float, validity};
+use super::{JobMeasured, figure, ops, to_float, validity};
 
-/// Checks that the job measured long enough, and enough ops, for its figures to mean something.
-pub(super) fn length(seen: &JobEvidence<'_>) -> Option<Validity> {
-    let ops = moved(seen);
+/// Checks that the job measured long enough, and enough ops, for its figures to mean something. In
+/// virtual time, where nothing interrupts, only the ops count.
+#[must_use]
+pub fn length(seen: &JobMeasured<'_>) -> Option<Validity> {
+    let ops = ops(seen.record);
     if ops == 0 {
         return None;
     }
     let runtime_ms = seen.record.runtime_ms;
-    let (is_short, is_few) = (runtime_ms < RUNTIME_MS, ops < OPS);
+    let is_short = !seen.is_modelled && runtime_ms < RUNTIME_MS;
+    let is_few = ops < OPS;
     let noun = if ops == 1 { "op" } else { "ops" };
     let sentence = match (is_short, is_few) {
         (false, false) => format!("the figures come from {runtime_ms} ms and {ops} ops"),
