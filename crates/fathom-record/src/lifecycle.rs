@@ -13,7 +13,7 @@ pub struct LatencyTargetRecord {
     pub share_percent: f64,
     /// Depth found.
     pub depth: u32,
-    /// Largest depth that met the target, 0 if none did; `None` if no window ended.
+    /// Largest depth that met the target, 0 if not even 1 did; `None` if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth_met: Option<u32>,
 }

@@ -5,6 +5,9 @@
 //! and the job ends; with `run` it continues, keeps the earlier counts, and searches again. If even
 //! depth 1 misses the target, the job ends if no op may be late, otherwise it continues at depth 1.
 //! All of this is as in fio.
+//!
+//! Ops that were issued before the depth changed do not count: their latencies are those of the
+//! depth before. fio drains the queue instead.
 
 use fathom_core::{Nanos, Tick};
 
@@ -26,7 +29,7 @@ pub struct LatencyTarget {
 pub struct FoundDepth {
     /// Depth on trial when the job ended.
     pub depth: u32,
-    /// Largest depth that met the target, 0 if none did; `None` if no window ended.
+    /// Largest depth that met the target, 0 if not even 1 did; `None` if that is not known.
     pub met: Option<u32>,
 }
 
@@ -43,9 +46,20 @@ pub(crate) struct DepthSearch {
     /// As in [`FoundDepth`]: `good` stays when depth 1 misses the target again.
     met: Option<u32>,
     window_began: Tick,
+    /// First op, by sequence number, that was issued at this depth.
+    first_op: u64,
     ops: u64,
     late: u64,
     stage: Stage,
+}
+
+/// A completed op, as the search sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct JudgedOp {
+    /// Sequence number.
+    pub(crate) sequence: u64,
+    /// Latency.
+    pub(crate) latency: Nanos,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +94,7 @@ impl DepthSearch {
             bad: largest.saturating_add(1),
             met: None,
             window_began: Tick::ZERO,
+            first_op: 0,
             ops: 0,
             late: 0,
             stage: Stage::Searching,
@@ -109,13 +124,13 @@ impl DepthSearch {
         self.window_began = now;
     }
 
-    /// Judges a completed op.
-    pub(crate) fn completed(&mut self, latency: Nanos, now: Tick) -> LatencyVerdict {
-        if self.stage == Stage::Over {
+    /// Judges a completed op. `next_op` is the sequence number that the next op will have.
+    pub(crate) fn completed(&mut self, op: JudgedOp, next_op: u64, now: Tick) -> LatencyVerdict {
+        if self.stage == Stage::Over || op.sequence < self.first_op {
             return LatencyVerdict::GoOn;
         }
         self.ops += 1;
-        self.late += u64::from(latency > self.target.latency);
+        self.late += u64::from(op.latency > self.target.latency);
         // If no op may be late, the first late one decides.
         let settled = self.late > 0 && self.target.share >= ALL_OPS;
         if !settled && now - self.window_began < self.target.window {
@@ -126,11 +141,16 @@ impl DepthSearch {
         self.ops = 0;
         self.late = 0;
         self.window_began = now;
-        if is_good {
+        let depth = self.depth;
+        let verdict = if is_good {
             self.go_up()
         } else {
             self.go_down()
+        };
+        if self.depth != depth {
+            self.first_op = next_op;
         }
+        verdict
     }
 
     fn go_up(&mut self) -> LatencyVerdict {
@@ -171,7 +191,8 @@ impl DepthSearch {
         if self.good >= self.bad {
             self.good = 0;
         }
-        self.met = Some(self.good);
+        // 0 would say that depth 1 has missed the target, but it is still to be tried.
+        self.met = Some(self.good).filter(|&good| good > 0);
         self.depth = (self.good + (self.bad - self.good) / 2).max(1);
         LatencyVerdict::GoOn
     }
@@ -184,6 +205,15 @@ pub(crate) const ALL_OPS: u64 = 100_000_000;
 mod tests {
     use super::*;
 
+    /// Judges an op that was issued at the depth on trial.
+    fn judge(search: &mut DepthSearch, latency: u64, at: u64) -> LatencyVerdict {
+        let op = JudgedOp {
+            sequence: search.first_op,
+            latency: Nanos::new(latency),
+        };
+        search.completed(op, search.first_op + 1, Tick::new(at))
+    }
+
     /// A device that is late beyond `limit`; the depths that are tried, until it settles.
     fn depths(limit: u32, largest: u32, run: bool) -> (Vec<u32>, LatencyVerdict) {
         let target = LatencyTarget {
@@ -194,12 +224,12 @@ mod tests {
         };
         let mut search = DepthSearch::new(target, largest);
         let mut tried = Vec::new();
-        let mut now = Tick::ZERO;
+        let mut now = 0;
         loop {
             tried.push(search.depth());
-            now += Nanos::new(10);
+            now += 10;
             let latency = if search.depth() > limit { 101 } else { 100 };
-            match search.completed(Nanos::new(latency), now) {
+            match judge(&mut search, latency, now) {
                 LatencyVerdict::GoOn if tried.len() < 20 => {}
                 end => return (tried, end),
             }
@@ -231,7 +261,7 @@ mod tests {
         };
         let mut search = DepthSearch::new(target, 4);
         let mut found = |latency: u64, at: u64| {
-            search.completed(Nanos::new(latency), Tick::new(at));
+            let _verdict = judge(&mut search, latency, at);
             (search.found().depth, search.found().met)
         };
         assert_eq!(found(100, 1), (1, None), "within the first window");
@@ -251,8 +281,7 @@ mod tests {
         };
         let mut search = DepthSearch::new(target, 1);
         let verdicts = [(100, 10), (100, 20), (500, 30), (100, 40), (100, 50)];
-        let verdicts =
-            verdicts.map(|(latency, at)| search.completed(Nanos::new(latency), Tick::new(at)));
+        let verdicts = verdicts.map(|(latency, at)| judge(&mut search, latency, at));
         let [first, second, rest @ ..] = verdicts;
         assert_eq!(
             (first, second),
@@ -271,19 +300,51 @@ mod tests {
             run: true,
         };
         let mut search = DepthSearch::new(target, 4);
-        assert_eq!(
-            search.completed(Nanos::new(500), Tick::new(1)),
-            LatencyVerdict::GoOn
-        );
-        assert_eq!(
-            search.completed(Nanos::new(5), Tick::new(10)),
-            LatencyVerdict::GoOn
-        );
+        assert_eq!(judge(&mut search, 500, 1), LatencyVerdict::GoOn);
+        assert_eq!(judge(&mut search, 5, 10), LatencyVerdict::GoOn);
         assert_eq!(search.depth(), 2);
-        assert_eq!(
-            search.completed(Nanos::new(500), Tick::new(20)),
-            LatencyVerdict::GoOn
-        );
+        assert_eq!(judge(&mut search, 500, 20), LatencyVerdict::GoOn);
         assert_eq!(search.depth(), 1);
+    }
+
+    #[test]
+    fn a_depth_that_is_still_to_be_tried_has_not_missed_the_target() {
+        let target = LatencyTarget {
+            latency: Nanos::new(100),
+            window: Nanos::new(10),
+            share: 99_000_000,
+            run: true,
+        };
+        let mut search = DepthSearch::new(target, 2);
+        let mut found = |latency: u64, at: u64| {
+            let _verdict = judge(&mut search, latency, at);
+            (search.found().depth, search.found().met)
+        };
+        assert_eq!(found(100, 10), (2, Some(1)));
+        assert_eq!(found(100, 20), (2, Some(2)));
+        assert_eq!(found(101, 30), (1, None), "slower than before");
+        assert_eq!(found(101, 40), (1, Some(0)));
+    }
+
+    #[test]
+    fn ops_issued_before_the_depth_changed_do_not_count() {
+        let target = LatencyTarget {
+            latency: Nanos::new(100),
+            window: Nanos::new(10),
+            share: ALL_OPS,
+            run: false,
+        };
+        let mut search = DepthSearch::new(target, 2);
+        let mut completed = |sequence, latency, at| {
+            let latency = Nanos::new(latency);
+            let op = JudgedOp { sequence, latency };
+            let verdict = search.completed(op, sequence + 2, Tick::new(at));
+            (verdict, search.depth())
+        };
+        assert_eq!(completed(0, 100, 10), (LatencyVerdict::GoOn, 2));
+        assert_eq!(completed(1, 101, 20), (LatencyVerdict::GoOn, 2));
+        assert_eq!(completed(2, 101, 30), (LatencyVerdict::GoOn, 1));
+        assert_eq!(completed(3, 101, 40), (LatencyVerdict::GoOn, 1));
+        assert_eq!(completed(4, 100, 50), (LatencyVerdict::Final, 1));
     }
 }

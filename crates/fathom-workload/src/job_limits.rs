@@ -6,7 +6,7 @@
 use fathom_core::{Direction, Errno, Nanos, PerDirection, Tick};
 
 use crate::config::WorkerConfig;
-use crate::depth_search::{DepthSearch, FoundDepth, LatencyVerdict};
+use crate::depth_search::{DepthSearch, FoundDepth, JudgedOp, LatencyVerdict};
 use crate::flow::{FlowMember, FlowShare};
 use crate::readback::Readback;
 use crate::results::{JobActivity, JobError};
@@ -163,7 +163,11 @@ impl Worker {
             return;
         };
         let target = search.target();
-        match search.completed(latency, now) {
+        let judged = JudgedOp {
+            sequence: op.op.sequence,
+            latency,
+        };
+        match search.completed(judged, self.source.sequence, now) {
             LatencyVerdict::GoOn => {}
             LatencyVerdict::Final => self.restart_measurement(now),
             LatencyVerdict::Done => self.end_with_pass(),

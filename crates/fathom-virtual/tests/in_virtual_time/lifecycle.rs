@@ -3,7 +3,7 @@
 
 use fathom_record::{JobRecord, Record};
 
-use crate::common::record;
+use crate::common::{on, record};
 
 /// Returns the start of a job's measured ops, ms.
 fn start(record: &Record, job: usize) -> u64 {
@@ -216,6 +216,33 @@ fn a_latency_target_finds_a_depth() {
         20_000,
     );
     check("--latency_target=99 --latency_percentile=0", 16, 0, 500);
+}
+
+/// Behind one server an op takes 100 µs for each op in flight. An op that was issued at a greater
+/// depth completes during the next window, and says nothing about it.
+#[test]
+fn a_latency_target_judges_each_depth_by_its_own_ops() {
+    let machine = "[[device]]\nnames = [\"*\"]\nmodel = \"constant\"\ncapacity_gib = 1\n\
+                   [device.constant]\nlatency_us = 100\n\
+                   [device.queue]\nscheduler = \"mq-deadline\"\nqueue_depth = 1\n\
+                   nr_requests = 1024\n\
+                   mq-deadline = { read_expire_ms = 0, fifo_batch = 1 }\n";
+    let check = |words: &str, want: u32| {
+        let words = format!(
+            "--name=t --filename=/dev/m --direct=1 --ioengine=io_uring --iodepth=64 \
+             --rw=randread --bs=4k --time_based --runtime=60 --latency_window=100ms {words}"
+        );
+        let record = on(machine, &words);
+        let job = &record.jobs[0];
+        let found = job.latency_target.expect("a search");
+        let got = (found.depth, found.depth_met, job.error);
+        assert_eq!(got, (want, Some(want), 0), "{words}");
+    };
+    for share in ["", "--latency_percentile=99"] {
+        for (target, want) in [(550, 5), (1000, 10), (2500, 25), (3300, 33)] {
+            check(&format!("--latency_target={target} {share}"), want);
+        }
+    }
 }
 
 /// Runs a job at 10,000 IOPS and returns its end time and whether it was steady.
