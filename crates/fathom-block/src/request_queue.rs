@@ -33,7 +33,8 @@ pub struct QueueConfig {
     pub limits: Limits,
     /// Scheduler, which orders requests.
     pub scheduler: SchedulerConfig,
-    /// Tags of the scheduler: limit of requests that are queued or with the device.
+    /// Tags of the scheduler: limit of requests that are queued or with the device. Without a
+    /// scheduler, requests take the device's tags, of which no more than these are in use.
     pub nr_requests: u32,
     /// Tags of the device: limit of requests that are with it.
     pub queue_depth: u32,
@@ -129,7 +130,7 @@ impl RequestQueue {
         );
         let tags = TagSet::new(TagSetConfig {
             tags: match config.scheduler {
-                SchedulerConfig::None => config.queue_depth,
+                SchedulerConfig::None => config.queue_depth.min(config.nr_requests),
                 SchedulerConfig::Deadline(_) => config.nr_requests,
             },
             waiters: submitters,

@@ -20,14 +20,19 @@ pub(super) fn queue(device: &Fields<'_>) -> Option<QueueConfig> {
         "elastic" => Policy::Elastic,
         _ => Policy::Plain,
     };
+    let queue_depth = fields.count("queue_depth", 1..=1 << 20, None);
+    let usual_requests = match scheduler {
+        SchedulerConfig::None => queue_depth,
+        SchedulerConfig::Deadline(_) => 64,
+    };
     let config = QueueConfig {
         limits: Limits {
             max_bytes: max_kib * 1024,
             max_segments: fields.count("max_segments", 1..=65_536, Some(4096)),
         },
         scheduler,
-        nr_requests: fields.count("nr_requests", 1..=1 << 20, Some(64)),
-        queue_depth: fields.count("queue_depth", 1..=1 << 20, None),
+        nr_requests: fields.count("nr_requests", 1..=1 << 20, Some(usual_requests)),
+        queue_depth,
         policy,
         together: fields.flag("together", true),
         plug: fields.flag("plug", false),

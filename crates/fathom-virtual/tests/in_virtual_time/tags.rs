@@ -42,6 +42,24 @@ fn four_jobs_share_one_tag() {
     }
 }
 
+/// As in Linux, `nr_requests` takes tags away from the device if there is no scheduler, and cannot
+/// add any.
+#[test]
+fn without_a_scheduler_nr_requests_limits_the_tags_of_the_device() {
+    let words = "--name=t --filename=/dev/m --direct=1 --rw=randread --bs=4k --time_based \
+                 --runtime=1 --ioengine=io_uring --iodepth=200";
+    let usual = machine("plain", 64, 128).replace("nr_requests = 64\n", "");
+    for (machine, tags) in [
+        (machine("plain", 1, 32), 1),
+        (machine("plain", 8, 32), 8),
+        (machine("plain", 64, 32), 32),
+        (usual, 128),
+    ] {
+        let ops: u64 = reads(&on(&machine, words)).iter().sum();
+        assert!(ops.abs_diff(10_000 * tags) <= 200, "{machine}: {ops} ops");
+    }
+}
+
 /// With more jobs than a machine could have threads, each has its turn, and the device is never
 /// idle.
 #[test]
