@@ -433,7 +433,20 @@ pub(super) fn read(fields: &dyn Parameters, below: u64) -> Option<Arc<dyn Layer>
         fields.refuse("capacity_mib", &why, "lower it to `zone_mib` or below");
         return None;
     }
-    if below.div_ceil(zone_bytes) > ZONES_MAX {
+    let zones = below.div_ceil(zone_bytes);
+    if config.conventional > zones {
+        let why = format!(
+            "{} conventional zones are more than the {zones} that the device below has",
+            config.conventional
+        );
+        fields.refuse(
+            "conventional",
+            &why,
+            "lower it to the number of zones or below",
+        );
+        return None;
+    }
+    if zones > ZONES_MAX {
         let why = format!("the device below has more than {ZONES_MAX} zones of {zone_mib} MiB");
         fields.refuse("zone_mib", &why, "use larger zones or a smaller device");
         return None;

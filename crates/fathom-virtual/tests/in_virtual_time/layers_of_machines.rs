@@ -118,6 +118,7 @@ fn a_mistake_in_zones_is_told_alone() {
     let zoned = "[[device.layer]]\nkind = \"zoned\"\nzone_mib = 64\n";
     let mistakes = [
         ("capacity_mib = 65", "exceeds the zone"),
+        ("conventional = 1000", "more than the"),
         ("area_kib = 6", "multiple of its granule"),
     ];
     for (mistake, want) in mistakes {
