@@ -10,7 +10,7 @@ use crate::check;
 use crate::error::{RunError, RunProblem};
 use crate::plan_warning::PlanWarning;
 use crate::problem_kind::ProblemKind;
-use crate::translate::{JobSetup, Translation, entropy, translate};
+use crate::translate::{EarlyEnd, JobSetup, Translation, entropy, translate};
 
 /// Host that a plan is checked against.
 #[derive(Clone, Copy)]
@@ -67,7 +67,10 @@ pub fn preflight(plan: &Plan, settings: &Settings, host: Host<'_>) -> Preflight 
         mut problems,
     } = translation;
     if matches!(host, Host::Modelled(_)) {
-        let no_files = setups.iter().filter(|setup| setup.files.is_empty());
+        // Files that a job lacks for another reason are a problem already.
+        let no_files = setups
+            .iter()
+            .filter(|setup| setup.early_end == Some(EarlyEnd::NoFiles));
         let message = "the job has no files";
         let problem = RunProblem::new(ProblemKind::NoFiles, message).hint("write `nrfiles=1`");
         problems.extend(no_files.map(|setup| problem.clone().at(&setup.job, "nrfiles")));

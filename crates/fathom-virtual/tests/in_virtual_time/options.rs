@@ -3,9 +3,12 @@
 
 use std::ops::RangeInclusive;
 
+use fathom_core::Nanos;
 use fathom_record::{DirectionRecord, JobRecord};
+use fathom_sim::Constant;
+use fathom_virtual::simulate;
 
-use crate::common::record;
+use crate::common::{plan, record};
 
 /// Runs `--name=t --size=1m WORDS` and checks the results of the first job against the ranges.
 #[track_caller]
@@ -587,4 +590,13 @@ fn ops_of_gigabytes_move_all_their_bytes() {
         check_all(&words("write", bs), &[(0, "write.bytes", size..=size)]);
         check_all(&words("trim", bs), &[(0, "trim.bytes", size..=size)]);
     }
+}
+
+#[test]
+fn an_offset_beyond_the_end_is_the_only_problem_of_its_job() {
+    let device = Constant::new(Nanos::from_micros(100));
+    let words = "--name=t --rw=read --size=1m --offset=2m --filesize=1m";
+    let refused = simulate(&plan(words), &device).expect_err("nothing to read");
+    assert_eq!(refused.problems.len(), 1, "{refused}");
+    assert!(refused.to_string().contains("beyond the end"), "{refused}");
 }
