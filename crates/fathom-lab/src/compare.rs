@@ -174,6 +174,12 @@ pub fn compare(
     notes.extend([&before, &after].into_iter().filter_map(sides::not_done));
     let mut rows = Vec::new();
     for group in &groups.pairs {
+        let named = |side: &CompareSide| match group.label.as_str() {
+            "" => side.name.clone(),
+            label => format!("{}: {label}", side.name),
+        };
+        notes.extend(sides::copies(&named(&before), &group.before));
+        notes.extend(sides::copies(&named(&after), &group.after));
         let names = match rules.metrics.is_empty() {
             true => groups::default_metrics(group, rules.tolerance),
             false => rules.metrics.clone(),

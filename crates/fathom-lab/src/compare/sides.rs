@@ -88,6 +88,23 @@ pub(super) fn not_done(side: &CompareSide) -> Option<String> {
     ))
 }
 
+/// States that the runs of a side are equal in every metric. Intervals and tests take runs for
+/// independent ones, which such runs are not.
+pub(super) fn copies(name: &str, runs: &[&ImportedRun]) -> Option<String> {
+    let [first, rest @ ..] = runs else {
+        return None;
+    };
+    let is_copy = |run: &&ImportedRun| run.run.measures == first.run.measures;
+    let measured = !first.run.measures.is_empty() && !rest.is_empty();
+    (measured && rest.iter().all(is_copy)).then(|| {
+        format!(
+            "{name}: the {} runs are equal in every metric, as copies and modelled runs of one \
+             seed are: intervals and verdicts say nothing of how runs vary",
+            runs.len()
+        )
+    })
+}
+
 /// Returns the order in which the runs of both sides were taken.
 pub(super) fn order(before: &CompareSide, after: &CompareSide) -> SideOrder {
     let (Some(first), Some(second)) = (times(before), times(after)) else {

@@ -583,3 +583,25 @@ fn too_few_runs_for_an_interval_are_told_as_such() {
          metrics",
     );
 }
+
+#[test]
+fn runs_that_are_copies_of_one_are_told() {
+    let notes = |before: &[f64], after: &[f64]| {
+        let before = side("before", "[a]\n", 1, before);
+        let after = side("after", "[a]\n", 1_000_000, after);
+        let found = compare(before, after, &rules()).unwrap();
+        let copies = found.notes.into_iter();
+        copies
+            .filter(|note| note.contains("equal in every metric"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(notes(&SLOW, &fast()), Vec::<String>::new());
+    assert_eq!(notes(&[100.0], &[104.6]), Vec::<String>::new());
+    let told = notes(&SLOW, &[104.6; 5]);
+    assert_eq!(told.len(), 1);
+    assert!(
+        told[0].starts_with("after: the 5 runs are equal"),
+        "{told:?}"
+    );
+    assert_eq!(notes(&[100.0; 5], &[104.6; 5]).len(), 2);
+}
