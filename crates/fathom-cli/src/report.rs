@@ -345,6 +345,11 @@ impl Report {
         self.error(rendered);
     }
 
+    /// Leaves the report's file as it is.
+    pub(crate) fn spare_file(&mut self) {
+        self.data.forget();
+    }
+
     /// Puts the report's file in place. A refused run leaves none, except under fio's name, where
     /// the file holds the errors.
     pub(crate) fn finish(mut self) -> Result<()> {

@@ -9,7 +9,7 @@ use fathom_job::{
     Diagnostics, Dialect, Invocation, Plan, RefusedInvocation, Settings, option_lines, parse,
 };
 use fathom_record::{Record, Warning};
-use fathom_setup::{RunError, RunEvent, Session};
+use fathom_setup::{ProblemKind, RunError, RunEvent, Session};
 use fathom_sys::signals::Interrupts;
 use fathom_virtual::LogFiles;
 
@@ -68,8 +68,10 @@ pub(crate) fn run(words: &[OsString], dialect: Dialect) -> ProgramEnd {
             notes,
         }) => execute(&plan, &settings, &notes, dialect),
         Err(refusal) => {
-            let text = output::render(&all_refusals(&refusal), dialect);
-            let file = refusal.settings.output.as_deref();
+            let all = all_refusals(&refusal);
+            let text = output::render(&all, dialect);
+            let spared = all.iter().any(|one| one.code == OUTPUT_IS_INPUT.code());
+            let file = refusal.settings.output.as_deref().filter(|_| !spared);
             output::print(StandardStream::Error, &text);
             // As in fio, errors go to the output file too.
             if let Some(file) = file.filter(|_| dialect == Dialect::Fio)
@@ -110,7 +112,7 @@ fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Diale
         return ProgramEnd::Printed;
     }
     if settings.merge_only {
-        return merge(plan, dialect);
+        return merge(plan, settings, dialect);
     }
     let mut report = Report::new(dialect, settings, Data::new(settings.output.as_deref()));
     let result = match report
@@ -124,6 +126,9 @@ fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Diale
         Ok(end) => end,
         Err(NoReport::Refused(error)) => {
             report.refuse(&output::render(&error.diagnostics(), dialect));
+            if error.problems.iter().any(|one| one.kind == OUTPUT_IS_INPUT) {
+                report.spare_file();
+            }
             ProgramEnd::Refused
         }
         Err(NoReport::NotReported(error)) => output::not_written(&error, dialect.program()),
@@ -135,7 +140,7 @@ fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Diale
 }
 
 /// Merges the traces of a plan (`--merge-blktrace-only`).
-fn merge(plan: &Plan, dialect: Dialect) -> ProgramEnd {
+fn merge(plan: &Plan, settings: &Settings, dialect: Dialect) -> ProgramEnd {
     let interrupts = match Interrupts::install() {
         Ok(interrupts) => interrupts,
         Err(error) => {
@@ -143,7 +148,7 @@ fn merge(plan: &Plan, dialect: Dialect) -> ProgramEnd {
             return output::not_written(&error, dialect.program());
         }
     };
-    match fathom_run::merge_traces(plan, &|| interrupts.count()) {
+    match fathom_run::merge_traces(plan, settings, &|| interrupts.count()) {
         Ok(()) => ProgramEnd::Printed,
         Err(error) => {
             let text = output::render(&error.diagnostics(), dialect);
@@ -292,3 +297,7 @@ pub(crate) fn ended(record: &Record, interrupted: bool) -> ProgramEnd {
         interrupted,
     }
 }
+
+/// Problem after which the errors, too, stay out of the output file, to which they go under fio's
+/// name.
+const OUTPUT_IS_INPUT: ProblemKind = ProblemKind::OutputIsInput;

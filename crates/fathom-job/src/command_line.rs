@@ -174,6 +174,10 @@ impl Reader<'_> {
             }
             Word::File(spot) => {
                 self.clients.add_file(&spot);
+                if spot.text() != "-" {
+                    let job_files = &mut self.builder.settings.job_files;
+                    job_files.push(spot.text().to_owned());
+                }
                 self.files.push(spot);
             }
             Word::Bad(spot, problem) => self.builder.reporter.error(&spot, problem),
@@ -402,22 +406,22 @@ impl Reader<'_> {
             return self.finish_clients();
         }
         self.alone_under_launcher();
-        self.keep_job_files();
         let mut standard_input_read = false;
-        let has_job_files = !self.files.is_empty();
-        for (index, spot) in std::mem::take(&mut self.files).into_iter().enumerate() {
+        let files = std::mem::take(&mut self.files);
+        for (index, spot) in files.iter().enumerate() {
             if spot.text() == "-" && std::mem::replace(&mut standard_input_read, true) {
                 let problem = Problem::new("stdin-twice", 0..1, "standard input is already read");
                 self.builder
                     .reporter
-                    .error(&spot, problem.fix("write `-` once"));
+                    .error(spot, problem.fix("write `-` once"));
                 continue;
             }
             self.builder.begin_job_file(index == 0);
-            let path = spot.text().to_owned();
-            file::read(&mut self.builder, &path, &spot);
+            file::read(&mut self.builder, spot.text(), spot);
         }
-        self.unmatched_sections(has_job_files);
+        // Files are included by now.
+        self.spare_inputs(&files);
+        self.unmatched_sections(!files.is_empty());
         self.seeks_of_a_model();
         self.trace_of_a_kernel();
         self.views_of_a_run();
@@ -461,6 +465,8 @@ impl Reader<'_> {
     /// Returns the run on other hosts, or the errors of the command line; those of the job files
     /// are found when these are read for a host.
     fn finish_clients(mut self) -> Result<Invocation, Box<RefusedInvocation>> {
+        let files = std::mem::take(&mut self.files);
+        self.spare_inputs(&files);
         let is_rank = !self.has_rank && self.builder.environment.ranks().is_some();
         let clients = self.clients.finish(&self.builder.settings, is_rank);
         let clients = clients.map_err(|problem| {

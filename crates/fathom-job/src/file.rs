@@ -258,6 +258,10 @@ impl<'b, 'a> Reader<'b, 'a> {
             Ok(found) => found,
             Err(problem) => return self.builder.reporter.error(spot, problem),
         };
+        let job_files = &mut self.builder.settings.job_files;
+        if !job_files.contains(&path) {
+            job_files.push(path.clone());
+        }
         for item in lines::items(&path, &bytes) {
             self.item(item);
             if self.builder.reporter.diagnostics.is_full() {

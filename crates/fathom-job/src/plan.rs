@@ -101,6 +101,8 @@ pub struct Typed {
 /// Settings of an invocation: fio's command-line switches.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
+    /// Job files, and the files that they include.
+    pub job_files: Vec<String>,
     /// `--output`.
     pub output: Option<String>,
     /// `--output-format`, in the order given; empty means normal.

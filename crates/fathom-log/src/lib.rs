@@ -51,7 +51,7 @@ use fathom_core::Nanos;
 use fathom_host::output_file::Stop;
 use fathom_job::Plan;
 use fathom_record::Warning;
-use fathom_setup::check::DataFiles;
+use fathom_setup::check::TakenFiles;
 use fathom_setup::translate::JobSetup;
 use fathom_setup::{ProblemKind, RunProblem};
 use fathom_sys::clock::{Clock, sleep_until};
@@ -88,10 +88,11 @@ impl OpenLogs {
     /// returns true. With `tap`, the ops of all jobs are kept in memory, too.
     ///
     /// # Errors
-    /// Every file that cannot be written; no file was created then.
+    /// Every file that cannot be written, or is `taken`; no file was created then.
     pub fn open(
         plan: &Plan,
         setups: &[JobSetup],
+        taken: &TakenFiles,
         clock: Clock,
         stop: &dyn Fn() -> bool,
         tap: bool,
@@ -109,7 +110,7 @@ impl OpenLogs {
         if logs.is_empty() {
             return Ok(None);
         }
-        let refused = logs_as_data(&logs, setups);
+        let refused = logs_in_place(&logs, taken);
         if !refused.is_empty() {
             return Err(refused);
         }
@@ -277,6 +278,11 @@ impl MemoryLogs {
         }
     }
 
+    /// Returns a problem for each log in the place of a file that is `taken`.
+    pub fn conflicts(&self, taken: &TakenFiles) -> Vec<RunProblem> {
+        logs_in_place(&self.plan, taken)
+    }
+
     /// Creates the log of a job, by the index of its setup; `None` if it logs nothing.
     pub fn job(&self, setup: usize) -> Option<JobLog> {
         let mut config = self.plan.jobs[setup].as_ref()?.config.clone();
@@ -363,11 +369,10 @@ fn unavailable_formats(plan: &Plan) -> Vec<RunProblem> {
     problems.collect()
 }
 
-/// Returns a problem for each log in whose file a job's data are: the log would replace them.
-fn logs_as_data(logs: &LogPlan, setups: &[JobSetup]) -> Vec<RunProblem> {
-    let data = DataFiles::of(setups);
+/// Returns a problem for each log in the place of another file of the run.
+fn logs_in_place(logs: &LogPlan, taken: &TakenFiles) -> Vec<RunProblem> {
     let problems = logs.files.iter().filter_map(|log| {
-        let message = data.conflict(&log.path)?;
+        let message = taken.conflict(&log.path)?;
         let problem = RunProblem::new(ProblemKind::Contradiction, message);
         Some(problem.hint("name another file").at(&log.job, log.option))
     });

@@ -11,6 +11,7 @@ use std::path::Path;
 use fathom_core::{Direction, Nanos, PerDirection, Tick};
 use fathom_log::open::{LogDestination, OpenLog, not_writable};
 use fathom_record::Warning;
+use fathom_setup::check::TakenFiles;
 use fathom_setup::{ProblemKind, RunProblem};
 
 /// Open log files, not yet truncated: a run that fails before it starts loses no earlier log.
@@ -22,15 +23,22 @@ impl OpenBandwidthLog {
     /// until `stop` returns true.
     ///
     /// # Errors
-    /// A problem per file that cannot be opened for writing.
+    /// A problem per file that is `taken`, or cannot be opened for writing.
     pub(crate) fn open(
         prefix: &str,
         suffix: &str,
+        taken: &TakenFiles,
         stop: &dyn Fn() -> bool,
     ) -> Result<Self, Vec<RunProblem>> {
         let (mut files, mut problems) = (Vec::new(), Vec::new());
         for direction in Direction::ALL {
             let path = format!("{prefix}-{}_bw.log{suffix}", direction.name());
+            if let Some(message) = taken.conflict(&path) {
+                let message = format!("--bandwidth-log: {message}");
+                let problem = RunProblem::new(ProblemKind::Contradiction, message);
+                problems.push(problem.hint("use another prefix"));
+                continue;
+            }
             match OpenLog::open(Path::new(&path), false, stop) {
                 Ok(file) => files.push((path, file)),
                 Err(error) => {
@@ -178,7 +186,7 @@ mod tests {
         std::fs::create_dir_all(&folder).expect("a folder");
         let prefix = folder.join("agg").display().to_string();
         let start = Tick::default() + Nanos::from_millis(77);
-        let open = || OpenBandwidthLog::open(&prefix, "", &|| false);
+        let open = || OpenBandwidthLog::open(&prefix, "", &TakenFiles::default(), &|| false);
         let mut log = open().expect("files").begin(start).expect("files");
         let at = |ms| start + Nanos::from_millis(ms);
         for (ms, kib) in [(300, 1), (501, 1000), (990, 1500), (2010, 2500)] {

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use fathom_host::HostError;
 use fathom_host::output_file::{self, Destination, OutputFile, OutputStream, Stop};
-use fathom_job::{Job, Plan};
-use fathom_setup::check::DataFiles;
+use fathom_job::{Job, Plan, Settings};
+use fathom_setup::check::TakenFiles;
 use fathom_setup::merge::MergePlan;
 use fathom_setup::replay::ReplayError;
 use fathom_setup::translate::JobSetup;
@@ -17,7 +17,11 @@ use fathom_setup::{ProblemKind, RunError, RunProblem};
 /// # Errors
 /// A trace cannot be read or merged, a file cannot be written, or the merge was stopped. An earlier
 /// file is whole then.
-pub fn merge_traces(plan: &Plan, stops: &dyn Fn() -> u32) -> Result<(), RunError> {
+pub fn merge_traces(
+    plan: &Plan,
+    settings: &Settings,
+    stops: &dyn Fn() -> u32,
+) -> Result<(), RunError> {
     let merges = merges(plan.jobs.iter())?;
     if merges.is_empty() {
         let message = "no job has `merge_blktrace_file`";
@@ -26,22 +30,19 @@ pub fn merge_traces(plan: &Plan, stops: &dyn Fn() -> u32) -> Result<(), RunError
             .hint("name the file, and the traces in `read_iolog`")
             .into());
     }
+    let taken = TakenFiles::default().named(settings);
     for (job, merge) in merges {
-        check_one(job, &merge)?;
+        check_one(job, &merge, &taken)?;
         write(job, &merge, stops)?;
     }
     Ok(())
 }
 
-/// Returns a problem for each merged trace that cannot be written. Nothing is created.
-pub(crate) fn check(setups: &[JobSetup]) -> Result<(), RunError> {
-    let mut data = None;
+/// Returns a problem for each merged trace that cannot be written, or whose file is taken. Nothing
+/// is created.
+pub(crate) fn check(setups: &[JobSetup], taken: &TakenFiles) -> Result<(), RunError> {
     for (job, merge) in merges_of(setups)? {
-        check_one(job, &merge)?;
-        let data = data.get_or_insert_with(|| DataFiles::of(setups));
-        if let Some(message) = data.conflict(&merge.output) {
-            return Err(refused(job, message, "name another file"));
-        }
+        check_one(job, &merge, taken)?;
     }
     Ok(())
 }
@@ -82,13 +83,16 @@ fn merges<'a>(jobs: impl Iterator<Item = &'a Job>) -> Result<Vec<(&'a Job, Merge
     Ok(merges)
 }
 
-fn check_one(job: &Job, merge: &MergePlan) -> Result<(), RunError> {
+fn check_one(job: &Job, merge: &MergePlan, taken: &TakenFiles) -> Result<(), RunError> {
     let output = Path::new(&merge.output);
     if merge
         .traces()
         .any(|trace| output_file::is_same_file(Path::new(trace), output))
     {
         let message = format!("{}: one of the traces is in this file", merge.output);
+        return Err(refused(job, message, "name another file"));
+    }
+    if let Some(message) = taken.conflict(&merge.output) {
         return Err(refused(job, message, "name another file"));
     }
     output_file::check(output).map_err(|error| not_written(job, merge, &error))

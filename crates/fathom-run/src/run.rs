@@ -20,6 +20,7 @@ use fathom_host::output_file::Stop;
 use fathom_job::{Plan, Settings};
 use fathom_log::{LogSummary, Logs, OpenLogs};
 use fathom_record::{DeviceTraceRecord, HostRecord, JobRecord, Record, Warning};
+use fathom_setup::check::TakenFiles;
 use fathom_setup::check::scheduler::SchedulerChange;
 use fathom_setup::collect;
 use fathom_setup::debug_output;
@@ -452,7 +453,8 @@ impl Opened {
         stops: &dyn Fn() -> u32,
     ) -> Result<Self, RunError> {
         let refused = |problems| RunError { problems };
-        merge::check(setups)?;
+        let taken = TakenFiles::data(setups).named(settings).recorded(setups);
+        merge::check(setups, &taken)?;
         let problems = Recording::check(setups);
         if !problems.is_empty() {
             return Err(refused(problems));
@@ -460,10 +462,11 @@ impl Opened {
         let stop = || stops() > 0;
         let prefix = settings.bandwidth_log.as_deref();
         let suffix = plan.place.log_suffix();
-        let bandwidth = prefix.map(|prefix| OpenBandwidthLog::open(prefix, &suffix, &stop));
+        let bandwidth = prefix.map(|prefix| OpenBandwidthLog::open(prefix, &suffix, &taken, &stop));
         Ok(Self {
             bandwidth: bandwidth.transpose().map_err(refused)?,
-            logs: OpenLogs::open(plan, setups, clock, &stop, settings.trace).map_err(refused)?,
+            logs: OpenLogs::open(plan, setups, &taken, clock, &stop, settings.trace)
+                .map_err(refused)?,
         })
     }
 

@@ -6,7 +6,7 @@ use fathom_host::target_kind::{FileSystemProbe, HostFileSystem};
 use fathom_job::{Diagnostics, Plan, Settings, Size};
 use fathom_record::Warning;
 
-use crate::check;
+use crate::check::{self, TakenFiles};
 use crate::error::{RunError, RunProblem};
 use crate::plan_warning::PlanWarning;
 use crate::problem_kind::ProblemKind;
@@ -81,7 +81,11 @@ pub fn preflight(plan: &Plan, settings: &Settings, host: Host<'_>) -> Preflight 
     };
     problems.extend(check::verify_maps(&setups, memory));
     warnings.extend(check::verified_by_many(&setups));
-    problems.extend(check::recordings(&setups));
+    problems.extend(check::recordings(settings, &setups));
+    problems.extend(check::taken::outputs(settings, &setups, || match host {
+        Host::Local(_) => TakenFiles::data(&setups),
+        Host::Modelled(_) => TakenFiles::default(),
+    }));
     if matches!(host, Host::Local(_)) {
         let (refused, told) = check::scheduler::check(&setups);
         problems.extend(refused);

@@ -33,6 +33,8 @@ problem_kinds! {
     NoJobs = "no_jobs",
     /// Options of a job exclude each other.
     Contradiction = "contradiction",
+    /// An output of the run would replace data of its jobs, or a log that they replay.
+    OutputIsInput = "output_is_input",
     /// The worker of a modelled job rejects its configuration.
     JobMakesNoSense = "job_makes_no_sense",
     /// A job has no size, and no file that has one.

@@ -15,6 +15,7 @@ use fathom_host::target_kind::{FileSystemProbe, TargetKind};
 use fathom_job::{Job, Plan, RankPlace, Settings};
 use fathom_log::MemoryLogs;
 use fathom_record::{CpuRecord, HostClock, HostRecord, ModelledMachine, RECORD_VERSION, Record};
+use fathom_setup::check::TakenFiles;
 use fathom_setup::collect;
 use fathom_setup::debug_output;
 use fathom_setup::lifecycle::Lifecycle;
@@ -86,6 +87,7 @@ pub fn simulate_on(
     session: &mut Session<'_>,
 ) -> Result<(Record, LogFiles), RunError> {
     let (mut preflight, placed) = set_up(plan, machine, settings)?;
+    refuse_taken_logs(plan, settings, &preflight.setups)?;
     let mut warnings = preflight.take_warnings();
     warnings.extend(unsupported::warnings(plan, settings));
     debug_output::tell_plan(plan, &preflight.setups, &settings.debug, session);
@@ -126,6 +128,20 @@ pub fn simulate_on(
 /// As [`simulate_on`].
 pub fn refuse_unmodelled(plan: &Plan, machine: &MachineModel) -> Result<(), RunError> {
     set_up(plan, machine, &Settings::default()).map(|_set_up| ())
+}
+
+/// Refuses I/O logs that would replace files that were named for the run, or logs of its jobs.
+fn refuse_taken_logs(
+    plan: &Plan,
+    settings: &Settings,
+    setups: &[JobSetup],
+) -> Result<(), RunError> {
+    let taken = TakenFiles::default().named(settings).recorded(setups);
+    let problems = MemoryLogs::new(setups, log_suffix(plan)).conflicts(&taken);
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(RunError { problems }),
+    }
 }
 
 /// Sets up the jobs and places their files on the machine.

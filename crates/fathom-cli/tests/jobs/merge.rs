@@ -176,3 +176,20 @@ fn a_merge_into_a_file_of_data_is_refused() {
         assert_eq!(folder.names(), ["a", "b", "disk", "hard", "link"]);
     }
 }
+
+#[test]
+fn a_merge_into_the_job_file_is_refused() {
+    let folder = traces();
+    let text = "[r]\nread_iolog=a:b\nmerge_blktrace_file=j.fio\nreplay_redirect=new\n";
+    folder.write("j.fio", text);
+    for words in ["j.fio", "--merge-blktrace-only j.fio"] {
+        for run in [
+            folder.fathom(&format!("run {words}")).expect(2),
+            folder.fio(words).expect(1),
+        ] {
+            let want = "j.fio: this is the job file";
+            assert!(run.err.contains(want), "{words}: {}", run.err);
+            assert_eq!(folder.read("j.fio"), text);
+        }
+    }
+}

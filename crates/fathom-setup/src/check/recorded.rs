@@ -1,20 +1,22 @@
 //! Checks of recordings (`write_iolog`).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 
 use fathom_host::FileIdentity;
 use fathom_iolog::can_name;
+use fathom_job::Settings;
 
+use super::taken::TakenFiles;
 use crate::error::RunProblem;
 use crate::problem_kind::ProblemKind;
-use crate::translate::{FileSetup, JobSetup};
+use crate::translate::JobSetup;
 
 /// Returns the problems of the recordings: names that a log cannot hold, and logs that would
-/// overwrite each other or the data.
-pub fn recordings(setups: &[JobSetup]) -> Vec<RunProblem> {
+/// overwrite each other, the data or a file that was named for the run.
+pub fn recordings(settings: &Settings, setups: &[JobSetup]) -> Vec<RunProblem> {
     let mut problems = Vec::new();
-    let (mut sections, mut data) = (HashMap::new(), None);
+    let (mut sections, mut taken) = (HashMap::new(), None);
     for setup in setups.iter().filter(|setup| setup.worker.records) {
         let job = &setup.job;
         let log = job.options.replay.record.as_deref().unwrap_or_default();
@@ -43,32 +45,10 @@ pub fn recordings(setups: &[JobSetup]) -> Vec<RunProblem> {
             let message = format!("`{name}`: a log cannot hold a file name with blanks");
             refuse(message, "rename the file");
         }
-        let data = data.get_or_insert_with(|| DataFiles::of(setups));
-        if let Some(message) = data.conflict(log) {
+        let taken = taken.get_or_insert_with(|| TakenFiles::data(setups).named(settings));
+        if let Some(message) = taken.conflict(log) {
             refuse(message, "name another file");
         }
     }
     problems
-}
-
-/// Files of this host in which the data of jobs are, or will be.
-#[derive(Debug)]
-pub struct DataFiles(BTreeSet<FileIdentity>);
-
-impl DataFiles {
-    /// Returns the files of these jobs.
-    #[must_use]
-    pub fn of(setups: &[JobSetup]) -> Self {
-        let setups = setups.iter().filter(|setup| setup.has_local_files());
-        let files = setups.flat_map(|setup| &setup.files);
-        let identity = |file: &FileSetup| FileIdentity::of(Path::new(&file.path));
-        Self(files.map(identity).collect())
-    }
-
-    /// Returns the reason not to write to `path` if it is one of them, under whatever name.
-    #[must_use]
-    pub fn conflict(&self, path: &str) -> Option<String> {
-        let is_data = self.0.contains(&FileIdentity::of(Path::new(path)));
-        is_data.then(|| format!("{path}: a job's data are in this file"))
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::recorded::DataFiles;
+use super::taken::TakenFiles;
 use crate::error::RunProblem;
 use crate::problem_kind::ProblemKind;
 use crate::translate::JobSetup;
@@ -29,7 +29,7 @@ pub fn logs_as_data(setups: &[JobSetup]) -> Vec<RunProblem> {
     });
     let mut problems = Vec::new();
     for (job, log) in logs.filter(|(_, log)| seen.insert(log.as_str())) {
-        let data = data.get_or_insert_with(|| DataFiles::of(setups));
+        let data = data.get_or_insert_with(|| TakenFiles::data(setups));
         if let Some(message) = data.conflict(log) {
             let problem = RunProblem::new(ProblemKind::Contradiction, message);
             let hint = "copy the log, or name another file for the data with `replay_redirect`";
