@@ -21,6 +21,7 @@ use crate::failure::with_hint;
 use crate::output::{self, Data, StandardStream, printable_lines};
 use crate::report::Report;
 use crate::run_command;
+use crate::spared_inputs;
 
 /// Arguments of `fathom merge`.
 #[derive(Args, Clone, Debug)]
@@ -93,7 +94,16 @@ fn merged(arguments: &MergeArguments) -> Result<ProgramEnd> {
     // Nothing is written while the records are read, and a signal that is only counted would not
     // end the wait for a file that does not come.
     signals::restore_default_stop();
-    let files = in_order_of_rank(files(&arguments.paths)?)?;
+    let files = files(&arguments.paths)?;
+    let outputs = [
+        ("--output", &arguments.output),
+        ("--record", &arguments.record),
+    ];
+    for (option, path) in outputs {
+        let Some(path) = path else { continue };
+        spared_inputs::check(option, Path::new(path), &files)?;
+    }
+    let files = in_order_of_rank(files)?;
     let sum = sum(&files, &mut clients)?;
     self::interrupts()?;
     let documents = clients.into_iter();

@@ -22,6 +22,30 @@ fn jobs(report: &Value) -> Vec<(String, u64)> {
 }
 
 #[test]
+fn a_sum_replaces_no_record_of_a_rank() {
+    let folder = Folder::new();
+    folder.write("s.fio", SHARES);
+    for rank in [0, 1] {
+        let words = format!("run --rank={rank}/2 --record=out s.fio");
+        folder.fathom(&words).expect(0);
+    }
+    let record = folder.path().join("out/rank-0000.json");
+    let before = fs::read(&record).unwrap();
+    std::os::unix::fs::symlink("out/rank-0000.json", folder.path().join("link")).unwrap();
+    for from in ["out", "out/rank-0001.json out/rank-0000.json"] {
+        for option in ["--output", "--record"] {
+            for to in ["out/rank-0000.json", "link"] {
+                let words = format!("merge {from} {option} {to}");
+                let run = folder.fathom(&words).expect(2);
+                let want = format!("{option} would replace `out/rank-0000.json`");
+                assert!(run.err.contains(&want), "{words}: {run:#?}");
+                assert_eq!(fs::read(&record).unwrap(), before, "{words}");
+            }
+        }
+    }
+}
+
+#[test]
 fn sections_may_be_of_some_ranks() {
     let folder = Folder::new();
     folder.write("s.fio", SHARES);
