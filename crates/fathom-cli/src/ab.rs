@@ -53,15 +53,15 @@ pub(crate) fn run(arguments: &AbArguments) -> ProgramEnd {
 fn execute(arguments: &AbArguments) -> Result<ProgramEnd> {
     let text = text(arguments)?;
     let file = arguments.save.as_deref().unwrap_or(NAME);
-    let plan = match LabPlan::parse(file, &text, &[], &Process::new()) {
+    let environment = Process::new();
+    let plan = match LabPlan::parse(file, &text, &[], &environment) {
         Ok(plan) => plan,
         Err(problems) => return Ok(lab::refused(&problems)),
     };
     let Some(path) = &arguments.save else {
         return lab::run_plan(&plan, arguments.format);
     };
-    let jobs = arguments.jobs.iter().map(String::as_str);
-    spared_inputs::check("--save", Path::new(path), jobs)?;
+    spared_inputs::check("--save", Path::new(path), environment.files_read())?;
     let written = output_file::write(Path::new(path), text.as_bytes(), &Stop::never());
     written.with_context(|| format!("--save: {path}"))?;
     let line = format!("fathom: ab: run it with `fathom lab {path}`\n");

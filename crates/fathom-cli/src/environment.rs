@@ -1,9 +1,10 @@
 //! Access of the job language to the process: files, environment variables, the machine.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use fathom_core::EngineInfo;
 use fathom_engine::Registry;
@@ -20,6 +21,8 @@ pub(crate) struct Process {
     /// its runs, and the C library reads files of sysfs and procfs each time.
     cpus: OnceLock<u32>,
     memory_mib: OnceLock<u64>,
+    /// Names of the files that were read.
+    read: Mutex<BTreeSet<String>>,
     /// Own rank, and the places of all, where a launcher reports them.
     ranks: Option<(u32, Vec<RankPlace>)>,
 }
@@ -30,6 +33,7 @@ impl Process {
             engines: engines::registry(),
             cpus: OnceLock::new(),
             memory_mib: OnceLock::new(),
+            read: Mutex::default(),
             ranks: None,
         }
     }
@@ -41,6 +45,14 @@ impl Process {
             ..Self::new()
         }
     }
+
+    /// Returns the names of the files that were read.
+    pub(crate) fn files_read(&self) -> BTreeSet<String> {
+        self.read
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
 }
 
 impl Environment for Process {
@@ -49,7 +61,12 @@ impl Environment for Process {
     }
 
     fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
-        read(File::open(path)?)
+        let file = File::open(path)?;
+        self.read
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(path.to_owned());
+        read(file)
     }
 
     fn is_same_file(&self, a: &str, b: &str) -> bool {

@@ -9,7 +9,7 @@ use fathom_host::output_file;
 use fathom_job::{Dialect, Environment, JOB_FILE_BYTES_MAX};
 use fathom_lab::{
     FalseAlarms, Journal, LabAbout, LabEvent, LabOutcome, LabPlan, LockFile, MachineSource,
-    Modelled, NoJournal, Real, Subject, lab_page, lab_table, run_lab,
+    Modelled, NoJournal, Real, lab_page, lab_table, run_lab,
 };
 use fathom_sys::signals::Interrupts;
 use fathom_toml::TomlProblem;
@@ -101,12 +101,7 @@ fn execute(arguments: &LabArguments) -> Result<ProgramEnd> {
         );
     }
     if let Some(path) = &arguments.html {
-        let job = match &plan.subject {
-            Subject::Job(job) => Some(job.file.as_str()),
-            Subject::Peak(_) => None,
-        };
-        let inputs = [plan.file.as_str()].into_iter().chain(job);
-        spared_inputs::check("--html", path, inputs)?;
+        spared_inputs::check("--html", path, environment.files_read())?;
         output_file::check(path).map_err(|error| at(path, error).context("--html"))?;
     }
     let lab = Lab {

@@ -54,12 +54,34 @@ fn outputs_do_not_replace_what_they_are_made_from() {
         "lab.toml",
         "[lab]\nname = \"l\"\n[job]\nfile = \"job.fio\"\n",
     );
+    folder.write("more.fio", "bs=4k\n");
+    folder.write(
+        "other.fio",
+        "[j]\nfilename=/dev/modelled\nsize=1m\ninclude more.fio\n",
+    );
+    folder.write("machine.toml", crate::MACHINE);
+    folder.write("published.csv", "depth,iops\n1,2\n");
+    folder.write(
+        "model.toml",
+        "[lab]\nname = \"m\"\nmachine = \"machine.toml\"\n\
+         [job]\nfilename = \"/dev/modelled\"\nsize = \"1m\"\n[axes]\niodepth = [1, 2]\n\
+         [variants]\none = {}\nother = { file = \"other.fio\" }\n\
+         [judge]\nbaseline = \"one\"\nmetrics = { \"read.iops\" = \"2%\" }\n\
+         [[published]]\nfile = \"published.csv\"\nkeys = { iodepth = \"depth\" }\n\
+         columns = [{ metric = \"read.iops\", variant = \"one\", column = \"iops\" }]\n\
+         origin = \"a list\"\n",
+    );
     for (words, kept) in [
         ("report run.json --html run.json", "run.json"),
         ("report run.json --html link.html", "run.json"),
         ("ab job.fio --set iodepth=1,2 --save ./job.fio", "job.fio"),
         ("lab lab.toml --html lab.toml", "lab.toml"),
         ("lab lab.toml --html job.fio", "job.fio"),
+        ("ab other.fio --set iodepth=1,2 --save more.fio", "more.fio"),
+        ("lab model.toml --html machine.toml", "machine.toml"),
+        ("lab model.toml --html other.fio", "other.fio"),
+        ("lab model.toml --html more.fio", "more.fio"),
+        ("lab model.toml --html published.csv", "published.csv"),
     ] {
         let before = std::fs::read(folder.path().join(kept)).unwrap();
         let run = folder.fathom(words).expect(2);
