@@ -18,6 +18,7 @@ use crate::failure::with_hint;
 use crate::kept_output::{Kept, write_or_keep};
 use crate::micro::{measured, usable_cpus};
 use crate::output::{self, Data, StandardStream};
+use crate::spared_inputs;
 use crate::table_format::TableFormat;
 use crate::table_hdd::HddArguments;
 use crate::table_pacing::PacingArguments;
@@ -79,6 +80,7 @@ fn make(arguments: &TableArguments) -> Result<ProgramEnd> {
         bail!("{name}: no such table\nhint: `fathom table` lists them");
     }
     if let Some(path) = &arguments.svg {
+        spared_inputs::check("--svg", path, &arguments.target)?;
         output_file::check(path).with_context(|| format!("--svg: {}", path.display()))?;
     }
     refuse_foreign_options(arguments, name)?;

@@ -471,6 +471,16 @@ fn tables_are_listed_and_drawn() {
         folder.fathom("table uring-irq --svg /no/such/x.svg data"),
         &["--svg"],
     );
+    let before = std::fs::read(folder.path().join("data")).unwrap();
+    std::os::unix::fs::symlink("data", folder.path().join("link")).unwrap();
+    for name in ["uring-irq", "log-entries"] {
+        for svg in ["data", "link"] {
+            let words = format!("table {name} --seconds 1 --svg {svg} data");
+            check_refused(folder.fathom(&words), &["--svg would replace `data`"]);
+        }
+    }
+    assert_eq!(std::fs::read(folder.path().join("data")).unwrap(), before);
+    std::fs::remove_file(folder.path().join("link")).unwrap();
     let run = folder.fathom("table uring-irq --seconds 1 --json --svg plot.svg data");
     if run.code != Some(0) {
         // A kernel without io_uring, or a file system without direct I/O.
