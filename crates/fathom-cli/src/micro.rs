@@ -21,10 +21,9 @@ pub(crate) struct MicroArguments {
     /// Largest number of threads [default: number of CPUs, at most 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     threads: Option<u32>,
-    /// Runs of each implementation
-    #[arg(long, value_name = "N", default_value_t = 21)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
-    repeats: u32,
+    /// Runs of each implementation [default: 21]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeats: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -40,6 +39,14 @@ enum Name {
 /// Runs the benchmark and prints its table.
 pub(crate) fn run(arguments: &MicroArguments) -> ProgramEnd {
     let Some(name) = arguments.name else {
+        if let Some(option) = given(arguments) {
+            let text = format!(
+                "fathom: micro: {option}: no benchmark to apply it to\n\
+                 hint: name one; `fathom micro` lists them\n"
+            );
+            output::print(StandardStream::Error, &text);
+            return ProgramEnd::Refused;
+        }
         let one = |known: &fathom_lab::Experiment| format!("{}\n    {}\n", known.name, known.about);
         let list: String = micro_experiments().iter().map(one).collect();
         return output::show(
@@ -62,9 +69,16 @@ pub(crate) fn run(arguments: &MicroArguments) -> ProgramEnd {
         output::print(StandardStream::Error, &text);
         return ProgramEnd::Refused;
     }
-    let table = measured(threads, arguments.repeats, measure);
+    let table = measured(threads, arguments.repeats.unwrap_or(REPEATS), measure);
     let text = arguments.format.render(&table);
     output::show(&text, "fathom: micro", ProgramEnd::Printed)
+}
+
+/// Returns an option that was given, if there is one.
+fn given(arguments: &MicroArguments) -> Option<&'static str> {
+    let threads = arguments.threads.map(|_| "--threads");
+    let repeats = arguments.repeats.map(|_| "--repeats");
+    arguments.format.given().or(threads).or(repeats)
 }
 
 /// Runs a benchmark with the real clock.
@@ -83,6 +97,9 @@ pub(crate) fn usable_cpus() -> u32 {
     let count = thread::allowed_cpus().map_or(1, |cpus| cpus.len());
     u32::try_from(count).unwrap_or(8).clamp(1, 8)
 }
+
+/// Default runs of each implementation.
+const REPEATS: u32 = 21;
 
 const EXAMPLES: &str = "\
 Examples:

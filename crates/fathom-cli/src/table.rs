@@ -39,6 +39,7 @@ pub(crate) struct TableArguments {
     svg: Option<PathBuf>,
     /// Duration per row, in seconds, of tables that have a target [default: 5]
     #[arg(long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=SECONDS_MAX))]
     seconds: Option<u32>,
     /// Repeats in turn, of the runs of log-entries [default: 5] or the rows of io-pacing
     /// [default: 3]
@@ -70,6 +71,9 @@ pub(crate) fn run(arguments: &TableArguments) -> ProgramEnd {
 
 fn make(arguments: &TableArguments) -> Result<ProgramEnd> {
     let Some(name) = &arguments.name else {
+        if let Some(option) = given(arguments) {
+            bail!("{option}: no table to apply it to\nhint: name one; `fathom table` lists them");
+        }
         return Ok(output::show(
             &fitted_sentences(&list()),
             "fathom: table",
@@ -99,6 +103,23 @@ fn make(arguments: &TableArguments) -> Result<ProgramEnd> {
         return print(&table, arguments, None);
     };
     measure(arguments, name, target)
+}
+
+/// Returns an option that was given, if there is one.
+fn given(arguments: &TableArguments) -> Option<&'static str> {
+    let own = [
+        ("--svg", arguments.svg.is_some()),
+        ("--seconds", arguments.seconds.is_some()),
+        ("--repeats", arguments.repeats.is_some()),
+        ("--cpu", arguments.cpu.is_some()),
+    ];
+    let mut own = own.iter().filter(|(_, is_given)| *is_given);
+    let own = own.next().map(|(option, _)| *option);
+    let format = arguments.format.given();
+    format
+        .or(own)
+        .or_else(|| arguments.hdd.given())
+        .or_else(|| arguments.pacing.given())
 }
 
 /// Refuses options that the table would ignore.
@@ -241,6 +262,8 @@ Examples:
 
 /// Default duration of a row.
 const SECONDS: u32 = 5;
+/// Longest duration of a row, as of `fathom peak`.
+const SECONDS_MAX: i64 = 1_000_000;
 /// Default repeats of the runs of `log-entries`.
 const RUN_REPEATS: u32 = 5;
 /// Runs of each implementation in `task-list`; medians of 21 repeat to within a few percent.

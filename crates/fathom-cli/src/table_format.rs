@@ -20,6 +20,17 @@ pub(crate) struct TableFormat {
 }
 
 impl TableFormat {
+    /// Returns the option that was given, if one was.
+    pub(crate) fn given(self) -> Option<&'static str> {
+        let options = [
+            ("--json", self.json),
+            ("--csv", self.csv),
+            ("--markdown", self.markdown),
+        ];
+        let mut given = options.iter().filter(|(_, is_given)| *is_given);
+        given.next().map(|(option, _)| *option)
+    }
+
     /// Returns whether the format has the notes of a table.
     pub(crate) const fn has_notes(self) -> bool {
         !self.csv

@@ -83,6 +83,13 @@ impl HddArguments {
                  hint: omit it, or use another --machine"
             );
         }
+        if self.nr_requests.is_some() && !machine.has_scheduler() {
+            let name = machine.name();
+            bail!(
+                "--nr-requests: `{name}` has no I/O scheduler, whose tags these are\n\
+                 hint: omit it, or use another --machine"
+            );
+        }
         Ok(HddTags {
             numjobs: or(&self.numjobs, default.numjobs),
             policies: or(&policies, default.policies),
@@ -96,9 +103,9 @@ impl HddArguments {
         })
     }
 
-    /// Refuses the options for another table.
-    pub(crate) fn refuse_for(&self, name: &str) -> Result<()> {
-        let given = [
+    /// Returns an option that was given, if there is one.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let options = [
             ("--numjobs", !self.numjobs.is_empty()),
             ("--nr-requests", self.nr_requests.is_some()),
             ("--rw", self.rw.is_some()),
@@ -106,8 +113,14 @@ impl HddArguments {
             ("--machine", self.machine.is_some()),
             ("--policy", !self.policy.is_empty()),
         ];
-        match given.iter().find(|(_, given)| *given) {
-            Some((option, _)) => {
+        let mut given = options.iter().filter(|(_, is_given)| *is_given);
+        given.next().map(|(option, _)| *option)
+    }
+
+    /// Refuses the options for another table.
+    pub(crate) fn refuse_for(&self, name: &str) -> Result<()> {
+        match self.given() {
+            Some(option) => {
                 bail!("{name}: {option} does not apply\nhint: use it with hdd-tags")
             }
             None => Ok(()),

@@ -72,16 +72,23 @@ enum PolicyName {
 }
 
 impl PacingArguments {
-    /// Refuses these options for another table.
-    pub(crate) fn refuse_for(&self, name: &str) -> Result<()> {
+    /// Returns an option that was given, if there is one.
+    pub(crate) fn given(&self) -> Option<&'static str> {
         let others = [
             ("--test", !self.test.is_empty()),
             ("--slow-depth", self.slow_depth.is_some()),
             ("--initiators", self.initiators.is_some()),
         ];
-        let given = others.into_iter().chain(self.row_options());
-        match given.into_iter().find(|(_, is_given)| *is_given) {
-            Some((option, _)) => {
+        let mut options = others.into_iter().chain(self.row_options());
+        options
+            .find(|(_, is_given)| *is_given)
+            .map(|(option, _)| option)
+    }
+
+    /// Refuses these options for another table.
+    pub(crate) fn refuse_for(&self, name: &str) -> Result<()> {
+        match self.given() {
+            Some(option) => {
                 bail!("{name}: {option} applies to io-pacing only\nhint: omit it")
             }
             None => Ok(()),

@@ -180,13 +180,16 @@ fn notes(config: &HddTags, errors: &[f64]) -> Vec<String> {
         (true, true) => ", write cache on",
         (true, false) => ", write cache off",
     };
+    let tags = match config.machine.has_scheduler() {
+        true => format!(", nr_requests {}", config.nr_requests),
+        false => String::new(),
+    };
     let (ramp, runtime) = config.machine.times();
     let mut notes = vec![format!(
-        "modelled, virtual time: {}, random {}s{cache}, nr_requests {}; {} s after a ramp of {} s, \
+        "modelled, virtual time: {}, random {}s{cache}{tags}; {} s after a ramp of {} s, \
          {}",
         config.machine.name(),
         config.direction.name(),
-        config.nr_requests,
         seconds(runtime),
         seconds(ramp),
         config.machine.placement(),

@@ -42,6 +42,12 @@ impl LabMachine {
         !matches!(self, Self::Ssd)
     }
 
+    /// Returns whether it has an I/O scheduler, with tags of its own.
+    #[must_use]
+    pub const fn has_scheduler(self) -> bool {
+        !matches!(self, Self::Ssd)
+    }
+
     /// Returns the size of a job's region in bytes.
     pub(crate) const fn region(self) -> u64 {
         match self {

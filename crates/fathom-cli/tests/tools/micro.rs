@@ -29,6 +29,22 @@ fn experiments_are_listed() {
 }
 
 #[test]
+fn the_list_takes_no_options() {
+    for option in [
+        "--json",
+        "--csv",
+        "--markdown",
+        "--threads 1",
+        "--repeats 3",
+    ] {
+        let run = Folder::new().fathom(&format!("micro {option}")).expect(2);
+        let (name, _) = option.split_once(' ').unwrap_or((option, ""));
+        let want = format!("fathom: micro: {name}: no benchmark to apply it to\nhint: ");
+        assert!(run.err.starts_with(&want) && run.out.is_empty(), "{run:#?}");
+    }
+}
+
+#[test]
 fn unknown_benchmarks_are_refused() {
     let run = Folder::new().fathom("micro tag-list").expect(2);
     assert!(run.err.contains("tag-list") && run.out.is_empty());

@@ -458,6 +458,47 @@ fn the_table_of_logs_has_both_classes_and_leaves_the_scheduler() {
 }
 
 #[test]
+fn durations_of_tables_have_a_range() {
+    let folder = with_file();
+    for table in [
+        "io-pacing --depth 1 --devices null --pacing none --repeats 1",
+        "uring-irq data",
+        "log-entries data",
+        "aio-submit .",
+    ] {
+        for seconds in ["0", "1000001", "4294967295"] {
+            let run = folder.fathom(&format!("table {table} --seconds {seconds}"));
+            check_refused(run, &["--seconds", "1..=1000000"]);
+        }
+    }
+    assert_eq!(folder.names(), ["data"]);
+}
+
+#[test]
+fn the_list_of_tables_takes_no_options() {
+    let folder = Folder::new();
+    for option in [
+        "--json",
+        "--csv",
+        "--markdown",
+        "--svg x.svg",
+        "--seconds 1",
+        "--repeats 2",
+        "--cpu 0",
+        "--policy fair",
+        "--depth 1",
+    ] {
+        let (name, _) = option.split_once(' ').unwrap_or((option, ""));
+        let want = format!("{name}: no table to apply it to");
+        check_refused(
+            folder.fathom(&format!("table {option}")),
+            &[&want, "hint: "],
+        );
+    }
+    assert_eq!(folder.names(), [""; 0]);
+}
+
+#[test]
 fn tables_are_listed_and_drawn() {
     let folder = with_file();
     let list = folder.fathom("table").expect(0).out;

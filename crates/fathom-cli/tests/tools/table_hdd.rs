@@ -62,6 +62,9 @@ fn other_configurations_have_no_published_figures() {
         assert!(rows[0]["plain_mib_s"].as_f64().unwrap() > 0.0, "{asked}");
         assert_eq!(rows[0]["published_plain_mib_s"], Value::Null, "{asked}");
     }
+    let shown = |words: &str| Folder::new().fathom(words).expect(0).out;
+    let without = shown("table hdd-tags --numjobs 1 --machine ssd");
+    assert!(!without.contains("nr_requests"), "{without}");
     let rows = rows("hdd-tags --numjobs 8 --policy elastic,fair-roundrobin");
     assert!(rows[0]["fair_roundrobin_mib_s"].as_f64().unwrap() > 0.0);
     assert!(rows[0].get("plain_mib_s").is_none());
@@ -129,6 +132,7 @@ fn invalid_options_are_refused() {
     check_refused("hdd-tags --nr-requests 0", "--nr-requests");
     check_refused("hdd-tags --machine floppy", "possible values: hdd");
     check_refused("hdd-tags --machine ssd --write-cache on", "always on");
+    check_refused("hdd-tags --machine ssd --nr-requests 1", "no I/O scheduler");
     check_refused("hdd-tags --policy fair,fair", "duplicate policy");
     check_refused("hdd-tags data", "is modelled and takes no target");
     check_refused("hdd-single data", "is modelled and takes no target");
