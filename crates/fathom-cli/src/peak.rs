@@ -8,7 +8,8 @@ use fathom_core::Nanos;
 use fathom_host::block_tree::BlockTree;
 use fathom_host::{machine, storage};
 use fathom_peak::{
-    Interval, PeakConfig, PeakOutcome, Repeats, compare, contention_warning, peak, storage_warning,
+    Interval, PeakConfig, PeakOutcome, Repeats, check, compare, contention_warning, peak,
+    storage_warning,
 };
 use fathom_record::{PEAK_VERSION, PeakRecord, Warning};
 use fathom_report::{peak_line, peak_matrix, peak_summary, peak_table};
@@ -142,6 +143,10 @@ fn measure_rounds(
     sides: &mut [Side<'_>],
     interrupts: Interrupts,
 ) -> Result<bool> {
+    // All points first: none is measured, and nothing printed, before one is refused.
+    for (config, _) in sides.iter().flat_map(|side| &side.points) {
+        check(config).map_err(|error| with_hint(&error, error.hint()))?;
+    }
     let talk = Talk::new(arguments, sides.len());
     for side in sides.iter() {
         talk.note(&side.arguments.headline());
@@ -212,7 +217,7 @@ impl Talk {
 
     fn second(self, second: u32, interval: &Interval, config: &PeakConfig) {
         if self.rates && self.seconds {
-            let line = line(&format!("{second} s"), interval, config);
+            let line = line(&end_of(second, config.duration), interval, config);
             output::print(StandardStream::Data, &line);
         }
     }
@@ -227,6 +232,16 @@ impl Talk {
             output::print(StandardStream::Data, &line(&label, total, config));
         }
     }
+}
+
+/// Returns the time at which a second of a measurement ends; the last may be cut short.
+fn end_of(second: u32, duration: Nanos) -> String {
+    let whole = Nanos::from_secs(second.into());
+    if whole <= duration {
+        return format!("{second} s");
+    }
+    let hundredths = (float(duration.get()) / 1e7).round();
+    format!("{} s", hundredths / 100.0)
 }
 
 /// Returns the bytes that an op moves: none for a no-op.

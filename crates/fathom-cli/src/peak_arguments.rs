@@ -53,7 +53,7 @@ pub(crate) struct PeakArguments {
     #[arg(long)]
     pub(crate) no_register_ring: bool,
     /// Issue no-ops to measure the ring alone, without a target
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["write", "buffered", "sequential", "block"])]
     pub(crate) nop: bool,
     /// I/O engine
     #[arg(long, value_name = "ENGINE", value_enum, default_value = "io_uring")]
@@ -119,7 +119,7 @@ pub(crate) struct Numbers(Vec<u32>);
 
 impl PeakArguments {
     /// Returns the configuration of each measurement: one, or one per depth and batch. A batch
-    /// that exceeds the depth is left out where there are several.
+    /// that exceeds the depth is left out where it fits another one.
     pub(crate) fn configs(&self) -> Vec<PeakConfig> {
         let depths = match &self.depth {
             _ if self.sweep => SWEEP_DEPTHS.to_vec(),
@@ -130,10 +130,12 @@ impl PeakArguments {
             Some(Numbers(batches)) => batches.iter().copied().map(Some).collect(),
             None => vec![None],
         };
-        let several = depths.len() * batches.len() > 1;
+        let deepest = depths.iter().copied().max().unwrap_or(0);
         let mut configs = Vec::new();
         for &depth in &depths {
-            let fits = |batch: &Option<u32>| !several || batch.is_none_or(|batch| batch <= depth);
+            // One that fits none is kept, and refused by its name.
+            let fits =
+                |batch: &Option<u32>| batch.is_none_or(|batch| batch <= depth || batch > deepest);
             for batch in batches.iter().copied().filter(fits) {
                 configs.push(self.config(depth, batch));
             }
@@ -373,7 +375,8 @@ mod tests {
         assert_eq!(table, [(1, 1, 1), (8, 1, 1), (8, 4, 4)]);
         assert_eq!(points("--sweep x").len(), 7);
         assert_eq!(points("--sweep --batch 1,16 x").len(), 7 + 3);
-        // A single batch that is too large is refused later, by its name.
+        // A batch that is too large for each depth is refused later, by its name.
         assert_eq!(points("--depth 4 --batch 8 x"), [(4, 8, 8)]);
+        assert_eq!(points("--depth 8 --batch 1,64 x"), [(8, 1, 1), (8, 64, 64)]);
     }
 }

@@ -136,9 +136,21 @@ pub fn peak(
     tell: &mut dyn FnMut(&Interval),
     stops: &dyn Fn() -> u32,
 ) -> Result<PeakOutcome, PeakError> {
-    limits::check(config)?;
-    let targets = targets::check(config)?;
+    let targets = examine(config)?;
     threads::run(config, &targets, tell, stops)
+}
+
+/// Checks a measurement without running it.
+///
+/// # Errors
+/// The configuration or a target is unsuitable.
+pub fn check(config: &PeakConfig) -> Result<(), PeakError> {
+    examine(config).map(drop)
+}
+
+fn examine(config: &PeakConfig) -> Result<Vec<targets::CheckedTarget>, PeakError> {
+    limits::check(config)?;
+    targets::check(config)
 }
 
 // Public items, listed once.

@@ -118,7 +118,7 @@ fn once_a_second_and_the_maximum() {
     let words = "peak --repeats 1 --seconds 1.2 --engine sync --buffered --latency data";
     let run = folder.fathom(words).expect(0);
     assert!(
-        run.out.contains("1 s: ") && run.out.contains("2 s: ") && run.out.contains("maximum: "),
+        run.out.contains("1 s: ") && run.out.contains(" 1.2 s: ") && run.out.contains("maximum: "),
         "{}",
         run.out
     );
@@ -128,6 +128,20 @@ fn once_a_second_and_the_maximum() {
         run.out
     );
     assert!(run.err.contains("psync"), "{}", run.err);
+}
+
+#[test]
+fn a_short_measurement_is_not_a_second() {
+    let run = Folder::new().fathom("peak --nop --repeats 1 --seconds 0.05");
+    if let Some(why) = run.refused() {
+        println!("skipped: {why}");
+        return;
+    }
+    let out = run.expect(0).out;
+    assert!(
+        out.contains(" 0.05 s: ") && !out.contains(" 1 s: "),
+        "{out}"
+    );
 }
 
 /// Returns the rows of a comparison for `side`, split into cells.
@@ -327,6 +341,33 @@ fn bad_numbers_say_their_limit() {
     check_refused(peak("--threads 5000 data"), &["5000 is more than 4096"]);
     check_refused(peak("--nop --engine libaio"), &["libaio has no such op"]);
     check_refused(peak("--nop --polled"), &["no device to poll"]);
+    for option in ["--write", "--buffered", "--sequential", "--block 512"] {
+        let (name, _) = option.split_once(' ').unwrap_or((option, ""));
+        check_refused(
+            peak(&format!("--nop {option}")),
+            &["'--nop' cannot be", name],
+        );
+    }
+    for words in ["--batch 1,64 --depth 8", "--batch 64 --depth 1,8"] {
+        let run = peak(&format!("{words} data"));
+        check_refused(run, &["--submit or --batch: 64 is more than --depth"]);
+    }
+    check_refused(peak("--sweep --batch 1,128 data"), &["128 is more than"]);
+    for words in [
+        "--depth 0",
+        "--depth 1,0",
+        "--threads 0",
+        "--block 0",
+        "--batch 0",
+    ] {
+        let run = peak(&format!("{words} data"));
+        assert!(
+            run.err.starts_with("fathom: peak: --"),
+            "{words}: {}",
+            run.err
+        );
+        check_refused(run, &["must be at least 1"]);
+    }
     check_refused(
         peak("--polled --buffered data"),
         &["--polled: the page cache"],
