@@ -47,14 +47,19 @@ pub fn convert_log(
     if is_same_file(from, to) {
         return Err(ConvertError::SameFile(to.to_owned()));
     }
+    let extension = to.extension().unwrap_or_default().to_string_lossy();
+    let records = RecordFormat::of_extension(&extension);
+    // A pipe or a device has no extension, and takes text.
+    let is_named = to.is_file() || !to.exists();
+    if is_named && records.is_none() && !TEXT_EXTENSIONS.contains(&&*extension) {
+        return Err(ConvertError::NoSuchFormat(to.to_owned()));
+    }
     // A regular file, because it is read more than once, and opening a FIFO could block.
     if !from.metadata().map_err(read)?.is_file() {
         return Err(ConvertError::NotAFile(from.to_owned()));
     }
     let source = LogSource::open(from).map_err(read)?;
     let shape = source.shape();
-    let extension = to.extension().unwrap_or_default();
-    let records = RecordFormat::of_extension(&extension.to_string_lossy());
     if let Some(format) = records
         && let Some(column) = (format.lacks)(shape)
     {
@@ -111,6 +116,9 @@ fn value(kind: Option<&str>, path: &Path, column: Option<&str>) -> String {
         },
     }
 }
+
+/// Extensions of text: fio's, and with a header.
+const TEXT_EXTENSIONS: [&str; 2] = ["log", "csv"];
 
 /// Writer of the destination.
 enum Writer {

@@ -12,6 +12,8 @@ pub enum ConvertError {
     SameFile(PathBuf),
     /// The source is a directory, a pipe or a device.
     NotAFile(PathBuf),
+    /// The destination's name does not say in which format to write.
+    NoSuchFormat(PathBuf),
     /// The destination's format has no column for what the source holds.
     MissingColumn {
         /// The destination.
@@ -46,6 +48,11 @@ impl fmt::Display for ConvertError {
                 write!(f, "{}: it would be replaced by itself", path.display())
             }
             Self::NotAFile(path) => write!(f, "{}: is not a regular file", path.display()),
+            Self::NoSuchFormat(path) => write!(
+                f,
+                "{}: its extension says no format: use .log, .fz, .csv or .parquet",
+                path.display()
+            ),
             Self::MissingColumn {
                 path,
                 format,
@@ -68,6 +75,7 @@ impl Error for ConvertError {
             Self::Read { source, .. } | Self::Write { source, .. } => Some(source),
             Self::SameFile(_)
             | Self::NotAFile(_)
+            | Self::NoSuchFormat(_)
             | Self::MissingColumn { .. }
             | Self::Interrupted(_) => None,
         }

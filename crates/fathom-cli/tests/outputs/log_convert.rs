@@ -119,6 +119,11 @@ fn failed_conversions_are_reported_and_leave_no_file() {
             "{said}"
         );
     }
+    for to in ["x.xyz", "x", "x.log.1"] {
+        let said = convert(&folder, "good_lat.1.log", to, 2);
+        assert!(said.contains("use .log, .fz, .csv or .parquet"), "{said}");
+        assert!(!folder.path().join(to).exists(), "{to}");
+    }
     let run = folder
         .fathom("log convert good_lat.1.log ./good_lat.1.log")
         .expect(2);
