@@ -15,7 +15,7 @@ use crate::output::{self, Data, StandardStream};
 
 /// Arguments of `fathom trace`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(override_usage = USAGE, after_help = EXAMPLES)]
 pub(crate) struct TraceArguments {
     /// Duration in seconds [default: until Ctrl-C]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -122,6 +122,10 @@ fn print_warning(warning: &Warning) {
         output::print(StandardStream::Error, &format!("hint: {hint}\n"));
     }
 }
+
+const USAGE: &str = "\
+fathom trace [OPTIONS] <DEVICE>
+       fathom trace [OPTIONS] --uring [--pid <PID>]";
 
 const EXAMPLES: &str = "\
 Examples:

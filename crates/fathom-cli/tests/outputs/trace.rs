@@ -10,6 +10,16 @@ use std::process::{Child, Command, Stdio};
 use crate::common::{Folder, Run};
 use serde_json::Value;
 
+#[test]
+fn usage_has_both_forms() {
+    for words in ["trace", "trace --uring /dev/vda"] {
+        let run = Folder::new().fathom(words).expect(2);
+        let want = "Usage: fathom trace [OPTIONS] <DEVICE>\n       \
+                    fathom trace [OPTIONS] --uring [--pid <PID>]\n";
+        assert!(run.err.contains(want), "{words}: {}", run.err);
+    }
+}
+
 /// Trace running in the background.
 struct Tracing {
     child: Child,
