@@ -16,6 +16,7 @@ use crate::held_output;
 use crate::rank_voice;
 
 pub(crate) use crate::standard_stream::StandardStream;
+pub(crate) use fathom_report::printable_lines;
 
 /// Prints to a stream that may be closed.
 pub(crate) fn print(stream: StandardStream, text: &str) {
@@ -47,12 +48,6 @@ pub(crate) fn show(text: &str, program: &str, end: ProgramEnd) -> ProgramEnd {
         Ok(()) => end,
         Err(error) => not_written(&error, program),
     }
-}
-
-/// Writes out control characters other than ends of lines, which could rule the terminal.
-pub(crate) fn printable_lines(text: &str) -> String {
-    let lines = text.split('\n').map(fathom_lab::printable);
-    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the beginning of a foreign text, without control characters, for a message.

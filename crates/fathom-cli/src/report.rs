@@ -335,7 +335,7 @@ impl Report {
             let hint = hint.map_or_else(String::new, |hint| format!("hint: {hint}\n"));
             format!("{name}: {problem}\n{hint}")
         });
-        self.error(&lines.collect::<String>());
+        self.error(&output::printable_lines(&lines.collect::<String>()));
     }
 
     /// Prints everything that is wrong with the plan.
@@ -452,7 +452,8 @@ fn warning_text(dialect: Dialect, whose: &str, warning: &Warning) -> String {
         "" => String::new(),
         hint => format!("hint: {hint}\n"),
     };
-    format!("{}: {whose}{}\n{hint}", dialect.program(), warning.message)
+    let text = format!("{}: {whose}{}\n{hint}", dialect.program(), warning.message);
+    output::printable_lines(&text)
 }
 
 /// Prints the message about a run that waits for its start.

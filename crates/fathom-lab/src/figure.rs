@@ -1,6 +1,8 @@
 //! Figures for people, and the table in which they stand.
 
-use fathom_report::{acts_on_terminal, pad};
+pub use fathom_report::printable;
+
+use fathom_report::pad;
 use fathom_stats::RatioInterval;
 
 /// Formats a value with its unit: `52.4 MiB/s`, `1.21 ms`, `12500 1/s`.
@@ -90,19 +92,6 @@ pub fn aligned(rows: &[Vec<String>]) -> String {
         format!("{}\n", line.trim_end())
     };
     rows.iter().map(line).collect()
-}
-
-/// Writes out characters that act on a terminal.
-#[must_use]
-pub fn printable(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for one in text.chars() {
-        match acts_on_terminal(one) {
-            true => out.extend(one.escape_default()),
-            false => out.push(one),
-        }
-    }
-    out
 }
 
 /// Cuts a text that is too long for a table.

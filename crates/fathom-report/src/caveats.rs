@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use fathom_record::{Record, Warning};
 
+use crate::characters::{printable, printable_lines};
+
 /// Formats failed validity checks and warnings as a block of sentences; empty if there are none.
 #[must_use]
 pub fn caveats(record: &Record) -> String {
@@ -50,7 +52,8 @@ fn note(job: &str, sentence: &str, hint: &str) -> String {
         "" => String::new(),
         hint => format!(" ({hint})"),
     };
-    format!("note: {whose}{sentence}{hint}").replace('\n', " ") + "\n"
+    let line = format!("{whose}{sentence}{hint}").replace('\n', " ");
+    format!("note: {}\n", printable(&line))
 }
 
 /// Formats what single hosts of a sum have to tell; the same sentence once, with the hosts.
@@ -96,12 +99,12 @@ fn caveat(job: &str, sentence: &str, hint: &str) -> String {
     let whose = if job.is_empty() {
         String::new()
     } else {
-        format!("{job}: ")
+        format!("{}: ", printable(job))
     };
-    let sentence = sentence.replace('\n', "\n    ");
+    let sentence = printable_lines(sentence).replace('\n', "\n    ");
     let mut out = format!("  {whose}{sentence}\n");
     if !hint.is_empty() {
-        out += &format!("    hint: {hint}\n");
+        out += &format!("    hint: {}\n", printable_lines(hint));
     }
     out
 }
@@ -158,5 +161,19 @@ mod tests {
         assert_eq!(told(2), "  a and b: it is late\n");
         assert_eq!(told(3), "  a and 2 more hosts: it is late\n");
         assert_eq!(told(4), "  all hosts: it is late\n");
+    }
+
+    #[test]
+    fn control_characters_are_written_out() {
+        let mut record = Record::default();
+        record.warnings.push(Warning {
+            job: "a\u{1b}[2Jb".into(),
+            message: "first \u{7}\nsecond".into(),
+            hint: "try \u{9b}".into(),
+            ..Warning::default()
+        });
+        let want = "\nWhat to know about these numbers:\n  a\\u{1b}[2Jb: first \\u{7}\n\
+                    \x20   second\n    hint: try \\u{9b}\n";
+        assert_eq!(caveats(&record), want);
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use fathom_record::{DeviceTraceRecord, Display, PeakLatency, TracedJob};
 
+use crate::characters::printable;
 use crate::document::latency;
 use crate::json::{Object, Value};
 use crate::peak::aligned;
@@ -21,7 +22,9 @@ fn of_job(job: &TracedJob) -> String {
     let devices = job.devices.join(", ");
     let mut text = format!(
         "{} on {devices}: {} of {} ops joined",
-        job.name, job.joined, job.ops
+        printable(&job.name),
+        job.joined,
+        job.ops
     );
     let counts = [
         (job.absent, "not sent to the device"),

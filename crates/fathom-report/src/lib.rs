@@ -54,7 +54,7 @@ use fathom_record::Record;
 
 // Public items, listed once.
 pub use caveats::{caveats, note_as_fio};
-pub use characters::acts_on_terminal;
+pub use characters::{acts_on_terminal, printable, printable_lines};
 pub use client_stats::ClientStats;
 pub use exposition::{BOUNDS, MetricsFormat, MetricsKind, MetricsPage, MetricsSamples};
 pub use header::{job_header, starting_line};

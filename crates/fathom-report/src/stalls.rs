@@ -2,6 +2,7 @@
 
 use fathom_record::{JobRecord, Record, StallCause, StallRecord};
 
+use crate::characters::printable;
 use crate::json::Object;
 
 /// Formats a line for each of the worst stalls, the longest first; empty if there was none.
@@ -91,9 +92,9 @@ impl Line<'_> {
             "stall: {} ms at {} s in job {}{}{others} ({}): {}\n",
             millis(stall.duration_ns),
             seconds(stall.at_ns),
-            job.name,
+            printable(&job.name),
             self.host
-                .map_or_else(String::new, |host| format!(" on {host}")),
+                .map_or_else(String::new, |host| format!(" on {}", printable(host))),
             stall.direction,
             self.reason()
         )

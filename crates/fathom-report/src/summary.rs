@@ -5,6 +5,7 @@ use fathom_record::{DirectionRecord, JobRecord, Record};
 use fathom_stats::Latency;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::characters::printable;
 use crate::group::{ReportedJob, reported_jobs};
 use crate::peak::{aligned, short};
 use crate::peak_table::us;
@@ -45,7 +46,7 @@ pub fn summary(record: &Record) -> String {
     });
     let names: Vec<String> = std::iter::once("job")
         .chain(names)
-        .map(|name| shortened(name, room))
+        .map(|name| shortened(&printable(name), room))
         .collect();
     let longest = names.iter().map(|name| name.width()).max().unwrap_or(0);
     let lines = names.iter().zip(others.lines());

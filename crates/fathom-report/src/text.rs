@@ -5,6 +5,7 @@ use fathom_stats::{Latency, SampleStats};
 
 use crate::block_lives::block_lines;
 use crate::caveats::{caveats, notes};
+use crate::characters::printable_lines;
 use crate::device_trace;
 use crate::disks;
 use crate::distribution::{BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_shares};
@@ -36,7 +37,7 @@ enum Reader {
 pub(crate) fn text(record: &Record) -> String {
     let mut out = body(record, Reader::Person);
     out += &stall_lines(record);
-    out += &hosts::text(record);
+    out += &printable_lines(&hosts::text(record));
     out += &caveats(record);
     out
 }
@@ -50,7 +51,8 @@ pub fn text_as_fio(record: &Record, told: &[String]) -> String {
     let stalls = stall_lines(record);
     let stalls = stalls.lines().filter(|line| !line.is_empty());
     let stalls: String = stalls.map(|line| format!("note: {line}\n")).collect();
-    stalls + &notes(record, told) + &body(record, Reader::OfFio) + &hosts::text(record)
+    let hosts = printable_lines(&hosts::text(record));
+    stalls + &notes(record, told) + &body(record, Reader::OfFio) + &hosts
 }
 
 /// Renders fio's part of the report.

@@ -7,7 +7,7 @@ use crate::common::Folder;
 use crate::serving::{NQN, Serving};
 use serde_json::Value;
 
-const MACHINE: &str = r#"
+pub(crate) const MACHINE: &str = r#"
 [[device]]
 names = ["/dev/modelled"]
 model = "constant"

@@ -54,3 +54,23 @@ fn other_formats_and_the_name_fio_have_none_unasked() {
     );
     run.expect(2);
 }
+
+#[test]
+fn control_characters_of_names_are_written_out_in_lines_of_fathom() {
+    let folder = Folder::new();
+    folder.write("m.toml", crate::stalls::MACHINE);
+    let text = "[global]\nioengine=libaio\ndirect=1\nfilename=/dev/modelled\nrw=randwrite\n\
+                time_based\nruntime=4\n[a\u{1b}[2Jb]\niodepth=32\n";
+    folder.write("j.fio", text);
+    let run = folder.fathom("run --machine m.toml --summary j.fio");
+    let out = run.expect(0).out;
+    let raw = "a\u{1b}[2Jb";
+    let shown = "a\\u{1b}[2Jb";
+    for line in out.lines() {
+        let is_of_fio = line.contains("(g") || line.contains("(groupid=");
+        assert!(is_of_fio || !line.contains('\u{1b}'), "{line:?}");
+    }
+    assert!(out.contains(raw), "fio's lines have the name as it is");
+    assert!(out.contains(&format!("in job {shown} (write)")), "{out}");
+    assert!(out.contains(&format!("\n{shown} ")), "{out}");
+}
