@@ -131,6 +131,14 @@ fn push_switches(text: &mut String) {
                 "stricter: flags unknown categories. `parse`, `file`, `random`, `process` and \
                  `io` print the lines that tools parse, fewer than fio; the others print nothing"
             }
+            Action::Output => {
+                "different: an earlier file stays until the report is complete; fio empties it at \
+                 the start"
+            }
+            Action::Trigger => {
+                "different: standard output of the command is discarded: it would be in the middle \
+                 of the report"
+            }
             Action::TriggerTimeout => {
                 "same; verification states are saved only with `verify_state_save=1`"
             }
