@@ -321,7 +321,7 @@ mod tests {
             403,
             &error("SignatureDoesNotMatch"),
             Errno::EACCES,
-            "http_s3_key is not",
+            "`http_s3_key` does not belong",
         );
         check("s3", 503, &error("SlowDown"), Errno::EBUSY, "(SlowDown)");
         let region = "<Code>AuthorizationHeaderMalformed</Code><Region>eu-west-1</Region>";

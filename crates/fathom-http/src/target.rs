@@ -130,18 +130,18 @@ mod tests {
         for good in ["h", "a-b.c_d:1", "127.0.0.1:65535", "[::1]", "[::1]:80"] {
             assert_eq!(check(good), Ok(()), "{good}");
         }
-        refuse("h:65536", "`65536` is no port");
-        refuse("h:x", "`x` is no port");
-        refuse("h:0", "`0` is no port");
-        refuse("h:", "`` is no port");
-        refuse("[::1]:", "`` is no port");
-        refuse(":80", "`` is no host");
-        refuse("", "`` is no host");
+        refuse("h:65536", "invalid port `65536`");
+        refuse("h:x", "invalid port `x`");
+        refuse("h:0", "invalid port `0`");
+        refuse("h:", "invalid port ``");
+        refuse("[::1]:", "invalid port ``");
+        refuse(":80", "empty host");
+        refuse("", "empty host");
         refuse("::1", "`::1` has no brackets");
-        refuse("a:b:1", "`a:b` is no host");
-        refuse("[::1:80", "`[::1` is no host");
-        refuse("[h]:80", "`[h]` is no host");
-        refuse("[]", "`[]` is no host");
+        refuse("a:b:1", "invalid host `a:b`");
+        refuse("[::1:80", "invalid host `[::1`");
+        refuse("[h]:80", "invalid host `[h]`");
+        refuse("[]", "invalid host `[]`");
         refuse("u:p@h", "not HOST or HOST:PORT");
     }
 
