@@ -1,7 +1,9 @@
 //! Bench of the engine: a server with known content, and an account of every op.
 
 use fathom_conformance::{Account, BLOCK, Subject};
-use fathom_core::{Engine, EngineError, EngineValues, Errno, OptionKind, OptionValue, Tick};
+use fathom_core::{
+    Engine, EngineError, EngineValues, Errno, OptionKind, OptionValue, StopRequest, Tick,
+};
 use fathom_engine::{AnyEngine, EngineConfig, EngineFile, start};
 use fathom_http::HTTP;
 use fathom_sys::clock::Clock;
@@ -14,6 +16,8 @@ pub(crate) struct Bench {
     engine: AnyEngine,
     served: Served,
     clock: Clock,
+    /// Request that the job stops.
+    pub(crate) stop: StopRequest,
     account: Account,
 }
 
@@ -52,8 +56,10 @@ impl Bench {
             Served::Elsewhere(host) => host.clone(),
         };
         let options = format!("http_host={host} {options}");
+        let config = config(&options, depth);
         Self {
-            engine: start(config(&options, depth)).unwrap(),
+            stop: config.stop.clone(),
+            engine: start(config).unwrap(),
             served,
             clock: Clock::monotonic(),
             account: Account::new(format!("depth {depth} {options}"), depth),

@@ -14,7 +14,7 @@ mod server;
 
 use bench::{Bench, Served, refused};
 use fathom_conformance::{BLOCK, Subject as _, conformance, content};
-use fathom_core::{Direction, Errno, OpKind};
+use fathom_core::{Completion, Direction, Errno, OpKind};
 use moto::Moto;
 use programs::Apache;
 use server::{Fault, Server, name};
@@ -347,6 +347,17 @@ fn busy_servers_and_lost_connections_are_tried_again() {
     let mut bench = open(Server::start(), 1, &format!("{S3} http_retries=5"));
     bench.server().fail(&[Fault::Status(403, "", "")]);
     assert_eq!(bench.run(bench.write(0, 3)).result, Errno::EACCES.result());
+    assert_eq!(bench.server().requests().len(), 1);
+}
+
+#[test]
+fn a_stop_request_ends_the_pauses_between_tries() {
+    let mut bench = open(Server::start(), 1, &format!("{S3} http_retries=15"));
+    let busy = || Fault::Status(503, "retry-after: 5\r\n", "");
+    bench.server().fail(&[busy(), busy()]);
+    bench.stop.request();
+    let completion = bench.run(bench.write(0, 3));
+    assert_eq!(completion.result, Completion::ENDED);
     assert_eq!(bench.server().requests().len(), 1);
 }
 
