@@ -137,8 +137,7 @@ impl Report {
             Dialect::Fathom => self.note(&output::render(notes, self.dialect)),
             Dialect::Fio => {
                 self.note(&notes.notes_as_fio());
-                self.told
-                    .extend(notes.iter().map(|note| note.message.clone()));
+                notes.iter().for_each(|note| self.tell(&note.message));
             }
         }
         let worth_keeping = notes.iter().filter(|note| note.severity != Severity::Error);
@@ -382,7 +381,7 @@ impl Report {
     fn job_error(&mut self, job: &JobRecord) {
         let text = job.error_text.as_deref().unwrap_or("failed");
         let (pid, errno) = (job.pid, job.error);
-        let lines = match (self.dialect, &job.error_of_fio) {
+        let lines = match (self.dialect, &job.fio_error) {
             (Dialect::Fathom, _) => format!("fathom: job `{}`: {text}\n", job.name),
             (Dialect::Fio, None) => format!("fio: pid={pid}, err={errno}, error={text}\n"),
             (Dialect::Fio, Some(found)) => format!(

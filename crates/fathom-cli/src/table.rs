@@ -19,7 +19,7 @@ use crate::kept_output::{Kept, write_or_keep};
 use crate::micro::{measured, usable_cpus};
 use crate::output::{self, Data, StandardStream};
 use crate::spared_inputs;
-use crate::table_format::TableFormat;
+use crate::table_format::{TableFormat, first_given};
 use crate::table_hdd::HddArguments;
 use crate::table_pacing::PacingArguments;
 use crate::text_width::fitted_sentences;
@@ -107,14 +107,12 @@ fn make(arguments: &TableArguments) -> Result<ProgramEnd> {
 
 /// Returns an option that was given, if there is one.
 fn given(arguments: &TableArguments) -> Option<&'static str> {
-    let own = [
+    let own = first_given([
         ("--svg", arguments.svg.is_some()),
         ("--seconds", arguments.seconds.is_some()),
         ("--repeats", arguments.repeats.is_some()),
         ("--cpu", arguments.cpu.is_some()),
-    ];
-    let mut own = own.iter().filter(|(_, is_given)| *is_given);
-    let own = own.next().map(|(option, _)| *option);
+    ]);
     let format = arguments.format.given();
     format
         .or(own)

@@ -22,13 +22,11 @@ pub(crate) struct TableFormat {
 impl TableFormat {
     /// Returns the option that was given, if one was.
     pub(crate) fn given(self) -> Option<&'static str> {
-        let options = [
+        first_given([
             ("--json", self.json),
             ("--csv", self.csv),
             ("--markdown", self.markdown),
-        ];
-        let mut given = options.iter().filter(|(_, is_given)| *is_given);
-        given.next().map(|(option, _)| *option)
+        ])
     }
 
     /// Returns whether the format has the notes of a table.
@@ -48,4 +46,12 @@ impl TableFormat {
             table.text(width())
         }
     }
+}
+
+/// Returns the first of these options that was given, if one was.
+pub(crate) fn first_given(
+    options: impl IntoIterator<Item = (&'static str, bool)>,
+) -> Option<&'static str> {
+    let mut options = options.into_iter();
+    options.find_map(|(option, is_given)| is_given.then_some(option))
 }

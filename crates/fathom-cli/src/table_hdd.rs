@@ -5,6 +5,8 @@ use clap::{Args, ValueEnum};
 use fathom_core::Direction;
 use fathom_lab::{HddTags, LabMachine, Policy};
 
+use crate::table_format::first_given;
+
 /// Options of the table hdd-tags; the defaults are the published configuration.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Options of hdd-tags")]
@@ -86,7 +88,7 @@ impl HddArguments {
         if self.nr_requests.is_some() && !machine.has_scheduler() {
             let name = machine.name();
             bail!(
-                "--nr-requests: `{name}` has no I/O scheduler, whose tags these are\n\
+                "--nr-requests: `{name}` has no I/O scheduler, so it has no scheduler tags\n\
                  hint: omit it, or use another --machine"
             );
         }
@@ -105,16 +107,14 @@ impl HddArguments {
 
     /// Returns an option that was given, if there is one.
     pub(crate) fn given(&self) -> Option<&'static str> {
-        let options = [
+        first_given([
             ("--numjobs", !self.numjobs.is_empty()),
             ("--nr-requests", self.nr_requests.is_some()),
             ("--rw", self.rw.is_some()),
             ("--write-cache", self.write_cache.is_some()),
             ("--machine", self.machine.is_some()),
             ("--policy", !self.policy.is_empty()),
-        ];
-        let mut given = options.iter().filter(|(_, is_given)| *is_given);
-        given.next().map(|(option, _)| *option)
+        ])
     }
 
     /// Refuses the options for another table.

@@ -5,6 +5,7 @@ use clap::{Args, ValueEnum};
 use fathom_lab::{Condition, Devices, IoPacing, Pacing, PacingTest, Period, Slow};
 
 use crate::micro::usable_cpus;
+use crate::table_format::first_given;
 
 /// Options of the table io-pacing.
 #[derive(Args, Clone, Debug)]
@@ -79,10 +80,7 @@ impl PacingArguments {
             ("--slow-depth", self.slow_depth.is_some()),
             ("--initiators", self.initiators.is_some()),
         ];
-        let mut options = others.into_iter().chain(self.row_options());
-        options
-            .find(|(_, is_given)| *is_given)
-            .map(|(option, _)| option)
+        first_given(others.into_iter().chain(self.row_options()))
     }
 
     /// Refuses these options for another table.

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Request that a job stops: it issues no more, drains and finishes. Clones share it.
 ///
-/// It is final. The job's loop sees it once a turn; an engine looks at it before and while it waits
-/// for anything that no op completes, as for a peer.
+/// It is final. The job's loop looks at it once a turn; an engine that may wait for long within a
+/// call does so, too.
 #[derive(Clone, Debug, Default)]
 pub struct StopRequest(Arc<AtomicBool>);
 

@@ -62,7 +62,7 @@ pub struct EngineConfig {
     /// Counter of the requests that the engine sends again, shared by the engines of offload
     /// workers.
     pub repeated: RepeatedRequests,
-    /// Request that the job stops: ends waits for a peer.
+    /// Request that the job stops, for engines that wait within a submission.
     pub stop: StopRequest,
 }
 

@@ -50,7 +50,7 @@ impl fmt::Display for ConvertError {
             Self::NotAFile(path) => write!(f, "{}: is not a regular file", path.display()),
             Self::NoSuchFormat(path) => write!(
                 f,
-                "{}: its extension says no format: use .log, .fz, .csv or .parquet",
+                "{}: the extension does not name a format: use .log, .fz, .csv or .parquet",
                 path.display()
             ),
             Self::MissingColumn {

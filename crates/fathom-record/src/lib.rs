@@ -46,7 +46,7 @@ pub use peak::{
     PeakPointComparison, PeakRatio, PeakRecord, PeakRepeat, PeakRepeatLatency,
 };
 pub use record::{
-    CpuRecord, DirectionRecord, DiskRecord, Display, ErrorOfFio, Idleness, JobRecord, LogRecord,
+    CpuRecord, DirectionRecord, DiskRecord, Display, FioError, Idleness, JobRecord, LogRecord,
     ModelledDevice, ModelledMachine, OwnCostRecord, PerDirectionRecord, PriorityRecord,
     RECORD_VERSION, Record, SyncRecord, Tolerated, VerifyRecord,
 };

@@ -140,7 +140,7 @@ pub struct JobRecord {
     pub error_text: Option<String>,
     /// That error as fio puts it; not stored.
     #[serde(skip)]
-    pub error_of_fio: Option<ErrorOfFio>,
+    pub fio_error: Option<FioError>,
     /// Errors tolerated through `continue_on_error`.
     pub tolerated: Option<Tolerated>,
     /// Start of the measurement: milliseconds since 1970-01-01 UTC.
@@ -267,14 +267,14 @@ pub struct Tolerated {
 
 /// Error of a job as fio puts it, for programs that look for its words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ErrorOfFio {
+pub struct FioError {
     /// Function of fio that finds the error.
     pub function: &'static str,
     /// Lines that it prints on standard error.
     pub lines: String,
 }
 
-impl ErrorOfFio {
+impl FioError {
     /// Returns function and description of the error, as they stand in fio's reports.
     #[must_use]
     pub fn text(&self, errno: u32) -> String {

@@ -44,10 +44,7 @@ pub fn note_as_fio(warning: &Warning) -> String {
 }
 
 fn note(job: &str, sentence: &str, hint: &str) -> String {
-    let whose = match job {
-        "" => String::new(),
-        job => format!("{job}: "),
-    };
+    let whose = whose(job);
     let hint = match hint {
         "" => String::new(),
         hint => format!(" ({hint})"),
@@ -95,12 +92,16 @@ fn of_hosts(record: &Record) -> String {
 /// Sentences of single hosts in a report.
 const OF_HOSTS_MAX: usize = 20;
 
+/// Returns the beginning of a sentence about a job; empty for none.
+fn whose(job: &str) -> String {
+    match job {
+        "" => String::new(),
+        job => format!("{}: ", printable(job)),
+    }
+}
+
 fn caveat(job: &str, sentence: &str, hint: &str) -> String {
-    let whose = if job.is_empty() {
-        String::new()
-    } else {
-        format!("{}: ", printable(job))
-    };
+    let whose = whose(job);
     let sentence = printable_lines(sentence).replace('\n', "\n    ");
     let mut out = format!("  {whose}{sentence}\n");
     if !hint.is_empty() {

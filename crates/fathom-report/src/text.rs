@@ -24,18 +24,18 @@ use crate::steady::{latency_line, steady_line};
 use crate::text_latency::{percentile_table, summary_line};
 use crate::unified;
 
-/// Reader of a text report.
+/// Style of a text report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reader {
-    /// A person.
-    Person,
-    /// A program or person that expects a report of fio.
-    OfFio,
+enum TextStyle {
+    /// With Fathom's words and tables.
+    Fathom,
+    /// With fio's lines alone, for programs that parse them.
+    Fio,
 }
 
 /// Renders jobs, groups, disk statistics, stalls, hosts and then the caveats.
 pub(crate) fn text(record: &Record) -> String {
-    let mut out = body(record, Reader::Person);
+    let mut out = body(record, TextStyle::Fathom);
     out += &stall_lines(record);
     out += &printable_lines(&hosts::text(record));
     out += &caveats(record);
@@ -52,11 +52,11 @@ pub fn text_as_fio(record: &Record, told: &[String]) -> String {
     let stalls = stalls.lines().filter(|line| !line.is_empty());
     let stalls: String = stalls.map(|line| format!("note: {line}\n")).collect();
     let hosts = printable_lines(&hosts::text(record));
-    stalls + &notes(record, told) + &body(record, Reader::OfFio) + &hosts
+    stalls + &notes(record, told) + &body(record, TextStyle::Fio) + &hosts
 }
 
 /// Renders fio's part of the report.
-fn body(record: &Record, reader: Reader) -> String {
+fn body(record: &Record, style: TextStyle) -> String {
     let entries = reported_jobs(record);
     let mut out = String::from("\n");
     if let Some(machine) = &record.modelled {
@@ -67,7 +67,7 @@ fn body(record: &Record, reader: Reader) -> String {
     }
     let groups = GroupRates::of_groups(&entries);
     for entry in &entries {
-        out += &block(entry, &record.time, &groups[&entry.job.group_id], reader);
+        out += &block(entry, &record.time, &groups[&entry.job.group_id], style);
     }
     for (group_id, rates) in &groups {
         out += &group_status(*group_id, rates);
@@ -112,7 +112,7 @@ pub fn unit_of_work(mean_us: f64, stddev_us: f64) -> String {
 }
 
 /// Formats one job or group; empty if it neither completed an op nor failed.
-fn block(entry: &ReportedJob<'_>, time: &str, rates: &GroupRates<'_>, reader: Reader) -> String {
+fn block(entry: &ReportedJob<'_>, time: &str, rates: &GroupRates<'_>, style: TextStyle) -> String {
     let job: &JobRecord = &entry.job;
     let moved = job
         .directions
@@ -128,7 +128,7 @@ fn block(entry: &ReportedJob<'_>, time: &str, rates: &GroupRates<'_>, reader: Re
         job.group_id,
         entry.members,
         error_of(job),
-        error_text(job, reader),
+        error_text(job, style),
         job.pid,
     );
     if let Some(description) = &job.description {
@@ -136,10 +136,10 @@ fn block(entry: &ReportedJob<'_>, time: &str, rates: &GroupRates<'_>, reader: Re
     }
     for (kind, name) in unified::shown(job) {
         let direction = of_direction(job, kind);
-        out += &direction_lines(job, name, direction, &rates.each[kind], reader);
+        out += &direction_lines(job, name, direction, &rates.each[kind], style);
     }
     if let Some(mixed) = &entry.mixed {
-        out += &direction_lines(job, unified::MIXED, mixed, &rates.mixed, reader);
+        out += &direction_lines(job, unified::MIXED, mixed, &rates.mixed, style);
     }
     out += &latency_shares(job);
     out += &sync_lines(job);
@@ -165,9 +165,9 @@ fn block(entry: &ReportedJob<'_>, time: &str, rates: &GroupRates<'_>, reader: Re
 }
 
 /// Returns ` (error text)` for a job that failed.
-fn error_text(job: &JobRecord, reader: Reader) -> String {
-    let of_fio = job.error_of_fio.as_ref();
-    if let Some(found) = of_fio.filter(|_| reader == Reader::OfFio) {
+fn error_text(job: &JobRecord, style: TextStyle) -> String {
+    let of_fio = job.fio_error.as_ref();
+    if let Some(found) = of_fio.filter(|_| style == TextStyle::Fio) {
         return format!(" ({})", found.text(job.error));
     }
     match (&job.error_text, error_of(job)) {
@@ -191,7 +191,7 @@ fn direction_lines(
     name: &str,
     direction: &DirectionRecord,
     group: &GroupRate,
-    reader: Reader,
+    style: TextStyle,
 ) -> String {
     if direction.bytes == 0 {
         return String::new();
@@ -223,7 +223,7 @@ fn direction_lines(
     out += &priorities::percentile_tables(direction, display);
     // Not fio's: latency from the due time, for jobs with a rate.
     out += &summary_line("resp", direction.resp.as_ref());
-    if reader == Reader::Person {
+    if style == TextStyle::Fathom {
         out += &percentile_table("resp", direction.resp.as_ref(), display);
     }
     out += &lag_line(direction.lag.as_ref());
@@ -399,7 +399,7 @@ mod tests {
                 ..JobRecord::default()
             };
             let group = GroupRate::default();
-            let lines = direction_lines(&job, name, &direction, &group, Reader::Person);
+            let lines = direction_lines(&job, name, &direction, &group, TextStyle::Fathom);
             let first = lines.lines().next().unwrap_or_default();
             first.rsplit_once("msec)").unwrap_or_default().1.to_owned()
         };

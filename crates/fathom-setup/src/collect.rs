@@ -14,7 +14,7 @@ use fathom_workload::{
 
 mod errors;
 
-use self::errors::{error_of_fio, error_text, path_of};
+use self::errors::{error_text, fio_error, path_of};
 use crate::outcome::{JobFailure, JobOutcome};
 use crate::translate::JobSetup;
 use crate::translate::pattern::{bounds, rw_name, uses};
@@ -108,7 +108,7 @@ fn measured(record: &mut JobRecord, setup: &JobSetup, results: Results) {
     if let Some(error) = &results.error {
         record.error = error.errno.unsigned();
         record.error_text = Some(error_text(error, setup));
-        record.error_of_fio = Some(error_of_fio(error, &results, setup));
+        record.fio_error = Some(fio_error(error, &results, setup));
     }
     if let Some(tolerated) = results.tolerated.as_ref().filter(|_| setup.tells_errors) {
         let text = error_text(&tolerated.first, setup);

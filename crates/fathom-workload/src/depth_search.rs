@@ -205,6 +205,16 @@ pub(crate) const ALL_OPS: u64 = 100_000_000;
 mod tests {
     use super::*;
 
+    /// 100 ns in windows of 10 ns.
+    const fn target(share: u64, run: bool) -> LatencyTarget {
+        LatencyTarget {
+            latency: Nanos::new(100),
+            window: Nanos::new(10),
+            share,
+            run,
+        }
+    }
+
     /// Judges an op that was issued at the depth on trial.
     fn judge(search: &mut DepthSearch, latency: u64, at: u64) -> LatencyVerdict {
         let op = JudgedOp {
@@ -216,12 +226,7 @@ mod tests {
 
     /// A device that is late beyond `limit`; the depths that are tried, until it settles.
     fn depths(limit: u32, largest: u32, run: bool) -> (Vec<u32>, LatencyVerdict) {
-        let target = LatencyTarget {
-            latency: Nanos::new(100),
-            window: Nanos::new(10),
-            share: ALL_OPS,
-            run,
-        };
+        let target = target(ALL_OPS, run);
         let mut search = DepthSearch::new(target, largest);
         let mut tried = Vec::new();
         let mut now = 0;
@@ -253,12 +258,7 @@ mod tests {
 
     #[test]
     fn the_depth_that_met_the_target_last_is_told() {
-        let target = LatencyTarget {
-            latency: Nanos::new(100),
-            window: Nanos::new(10),
-            share: 99_000_000,
-            run: false,
-        };
+        let target = target(99_000_000, false);
         let mut search = DepthSearch::new(target, 4);
         let mut found = |latency: u64, at: u64| {
             let _verdict = judge(&mut search, latency, at);
@@ -273,12 +273,7 @@ mod tests {
 
     #[test]
     fn ops_after_the_last_window_decide_nothing() {
-        let target = LatencyTarget {
-            latency: Nanos::new(100),
-            window: Nanos::new(10),
-            share: 99_000_000,
-            run: false,
-        };
+        let target = target(99_000_000, false);
         let mut search = DepthSearch::new(target, 1);
         let verdicts = [(100, 10), (100, 20), (500, 30), (100, 40), (100, 50)];
         let verdicts = verdicts.map(|(latency, at)| judge(&mut search, latency, at));
@@ -293,12 +288,7 @@ mod tests {
 
     #[test]
     fn a_share_of_late_ops_is_allowed() {
-        let target = LatencyTarget {
-            latency: Nanos::new(100),
-            window: Nanos::new(10),
-            share: 50_000_000,
-            run: true,
-        };
+        let target = target(50_000_000, true);
         let mut search = DepthSearch::new(target, 4);
         assert_eq!(judge(&mut search, 500, 1), LatencyVerdict::GoOn);
         assert_eq!(judge(&mut search, 5, 10), LatencyVerdict::GoOn);
@@ -309,12 +299,7 @@ mod tests {
 
     #[test]
     fn a_depth_that_is_still_to_be_tried_has_not_missed_the_target() {
-        let target = LatencyTarget {
-            latency: Nanos::new(100),
-            window: Nanos::new(10),
-            share: 99_000_000,
-            run: true,
-        };
+        let target = target(99_000_000, true);
         let mut search = DepthSearch::new(target, 2);
         let mut found = |latency: u64, at: u64| {
             let _verdict = judge(&mut search, latency, at);
@@ -328,12 +313,7 @@ mod tests {
 
     #[test]
     fn ops_issued_before_the_depth_changed_do_not_count() {
-        let target = LatencyTarget {
-            latency: Nanos::new(100),
-            window: Nanos::new(10),
-            share: ALL_OPS,
-            run: false,
-        };
+        let target = target(ALL_OPS, false);
         let mut search = DepthSearch::new(target, 2);
         let mut completed = |sequence, latency, at| {
             let latency = Nanos::new(latency);

@@ -22,6 +22,8 @@ fn notes_are_in_the_report_and_never_on_standard_error() {
     let codes: Vec<_> = warnings.iter().map(|warning| &warning["code"]).collect();
     assert!(codes.iter().any(|code| *code == "operator"), "{codes:?}");
     assert!(codes.iter().any(|code| *code == "bad_suffix"), "{codes:?}");
+    let both = folder.fio(&format!("{WORDS} --output-format=normal,json"));
+    assert!(both.expect(0).out.contains(note));
     let parsed = folder.fio(&format!("{WORDS} --parse-only")).expect(0);
     assert_eq!((parsed.out.as_str(), parsed.err.as_str()), ("", ""));
 }

@@ -18,6 +18,7 @@ mod run_trace;
 mod serve;
 #[path = "../common/serving.rs"]
 mod serving;
+mod spared_inputs;
 mod stalls;
 mod status_interval;
 mod stored_logs;

@@ -88,8 +88,8 @@ pub(super) fn not_done(side: &CompareSide) -> Option<String> {
     ))
 }
 
-/// States that the runs of a side are equal in every metric. Intervals and tests take runs for
-/// independent ones, which such runs are not.
+/// States that the runs of a side are identical in every metric. Intervals and tests assume
+/// independent runs, which these are not.
 pub(super) fn copies(name: &str, runs: &[&ImportedRun]) -> Option<String> {
     let [first, rest @ ..] = runs else {
         return None;
@@ -98,8 +98,8 @@ pub(super) fn copies(name: &str, runs: &[&ImportedRun]) -> Option<String> {
     let measured = !first.run.measures.is_empty() && !rest.is_empty();
     (measured && rest.iter().all(is_copy)).then(|| {
         format!(
-            "{name}: the {} runs are equal in every metric, as copies and modelled runs of one \
-             seed are: intervals and verdicts say nothing of how runs vary",
+            "{name}: the {} runs are identical in every metric, as copies or modelled runs with \
+             one seed are: intervals and verdicts say nothing about run-to-run variation",
             runs.len()
         )
     })

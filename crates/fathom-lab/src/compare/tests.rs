@@ -592,7 +592,7 @@ fn runs_that_are_copies_of_one_are_told() {
         let found = compare(before, after, &rules()).unwrap();
         let copies = found.notes.into_iter();
         copies
-            .filter(|note| note.contains("equal in every metric"))
+            .filter(|note| note.contains("identical in every metric"))
             .collect::<Vec<_>>()
     };
     assert_eq!(notes(&SLOW, &fast()), Vec::<String>::new());

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fathom_core::{Errno, FileIndex};
 use fathom_host::block_tree::BlockTree;
-use fathom_record::{ErrorOfFio, errno_text};
+use fathom_record::{FioError, errno_text};
 use fathom_workload::{JobActivity, JobError, Results};
 
 use crate::translate::JobSetup;
@@ -32,7 +32,7 @@ pub(super) fn error_text(error: &JobError, setup: &JobSetup) -> String {
 }
 
 /// Returns an error in fio's words.
-pub(super) fn error_of_fio(error: &JobError, results: &Results, setup: &JobSetup) -> ErrorOfFio {
+pub(super) fn fio_error(error: &JobError, results: &Results, setup: &JobSetup) -> FioError {
     let path = path_of(setup, error.file);
     let (offset, length) = (error.offset, error.length);
     let detail = error.detail.as_deref().unwrap_or_default();
@@ -44,7 +44,7 @@ pub(super) fn error_of_fio(error: &JobError, results: &Results, setup: &JobSetup
     match error.activity {
         JobActivity::Read | JobActivity::Write | JobActivity::Trim | JobActivity::Sync => {
             let why = errno_text(error.errno.unsigned());
-            ErrorOfFio {
+            FioError {
                 function: "io_u error",
                 lines: format!(
                     "fio: io_u error on file {path}: {why}: {activity} offset={offset}, \
@@ -52,24 +52,24 @@ pub(super) fn error_of_fio(error: &JobError, results: &Results, setup: &JobSetup
                 ),
             }
         }
-        JobActivity::MaxLatency(_) => ErrorOfFio {
+        JobActivity::MaxLatency(_) => FioError {
             function: "max latency exceeded",
             lines: format!("fio: {detail}: {path} {activity} {offset} {length}\n"),
         },
         JobActivity::Verify => {
             let kept = results.mismatches.kept.iter();
             let lines = kept.map(|found| found.error.describe(path_of(setup, found.file)) + "\n");
-            ErrorOfFio {
+            FioError {
                 function: completes,
                 lines: lines.collect(),
             }
         }
-        JobActivity::RateMin => ErrorOfFio {
+        JobActivity::RateMin => FioError {
             function: "check_min_rate",
             lines: String::new(),
         },
         JobActivity::Reopen | JobActivity::Close | JobActivity::Replay | JobActivity::Record => {
-            ErrorOfFio {
+            FioError {
                 function: activity,
                 lines: String::new(),
             }
