@@ -600,7 +600,7 @@ fn runs_that_are_copies_of_one_are_told() {
     let told = notes(&SLOW, &[104.6; 5]);
     assert_eq!(told.len(), 1);
     assert!(
-        told[0].starts_with("after: the 5 runs are equal"),
+        told[0].starts_with("after: the 5 runs are identical"),
         "{told:?}"
     );
     assert_eq!(notes(&[100.0; 5], &[104.6; 5]).len(), 2);
