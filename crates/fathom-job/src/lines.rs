@@ -73,8 +73,8 @@ fn item(file: &Arc<str>, number: u32, bytes: &[u8]) -> Option<Item> {
             "the line is not UTF-8 text".to_owned(),
         ));
     }
-    let text = String::from_utf8_lossy(bytes).trim_end().to_owned();
-    let line = Arc::new(Line::new(Arc::clone(file), number, text));
+    let text = String::from_utf8_lossy(bytes);
+    let line = Arc::new(Line::new(Arc::clone(file), number, text.trim_end()));
     let text = &line.text[..code.len().min(line.text.len())];
     let start = text.len() - text.trim_start().len();
     let end = text.trim_end().len();

@@ -32,7 +32,7 @@ impl Origin {
             line: Arc::new(Line::new(
                 Arc::from(file),
                 u32::try_from(number).unwrap_or(u32::MAX),
-                text[start..end].to_owned(),
+                &text[start..end],
             )),
             argument: None,
         };
@@ -52,26 +52,27 @@ impl Origin {
     }
 }
 
-/// A line of a job file, or the whole command line.
+/// A line of a job file, or the whole command line. Each option that was given keeps its line, so
+/// it is small.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) file: Arc<str>,
     /// Line number, from 1; 0 for the command line.
     pub(crate) number: u32,
-    pub(crate) text: String,
+    pub(crate) text: Box<str>,
     /// Ranges of the arguments, on the command line.
-    pub(crate) arguments: Vec<Range<usize>>,
+    pub(crate) arguments: Box<[Range<usize>]>,
     /// Text to show, once a message has asked for it: a long command line may have many messages.
-    masked: OnceLock<String>,
+    masked: OnceLock<Box<str>>,
 }
 
 impl Line {
-    pub(crate) const fn new(file: Arc<str>, number: u32, text: String) -> Self {
+    pub(crate) fn new(file: Arc<str>, number: u32, text: impl Into<Box<str>>) -> Self {
         Self {
             file,
             number,
-            text,
-            arguments: Vec::new(),
+            text: text.into(),
+            arguments: Box::default(),
             masked: OnceLock::new(),
         }
     }
@@ -85,7 +86,7 @@ impl Line {
             end += argument.len() + 1;
         }
         Self {
-            arguments: ranges,
+            arguments: ranges.into(),
             ..Self::new(Arc::from("command line"), 0, arguments.join(" "))
         }
     }
@@ -97,7 +98,7 @@ impl Line {
                 0 => secrets::masked_command(&self.text, &self.arguments),
                 _ => secrets::masked(&self.text),
             };
-            url_passwords::masked(&options)
+            url_passwords::masked(&options).into()
         })
     }
 }
