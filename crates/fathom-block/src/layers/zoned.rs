@@ -413,14 +413,13 @@ pub(super) fn read(fields: &dyn Parameters, below: u64) -> Option<Arc<dyn Layer>
         (number < NO_ZONE).then_some(number)
     };
     let zone_bytes = zone_mib << 20;
-    let area = area(fields);
     let config = ZonedConfig {
         bytes: below,
         zone_bytes,
         capacity: capacity_mib << 20,
         conventional: fields.whole("conventional", 0..=ZONES_MAX, Some(0)),
         open_max: (open_max > 0).then_some(open_max),
-        area,
+        area: area(fields),
         events: ZoneEvents {
             at: fields.time("event_ms", Nanos::from_millis(1), 0.0..=1e9, Some(0.0)),
             offline: zone("goes_offline"),
@@ -428,37 +427,71 @@ pub(super) fn read(fields: &dyn Parameters, below: u64) -> Option<Arc<dyn Layer>
             reset: zone("reset_by_other"),
         },
     };
-    if capacity_mib > zone_mib {
-        let why = format!("a capacity of {capacity_mib} MiB exceeds the zone of {zone_mib} MiB");
-        fields.refuse("capacity_mib", &why, "lower it to `zone_mib` or below");
-        return None;
+    match mistake(&config) {
+        None => Some(Arc::new(config)),
+        Some((key, why, what_to_do)) => {
+            fields.refuse(key, &why, what_to_do);
+            None
+        }
     }
-    let zones = below.div_ceil(zone_bytes);
+}
+
+/// Returns the first key whose value does not fit the others or the device below, why, and what to
+/// do.
+fn mistake(config: &ZonedConfig) -> Option<(&'static str, String, &'static str)> {
+    let (zone_mib, capacity_mib) = (config.zone_bytes >> 20, config.capacity >> 20);
+    if capacity_mib > zone_mib {
+        return Some((
+            "capacity_mib",
+            format!("a capacity of {capacity_mib} MiB exceeds the zone of {zone_mib} MiB"),
+            "lower it to `zone_mib` or below",
+        ));
+    }
+    let zones = config.bytes.div_ceil(config.zone_bytes);
     if config.conventional > zones {
-        let why = format!(
-            "{} conventional zones are more than the {zones} that the device below has",
-            config.conventional
-        );
-        fields.refuse(
+        return Some((
             "conventional",
-            &why,
+            format!(
+                "{} conventional zones are more than the {zones} that the device below has",
+                config.conventional
+            ),
             "lower it to the number of zones or below",
-        );
-        return None;
+        ));
     }
     if zones > ZONES_MAX {
-        let why = format!("the device below has more than {ZONES_MAX} zones of {zone_mib} MiB");
-        fields.refuse("zone_mib", &why, "use larger zones or a smaller device");
-        return None;
+        return Some((
+            "zone_mib",
+            format!("the device below has more than {ZONES_MAX} zones of {zone_mib} MiB"),
+            "use larger zones or a smaller device",
+        ));
     }
-    if let Some(area) = area.filter(|area| !area.bytes.is_multiple_of(area.granule)) {
+    let changes = [
+        ("goes_offline", config.events.offline),
+        ("goes_read_only", config.events.read_only),
+        ("reset_by_other", config.events.reset),
+    ];
+    for (key, number) in changes {
+        match number {
+            Some(number) if number >= zones => {
+                let why = format!("there is no zone {number}: the device below has {zones}");
+                return Some((key, why, "zones are counted from 0"));
+            }
+            Some(number) if number < config.conventional => {
+                let why = format!("zone {number} is conventional, and never changes");
+                return Some((key, why, "name a zone behind the conventional ones"));
+            }
+            _ => {}
+        }
+    }
+    let area = config.area?;
+    (!area.bytes.is_multiple_of(area.granule)).then(|| {
         let (kib, granule_kib) = (area.bytes >> 10, area.granule >> 10);
-        let why =
-            format!("an area of {kib} KiB is not a multiple of its granule of {granule_kib} KiB");
-        fields.refuse("area_kib", &why, "make it a multiple of `area_granule_kib`");
-        return None;
-    }
-    Some(Arc::new(config))
+        (
+            "area_kib",
+            format!("an area of {kib} KiB is not a multiple of its granule of {granule_kib} KiB"),
+            "make it a multiple of `area_granule_kib`",
+        )
+    })
 }
 
 /// Reads the random write areas; `None` if there are none.

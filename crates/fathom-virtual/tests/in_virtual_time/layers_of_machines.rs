@@ -120,9 +120,14 @@ fn a_mistake_in_zones_is_told_alone() {
         ("capacity_mib = 65", "exceeds the zone"),
         ("conventional = 1000", "more than the"),
         ("area_kib = 6", "multiple of its granule"),
+        ("goes_read_only = 1000000", "there is no zone 1000000"),
+        (
+            "conventional = 3\nreset_by_other = 2",
+            "zone 2 is conventional",
+        ),
     ];
     for (mistake, want) in mistakes {
-        let layers = format!("{zoned}{mistake}\nmax_open = 2\nmax_areas = 2\ngoes_offline = 1");
+        let layers = format!("{zoned}{mistake}\nmax_open = 2\nmax_areas = 2\ngoes_offline = 3");
         let error = MachineModel::parse("m.toml", &machine(&layers)).expect_err("a mistake");
         assert!(error.to_string().contains(want), "{error}");
         assert_eq!(error.problems.len(), 1, "{error}");
