@@ -1,11 +1,13 @@
 //! NVMe/TCP and NBD over sockets.
 #![forbid(unsafe_code)]
 
+mod device_end;
 mod dial;
 mod initiator;
 mod nbd;
 mod receive;
 pub mod target;
+mod waiter;
 
 // Public items, listed once.
 pub use initiator::NVME_TCP;
