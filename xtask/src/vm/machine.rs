@@ -1,5 +1,6 @@
 //! A running guest.
 
+use std::fmt;
 use std::fs;
 use std::io::Write as _;
 use std::net::TcpListener;
@@ -41,6 +42,18 @@ pub(crate) fn interact(image: &Image, spec: &Spec, folder: &Path) -> Result<()> 
     let port = spec.network.then(free_port).transpose()?;
     process::run(&mut qemu(image, spec, folder, port)?)
 }
+
+/// The guest's kernel has crashed, for which the program under test has no blame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KernelPanic;
+
+impl fmt::Display for KernelPanic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the guest's kernel crashed")
+    }
+}
+
+impl std::error::Error for KernelPanic {}
 
 /// A guest that runs a script, from power on to power off. Dropped, it is killed.
 ///
@@ -93,6 +106,10 @@ impl Machine {
                 format!("stopped after {seconds} s; `--limit SECONDS` grants more")
             })?;
             let line = line.context("the guest ended without a result")?;
+            if line.contains("Kernel panic - not syncing") {
+                show(&line);
+                return Err(KernelPanic.into());
+            }
             match line.strip_prefix('@') {
                 None => show(&line),
                 Some(request) => match request.strip_prefix("ended ") {
@@ -191,6 +208,7 @@ const HARDWARE: &[&str] = &[
     "chardev:console",
     "-no-reboot",
     "-append",
-    "console=ttyS0 quiet panic=-1",
+    // A kernel that has killed a process within a system call waits for its locks for ever.
+    "console=ttyS0 quiet panic=-1 oops=panic",
 ];
 const LINE_CHARACTERS_MAX: usize = 1000;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use super::machine::KernelPanic;
 use super::{Root, RunFolder, Script, machine, run_script};
 use crate::bench::programs::{self, target_folder};
 use crate::process;
@@ -97,9 +98,20 @@ fn test(root: &Root, script: &Script, fathom: &Path) -> Result<()> {
         return Ok(());
     }
     let start = process::now();
-    let folder = RunFolder::create(&target_folder()?.join("vm"))?;
-    let show = |line: &str| println!("qemu:   {line}");
-    match run_script(root, &script.spec, fathom, script, &folder, show)? {
+    let boot = || {
+        let folder = RunFolder::create(&target_folder()?.join("vm"))?;
+        let show = |line: &str| println!("qemu:   {line}");
+        run_script(root, &script.spec, fathom, script, &folder, show)
+    };
+    // Linux 6.1 crashes now and then when polled NVMe commands fail: once may be bad luck.
+    let end = boot().or_else(|error| match error.is::<KernelPanic>() {
+        true => {
+            println!("qemu: {name}: {error:#}: booted once more");
+            boot()
+        }
+        false => Err(error),
+    });
+    match end? {
         0 => {}
         code => bail!("exit code {code}"),
     }
