@@ -191,6 +191,7 @@ fn load_one(setup: &JobSetup, folder: &Path) -> Result<Vec<FileState>, RunProble
         ));
     }
     let mut files = state.files;
+    take_paths_of(setup, folder, &mut files);
     files.retain(|saved| setup.files.iter().any(|file| file.path == saved.path));
     let is_missing = |path: &String| !files.iter().any(|saved| saved.path == *path);
     if let Some(file) = setup.files.iter().find(|file| is_missing(&file.path)) {
@@ -203,6 +204,33 @@ fn load_one(setup: &JobSetup, folder: &Path) -> Result<Vec<FileState>, RunProble
         return Err(refused(why.into(), hint));
     }
     Ok(files)
+}
+
+/// Gives the saved files the paths by which the job calls them. The run that saved them may have
+/// named them from another directory; that of the state is often its own.
+fn take_paths_of(setup: &JobSetup, folder: &Path, files: &mut [FileState]) {
+    if !setup.job.options.engine.opens_local_files() {
+        return;
+    }
+    let found = |path: &Path| fs::canonicalize(path).ok();
+    let own: Vec<_> = setup
+        .files
+        .iter()
+        .map(|file| found(file.path.as_ref()))
+        .collect();
+    for saved in files {
+        if setup.files.iter().any(|file| file.path == saved.path) {
+            continue;
+        }
+        let places = [PathBuf::from(&saved.path), folder.join(&saved.path)];
+        let same = places
+            .iter()
+            .filter_map(|place| found(place))
+            .find_map(|place| own.iter().position(|own| own.as_ref() == Some(&place)));
+        if let Some(file) = same {
+            saved.path.clone_from(&setup.files[file].path);
+        }
+    }
 }
 
 /// Returns the identity of this boot; empty where the kernel has none.

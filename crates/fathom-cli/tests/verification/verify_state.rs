@@ -106,6 +106,39 @@ fn a_state_of_other_data_is_refused() {
     refused(JOB, "not a verify state of fathom");
 }
 
+#[test]
+fn a_state_is_of_a_file_by_whatever_path() {
+    let folder = half_written();
+    std::fs::create_dir(folder.path().join("sub")).unwrap();
+    folder.write("sub/other", b"");
+    std::os::unix::fs::symlink("data", folder.path().join("link")).unwrap();
+    let absolute = folder.path().join("data").display().to_string();
+    let loads = |words: &str, file: &str| {
+        let job = JOB.replace("--filename=data", &format!("--filename={file}"));
+        folder.fathom(&format!(
+            "run {job} --rw=read --verify_state_load=1 {words}"
+        ))
+    };
+    for same in ["./data", "sub/../data", "link", &absolute] {
+        loads("", same).expect(0);
+    }
+    // From another directory, beside the state.
+    std::fs::create_dir(folder.path().join("moved")).unwrap();
+    for name in ["data", "local-t-0-verify.state"] {
+        std::fs::rename(
+            folder.path().join(name),
+            folder.path().join("moved").join(name),
+        )
+        .unwrap();
+    }
+    loads("--aux-path=moved", "moved/data").expect(0);
+    let other = loads("--aux-path=moved", "sub/other").expect(2);
+    assert!(
+        other.err.contains("it has no file `sub/other`"),
+        "{other:#?}"
+    );
+}
+
 /// The jobs have one file; the second one goes on when the first has ended.
 #[test]
 fn states_of_jobs_on_one_file_tell_what_the_last_one_wrote() {
