@@ -81,6 +81,13 @@ fn count_below(clat: &Latency, bound_ns: u64) -> u64 {
     histogram.count_below(bound_ns)
 }
 
+/// Returns the shares of the depths at which a job issued its ops, percent. As in fio, failed ops
+/// are among them and among the whole; syncs are among them alone, so that the sum may exceed 100.
+pub(crate) fn level_shares(job: &JobRecord) -> [f64; 7] {
+    let issued = sum(job.depth_level.into_iter()).saturating_sub(job.sync.ios);
+    depth_shares(&job.depth_level, issued.max(total_ios(job)))
+}
+
 /// Returns the share of each depth bucket in `total`, percent.
 pub(crate) fn depth_shares(counts: &[u64; 7], total: u64) -> [f64; 7] {
     counts.map(|count| share(count, total, DEPTH_FLOOR))
@@ -112,6 +119,15 @@ mod tests {
         job.directions.write.ios = values.len() as u64;
         job.directions.write.clat = Some(clat);
         job
+    }
+
+    #[test]
+    fn failed_ops_are_part_of_the_whole_and_syncs_are_not() {
+        // Six of ten ops completed; two syncs were issued between them.
+        let mut job = job(&[1; 6]);
+        job.depth_level = [3, 2, 7, 0, 0, 0, 0];
+        job.sync.ios = 2;
+        assert_eq!(level_shares(&job)[..3], [30.0, 20.0, 70.0]);
     }
 
     #[test]

@@ -8,14 +8,16 @@ use fathom_stats::Latency;
 
 use crate::block_lives::block_object;
 use crate::disks;
-use crate::distribution::{BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_shares};
+use crate::distribution::{
+    BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_shares, level_shares,
+};
 use crate::extensions;
 use crate::group::{ReportedJob, reported_jobs};
 use crate::json::Object;
 use crate::number::percent;
 use crate::percentiles::percentiles;
 use crate::priorities;
-use crate::rate::{GroupRate, GroupRates, bytes_per_s, exact_ops_per_s, of_direction, total_ios};
+use crate::rate::{GroupRate, GroupRates, bytes_per_s, exact_ops_per_s, of_direction};
 use crate::steady::steady_object;
 use crate::unified;
 use crate::{FIO_VERSION, show_disks};
@@ -295,7 +297,7 @@ fn sync(sync: &SyncRecord, display: &Display, plus: bool) -> Object {
 
 /// Sets the shares of ops by queue depth and by completion latency.
 fn distributions(out: &mut Object, job: &JobRecord) {
-    let levels = depth_shares(&job.depth_level, total_ios(job));
+    let levels = level_shares(job);
     let submits = depth_shares(&job.depth_submit, job.submissions);
     let completes = depth_shares(&job.depth_complete, job.reapings);
     let shares = LatencyShares::of(job);

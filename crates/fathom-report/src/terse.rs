@@ -15,12 +15,12 @@ use fathom_record::{DirectionRecord, JobRecord, Record};
 use fathom_stats::{Latency, SampleStats};
 
 use crate::disks;
-use crate::distribution::{LatencyShares, depth_shares};
+use crate::distribution::{LatencyShares, level_shares};
 use crate::document::{error_of, shown_errors};
 use crate::group::{ReportedJob, reported_jobs};
 use crate::number::percent;
 use crate::percentiles::percentiles;
-use crate::rate::{GroupRate, GroupRates, bytes_per_s, of_direction, ops_per_s, total_ios};
+use crate::rate::{GroupRate, GroupRates, bytes_per_s, of_direction, ops_per_s};
 use crate::unified;
 use crate::{FIO_VERSION, show_disks};
 
@@ -74,7 +74,7 @@ fn job(
     line.add(job.cpu.context_switches);
     line.add(job.cpu.major_faults);
     line.add(job.cpu.minor_faults);
-    for share in depth_shares(&job.depth_level, total_ios(job)) {
+    for share in level_shares(job) {
         line.add(format!("{share:.1}%"));
     }
     latency_shares(line, job);

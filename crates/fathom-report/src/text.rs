@@ -8,7 +8,9 @@ use crate::caveats::{caveats, notes};
 use crate::characters::printable_lines;
 use crate::device_trace;
 use crate::disks;
-use crate::distribution::{BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_shares};
+use crate::distribution::{
+    BATCHES, LEVELS, LONG, LatencyShares, SHORT, depth_shares, level_shares,
+};
 use crate::document::{error_of, shown_errors};
 use crate::extensions::MODELLED;
 use crate::group::{ReportedJob, reported_jobs};
@@ -16,7 +18,7 @@ use crate::hosts;
 use crate::late::late_ops;
 use crate::number::percent;
 use crate::priorities;
-use crate::rate::{GroupRate, GroupRates, Units, bytes_per_s, of_direction, ops_per_s, total_ios};
+use crate::rate::{GroupRate, GroupRates, Units, bytes_per_s, of_direction, ops_per_s};
 use crate::seeks::seeks;
 use crate::show_disks;
 use crate::stalls::stall_lines;
@@ -154,7 +156,7 @@ fn block(entry: &ReportedJob<'_>, time: &str, rates: &GroupRates<'_>, style: Tex
     }
     if job.repeated_requests > 0 {
         out += &format!(
-            "     repeated  : {} requests, sent again by the engine\n",
+            "     repeated  : requests={}, sent again by the engine\n",
             job.repeated_requests
         );
     }
@@ -331,24 +333,23 @@ fn depth_lines(job: &JobRecord) -> String {
     let [reads, writes, trims] = counts(|direction| direction.ios);
     let [short_reads, short_writes, short_trims] = counts(|direction| direction.short_ios);
     let [lost_reads, lost_writes, lost_trims] = counts(|direction| direction.dropped_ios);
-    line(
-        "IO depths    ",
-        LEVELS,
-        depth_shares(&job.depth_level, total_ios(job)),
-    ) + &line(
-        "   submit    ",
-        BATCHES,
-        depth_shares(&job.depth_submit, job.submissions),
-    ) + &line(
-        "   complete  ",
-        BATCHES,
-        depth_shares(&job.depth_complete, job.reapings),
-    ) + &format!(
-        "     issued rwts: total={reads},{writes},{trims},{} \
+    line("IO depths    ", LEVELS, level_shares(job))
+        + &line(
+            "   submit    ",
+            BATCHES,
+            depth_shares(&job.depth_submit, job.submissions),
+        )
+        + &line(
+            "   complete  ",
+            BATCHES,
+            depth_shares(&job.depth_complete, job.reapings),
+        )
+        + &format!(
+            "     issued rwts: total={reads},{writes},{trims},{} \
              short={short_reads},{short_writes},{short_trims},0 \
              dropped={lost_reads},{lost_writes},{lost_trims},0\n",
-        job.sync.ios,
-    )
+            job.sync.ios,
+        )
 }
 
 /// Formats the totals of a group.

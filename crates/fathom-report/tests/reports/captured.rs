@@ -247,7 +247,8 @@ fn disk(shown: &Value) -> DiskRecord {
     }
 }
 
-/// Returns counts that give the printed shares of `total`.
+/// Returns counts that give the printed shares of `total`. The smallest one that is printed may
+/// stand for a single op.
 fn counts(shares: &Value, total: u64) -> [u64; 7] {
     let shares: Vec<f64> = shares
         .as_object()
@@ -255,7 +256,11 @@ fn counts(shares: &Value, total: u64) -> [u64; 7] {
         .values()
         .map(|s| s.as_f64().unwrap())
         .collect();
-    std::array::from_fn(|index| integer(shares[index] * total as f64 / 100.0))
+    let is_floor = |share: f64| (share - 0.1).abs() < 1e-9;
+    std::array::from_fn(|index| match shares[index] {
+        share if is_floor(share) => 1,
+        share => integer(share * total as f64 / 100.0),
+    })
 }
 
 fn uint(object: &Value, key: &str) -> u64 {
