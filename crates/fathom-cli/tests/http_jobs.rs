@@ -142,7 +142,7 @@ fn repetitions_are_counted() {
         let job = format!("--rw=write --bs=4k --size=64k {words}");
         let both = format!("{job} --output-format=json,normal --record=r.json");
         let run = run(&folder, port, &both).expect(0);
-        let counted = format!("repeated  : {requests} requests");
+        let counted = format!("repeated  : requests={requests},");
         assert_eq!(
             run.out.contains(&counted),
             requests > 0,

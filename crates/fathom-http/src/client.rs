@@ -195,13 +195,13 @@ impl Client {
         let status = parts.status.as_u16();
         match (exchange.method, status) {
             (Method::Get, 200) if exchange.range.is_none() => {
-                read_all(&mut body, data)?;
+                self.read_all(&mut body, data)?;
                 let md5 = self.md5_of(&parts.headers);
                 Ok(Done { md5 })
             }
             (Method::Get, 206) if exchange.range.is_some() => {
                 check_range(exchange, &parts.headers)?;
-                read_all(&mut body, data)?;
+                self.read_all(&mut body, data)?;
                 Ok(Done::default())
             }
             (Method::Get, 200) => Err(Fault::lasting(
@@ -335,6 +335,55 @@ impl Client {
         is_md5.then(|| etag.to_ascii_lowercase())
     }
 
+    /// Reads a body that must be as long as `data`. A job that is to stop waits `reply_timeout` for
+    /// the rest, however steadily a byte comes now and then.
+    fn read_all(&self, body: &mut Body, data: &mut [u8]) -> Result<(), Fault> {
+        let mut give_up_at = None;
+        let want = data.len();
+        let length = |holds: String| {
+            Fault::lasting(
+                Errno::EIO,
+                format!("the object has {holds}, and the block {want} B"),
+            )
+        };
+        if let Some(told) = body.content_length()
+            && told != want as u64
+        {
+            return Err(length(format!("{told} B")));
+        }
+        let mut reader = body.as_reader();
+        let mut done = 0;
+        // One byte more is asked for, so that the end is seen and the connection can be kept.
+        loop {
+            let mut more = [0];
+            let place = match done == want {
+                true => &mut more[..],
+                false => &mut data[done..],
+            };
+            match reader.read(place) {
+                Ok(0) if done == want => return Ok(()),
+                Ok(0) => return Err(length(format!("{done} B"))),
+                Ok(_) if done == want => return Err(length("more bytes".to_owned())),
+                Ok(count) => done += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let fault = of_body(error);
+                    let text = match fault.kind {
+                        FaultKind::Lost => format!("the answer ends after {done} of {want} B"),
+                        _ => fault.text.clone(),
+                    };
+                    return Err(Fault { text, ..fault });
+                }
+            }
+            if self.stop.is_requested() {
+                let now = self.clock.now();
+                if now >= *give_up_at.get_or_insert(now + self.options.reply_timeout) {
+                    return Err(stopped());
+                }
+            }
+        }
+    }
+
     /// Reads the rest of an answer, so that the connection can be kept.
     fn drain(&self, body: &mut Body) -> Result<(), Fault> {
         self.read_rest(body, &mut |_| {})
@@ -399,47 +448,6 @@ impl Method {
             Self::Get => "GET",
             Self::Put => "PUT",
             Self::Delete => "DELETE",
-        }
-    }
-}
-
-/// Reads a body that must be as long as `data`.
-fn read_all(body: &mut Body, data: &mut [u8]) -> Result<(), Fault> {
-    let want = data.len();
-    let length = |holds: String| {
-        Fault::lasting(
-            Errno::EIO,
-            format!("the object has {holds}, and the block {want} B"),
-        )
-    };
-    if let Some(told) = body.content_length()
-        && told != want as u64
-    {
-        return Err(length(format!("{told} B")));
-    }
-    let mut reader = body.as_reader();
-    let mut done = 0;
-    // One byte more is asked for, so that the end is seen and the connection can be kept.
-    loop {
-        let mut more = [0];
-        let place = match done == want {
-            true => &mut more[..],
-            false => &mut data[done..],
-        };
-        match reader.read(place) {
-            Ok(0) if done == want => return Ok(()),
-            Ok(0) => return Err(length(format!("{done} B"))),
-            Ok(_) if done == want => return Err(length("more bytes".to_owned())),
-            Ok(count) => done += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => {
-                let fault = of_body(error);
-                let text = match fault.kind {
-                    FaultKind::Lost => format!("the answer ends after {done} of {want} B"),
-                    _ => fault.text.clone(),
-                };
-                return Err(Fault { text, ..fault });
-            }
         }
     }
 }

@@ -8,13 +8,15 @@
 mod bench;
 mod peer;
 
+use std::io::Write as _;
+use std::net::{Shutdown, TcpListener};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use bench::Bench;
 use fathom_conformance::{BLOCK, Subject as _, conformance, content};
-use fathom_core::{Direction, Errno, OpKind};
+use fathom_core::{Direction, Errno, Nanos, OpKind};
 use fathom_nvme::{ControllerLimits, OptionalCommands};
 use peer::{Peer, PeerConfig};
 
@@ -370,6 +372,38 @@ fn an_admin_queue_that_ends_with_its_last_bytes_is_noticed_at_once() {
     });
     let waited = told.recv_timeout(Duration::from_secs(60));
     assert_eq!(waited, Ok(()), "waits for ever, or has failed");
+}
+
+/// As for the other queues, while they connect.
+#[test]
+fn a_connection_that_ends_with_the_first_bytes_is_noticed_at_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        // Kept open for reading: a reset would be noticed in any case.
+        let mut kept = Vec::new();
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            // The beginning of the answer to the request that initializes the connection.
+            stream.write_all(&[1, 0, 0x80, 0]).unwrap();
+            stream.shutdown(Shutdown::Write).unwrap();
+            kept.push(stream);
+        }
+    });
+    for _ in 0..20 {
+        let peer = Peer::start(PeerConfig::default());
+        let old = format!("trsvcid={}", peer.address.port());
+        let new = format!("trsvcid={port}");
+        let mut bench = Bench::renamed(peer, "connect_timeout=60", (&old, &new));
+        let begun = bench.now();
+        let error = bench.try_open().unwrap_err();
+        assert_eq!(error.errno, Some(Errno::ECONNRESET), "{error}");
+        let took = bench.now() - begun;
+        assert!(
+            took < Nanos::from_secs(30),
+            "waited for connect_timeout: {took}"
+        );
+    }
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn serve(stream: TcpStream, state: &Mutex<State>) {
                 return;
             }
             Some(Fault::Dribbling(status)) => {
-                let head = format!("HTTP/1.1 {status} x\r\ncontent-length: 1000\r\n\r\n");
+                let head = format!("HTTP/1.1 {status} x\r\ncontent-length: {BLOCK}\r\n\r\n");
                 let _gone = stream.write_all(head.as_bytes());
                 while stream.write_all(b"x").is_ok() {
                     thread::sleep(Duration::from_millis(100));

@@ -68,20 +68,20 @@ struct Fields {
 
 impl Fields {
     fn set(&mut self, key: &str, value: &str) -> Result<(), AddressError> {
-        let number = || error(format!("{key}={value}: not a number from 1"), FORM);
+        let number = |limit| error(format!("{key}={value}: not a number from 1{limit}"), FORM);
         match key.to_ascii_lowercase().as_str() {
             "trtype" => self.transport = Some(transport(value)?),
             "adrfam" => self.family = Some(family(value)?),
             "traddr" => self.host = Some(value.to_owned()),
             "trsvcid" => {
                 let port = value.parse().ok().filter(|&port: &u16| port > 0);
-                self.port = Some(port.ok_or_else(number)?);
+                self.port = Some(port.ok_or_else(|| number(" to 65535"))?);
             }
             "subnqn" => self.subsystem_nqn = Some(nqn(key, value)?),
             "hostnqn" => self.host_nqn = Some(nqn(key, value)?),
             "ns" => {
                 let nsid = value.parse().ok().filter(|&nsid: &u32| nsid > 0);
-                self.nsid = Some(nsid.ok_or_else(number)?);
+                self.nsid = Some(nsid.ok_or_else(|| number(""))?);
             }
             // A priority of sockets, which SPDK's posix sockets ignore, too.
             "priority" => {}
@@ -225,7 +225,7 @@ mod tests {
         check("trtype=tcp ns=0", "ns=0: not a number from 1");
         check(
             "trtype=tcp trsvcid=70000",
-            "trsvcid=70000: not a number from 1",
+            "trsvcid=70000: not a number from 1 to 65535",
         );
         check("trtype=tcp adrfam=ib", "adrfam=ib: unknown address family");
         check("trtype=tcp hostaddr=1.2.3.4", "`hostaddr` is not supported");

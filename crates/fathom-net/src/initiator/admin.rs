@@ -140,7 +140,8 @@ impl Admin {
         let deadline = self.clock.now() + timeout;
         while !self.answer.is_initialized {
             self.link.flush(&mut self.answer)?;
-            wait(&self.epoll, &mut self.events, &self.clock, deadline)?;
+            let place = (&self.epoll, &mut self.events);
+            wait(place, &mut self.link, &self.clock, deadline)?;
             self.receive()?;
         }
         Ok(())
@@ -218,7 +219,7 @@ impl Admin {
             if let Some(completion) = answer.completion {
                 break completion;
             }
-            wait(&epoll, &mut events, &self.clock, deadline)?;
+            wait((&epoll, &mut events), &mut link, &self.clock, deadline)?;
             while link.receive(&mut answer)? {}
         };
         match completion.status.is_success() {
@@ -270,10 +271,10 @@ fn send(link: &mut Link, answer: &mut Answer, command: &AdminCommand) -> Result<
     link.flush(answer)
 }
 
-/// Waits for the socket until a deadline.
+/// Waits for the socket, the only one of the set, until a deadline.
 fn wait(
-    epoll: &Epoll,
-    events: &mut Events,
+    (epoll, events): (&Epoll, &mut Events),
+    link: &mut Link,
     clock: &Clock,
     deadline: Tick,
 ) -> Result<(), LinkError> {
@@ -282,7 +283,12 @@ fn wait(
         return Err(LinkError::Silent("initialization of the connection"));
     }
     let waited = epoll.wait(events, Some(left));
-    waited.map_err(|error| LinkError::Socket("epoll", error))
+    waited.map_err(|error| LinkError::Socket("epoll", error))?;
+    // The end may come with the last bytes, in one event.
+    events
+        .iter()
+        .for_each(|event| link.changed(event.is_closed));
+    Ok(())
 }
 
 fn remaining(deadline: Tick, now: Tick) -> Nanos {

@@ -39,13 +39,22 @@ impl LinkError {
     pub(crate) fn of_engine(&self, address: &ControllerAddress, host_nqn: &str) -> EngineError {
         let (call, target, errno) = match self {
             Self::Socket(call, error) => (*call, address.to_string(), Errno::of(error)),
-            other => ("connect", format!("{address}: {other}"), None),
+            other => ("connect", format!("{address}: {other}"), other.errno()),
         };
         EngineError {
             step: EngineStep::Call(call),
             target,
             errno,
             hint: self.hint(address, host_nqn),
+        }
+    }
+
+    /// Returns the errno of a connection that was lost or never came to be; none of a refusal.
+    const fn errno(&self) -> Option<Errno> {
+        match self {
+            Self::Closed => Some(Errno::ECONNRESET),
+            Self::Silent(_) | Self::Unanswered(_) => Some(Errno::ETIMEDOUT),
+            _ => None,
         }
     }
 
