@@ -17,7 +17,7 @@
 //! machines that wake fast and too short for others.
 
 use fathom_core::{Engine, EngineError, Nanos, Tick};
-use fathom_sys::clock::{Clock, sleep_until, spin_until};
+use fathom_sys::clock::{Clock, sleep_until, spin_until, yield_until};
 
 /// Waits of one thread.
 #[derive(Debug)]
@@ -49,7 +49,11 @@ impl Pacer {
             self.learn(clock.now() - wake);
         }
         if until == latest {
-            spin_until(clock, until);
+            match self.lead {
+                Some(_) => spin_until(clock, until),
+                // Another job may need the processor for what this one waits for.
+                None => yield_until(clock, until),
+            }
         }
     }
 

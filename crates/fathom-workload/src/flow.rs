@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fathom_core::Nanos;
+use fathom_core::{Nanos, Tick};
 
 /// State shared by the members of a flow.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ pub struct FlowShare {
     pub flow: Arc<Flow>,
     /// Weight, ≥ 1.
     pub weight: u32,
-    /// Sleep when it is not its turn; 0 for the shortest possible.
+    /// Sleep when it is not its turn; 0 to look again at once, and sleep only if that takes long.
     pub sleep: Nanos,
 }
 
@@ -34,6 +34,7 @@ impl FlowShare {
             share: self.clone(),
             ops: 0,
             is_in: false,
+            waits_since: None,
         }
     }
 }
@@ -44,6 +45,8 @@ pub(crate) struct FlowMember {
     share: FlowShare,
     ops: u64,
     is_in: bool,
+    /// Time at which it was not its turn for the first time since its last op.
+    waits_since: Option<Tick>,
 }
 
 impl FlowMember {
@@ -77,12 +80,17 @@ impl FlowMember {
     /// Counts an issued op.
     pub(crate) fn went(&mut self) {
         self.ops += 1;
+        self.waits_since = None;
         self.share.flow.ops.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns the time to wait before the next check.
-    pub(crate) fn pause(&self) -> Nanos {
-        self.share.sleep.max(RECHECK_INTERVAL)
+    pub(crate) fn pause(&mut self, now: Tick) -> Nanos {
+        let waits_since = *self.waits_since.get_or_insert(now);
+        match self.share.sleep {
+            Nanos::ZERO if now - waits_since < PATIENCE => RECHECK_AWAKE,
+            sleep => sleep.max(RECHECK_ASLEEP),
+        }
     }
 
     /// Leaves the flow.
@@ -102,12 +110,34 @@ impl Drop for FlowMember {
     }
 }
 
-/// Shortest pause of a member before it checks its turn again: about the cost of a sleep itself.
-const RECHECK_INTERVAL: Nanos = Nanos::from_micros(10);
+/// Pause before a check of a member that just waits its turn: too short to sleep. Two jobs whose
+/// ops take less than a wake-up would otherwise hand over to each other once per wake-up.
+const RECHECK_AWAKE: Nanos = Nanos::from_micros(1);
+/// Time after which it sleeps between checks, because the others are slow: a few wake-ups.
+const PATIENCE: Nanos = Nanos::from_micros(200);
+/// Shortest sleep before a check: about the cost of a sleep itself.
+const RECHECK_ASLEEP: Nanos = Nanos::from_micros(10);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_member_sleeps_if_its_turn_is_far() {
+        let share = FlowShare {
+            flow: Arc::default(),
+            weight: 1,
+            sleep: Nanos::ZERO,
+        };
+        let mut member = share.member();
+        assert_eq!(member.pause(Tick::ZERO), RECHECK_AWAKE);
+        assert_eq!(member.pause(Tick::ZERO + PATIENCE), RECHECK_ASLEEP);
+        member.went();
+        assert_eq!(member.pause(Tick::ZERO + PATIENCE), RECHECK_AWAKE);
+        let sleep = Nanos::from_millis(3);
+        let mut member = FlowShare { sleep, ..share }.member();
+        assert_eq!(member.pause(Tick::ZERO), sleep);
+    }
 
     #[test]
     fn turns_are_proportional_and_late_members_do_not_catch_up() {

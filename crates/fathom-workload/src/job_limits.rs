@@ -63,15 +63,15 @@ impl JobLimits {
     }
 
     /// Returns why no op may be issued while `in_flight` ops are in flight, if so.
-    pub(crate) fn hold_back(&self, now: Tick, in_flight: u32) -> Option<IssueBlock> {
+    pub(crate) fn hold_back(&mut self, now: Tick, in_flight: u32) -> Option<IssueBlock> {
         if self.ops_left == 0 {
             return Some(IssueBlock::OpsExhausted);
         }
         if self.search.as_ref().is_some_and(|s| in_flight >= s.depth()) {
             return Some(IssueBlock::AtDepth);
         }
-        let flow = self.flow.as_ref().filter(|flow| !flow.may_go())?;
-        Some(IssueBlock::Until(now + flow.pause()))
+        let flow = self.flow.as_mut().filter(|flow| !flow.may_go())?;
+        Some(IssueBlock::Until(now + flow.pause(now)))
     }
 
     /// Returns whether all ops have been issued that the job may issue.
@@ -124,8 +124,8 @@ impl Worker {
     }
 
     /// Returns the limit that holds the next op of the pattern back.
-    pub(crate) fn held_back(&self, now: Tick) -> Option<IssueBlock> {
-        let limits = self.limits.as_ref()?;
+    pub(crate) fn held_back(&mut self, now: Tick) -> Option<IssueBlock> {
+        let limits = self.limits.as_mut()?;
         // Readback is exempt from these limits.
         if self.stage != Stage::Running {
             return None;
