@@ -50,6 +50,16 @@ pub(crate) static INFO: EngineInfo = EngineInfo {
     trim_ranges: true,
     kernel_threads: true,
     options: options::ALL,
+    // Of `io_uring`: fio's two engines have one table.
+    ignored_by_fio: &[
+        "nowait",
+        "uncached",
+        "cmdprio_percentage",
+        "cmdprio_class",
+        "cmdprio",
+        "cmdprio_hint",
+        "cmdprio_bssplit",
+    ],
     ..EngineInfo::new(
         "io_uring_cmd",
         "NVMe commands through io_uring, past the block layer (/dev/ng0n1)",

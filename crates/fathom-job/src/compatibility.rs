@@ -206,8 +206,8 @@ Rules for all options:
 * Some values that fio accepts are refused under both names because they endanger data or the
   machine: `lockmem` beyond the free memory (in fio the OOM killer decides), block sizes and file
   sizes that are percentages or negative (fio turns them into huge numbers, and fails at most of
-  them when the job runs), `zoneskip` in percent (likewise), more than 1048576 files per job, and
-  `filename=-`.
+  them when the job runs), `zoneskip` in percent (likewise), more than 1048576 files per job,
+  `filename=-`, and `log_hist_coarseness` above 6 (fio then shifts by more bits than there are).
 * Under the name `fio`, a job without a size, or whose `offset` is behind the end of its file, fails
   alone with EINVAL, as in fio (which reports error 0 for the offset), as does one whose file cannot
   be opened, with its errno; a job without files or CPUs ends or fails alone. Under the name
@@ -224,7 +224,8 @@ Rules for all options:
   (`--direct=1--ioengine=libaio`) only the first is read.
 * fio has one table of options for `io_uring` and `io_uring_cmd`. Those that only the latter looks
   at (`cmd_type`, `readfua`, `writefua`, `write_mode`, `verify_mode`, `deac`) have no effect with
-  `io_uring` under the name `fio`, and are errors under the name `fathom`.
+  `io_uring` under the name `fio`, and those of the former (`nowait`, `uncached`, `cmdprio` and the
+  like) none with `io_uring_cmd`; under the name `fathom` they are errors.
 
 Differences in counts:
 

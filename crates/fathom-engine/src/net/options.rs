@@ -47,11 +47,13 @@ const PROTOCOL: EngineOption = EngineOption::choice(
     "Protocol of the connection",
     "protocol=udp",
 )
+.different("no `vsock`")
 .default("tcp");
 
 /// Second name of [`PROTOCOL`].
 const PROTO: EngineOption =
-    EngineOption::choice("proto", WORDS, "Second name of `protocol`", "proto=udp");
+    EngineOption::choice("proto", WORDS, "Second name of `protocol`", "proto=udp")
+        .different("as `protocol`");
 
 const WORDS: &[OptionWord] = &[
     word("tcp", "TCP over IPv4"),

@@ -23,8 +23,17 @@ impl JobCheck<'_> {
     pub(super) fn streams(&mut self) {
         self.older_name_of_placement();
         let options = &self.layer.options;
+        if !options.device.has_streams() {
+            return;
+        }
+        if !options.engine.write_streams {
+            let why = format!("the engine `{}` has no write streams", options.engine.name);
+            let fix = "write `ioengine=io_uring` or `io_uring_cmd`";
+            let found = problem("other-engine", why).fix(fix);
+            return self.error_at(&["dataplacement", "fdp"], found);
+        }
         let writes = !matches!(options.rw, ReadWrite::Read | ReadWrite::Trim);
-        if !options.device.has_streams() || !writes {
+        if !writes {
             return;
         }
         if options.has_devices() {

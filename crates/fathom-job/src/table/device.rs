@@ -41,8 +41,10 @@ pub(super) const ROWS: &[Row] = &[
         ]),
     )
     .aliases(&["data_placement"])
-    .only_with(|engine| engine.write_streams)
-    .stricter("flags buffered writes, and a device without write streams"),
+    .stricter(
+        "flags engines other than `io_uring` and `io_uring_cmd`, buffered writes, and a device \
+         without write streams",
+    ),
     Row::new(
         "fdp",
         "0",
@@ -50,7 +52,6 @@ pub(super) const ROWS: &[Row] = &[
         "fdp=1",
         ValueKind::Bool(|o, v| o.device.fdp = v),
     )
-    .only_with(|engine| engine.write_streams)
     .stricter("as `dataplacement`"),
     Row::new(
         "plids",
@@ -62,8 +63,7 @@ pub(super) const ROWS: &[Row] = &[
             read: placement,
         },
     )
-    .aliases(&["fdp_pli"])
-    .only_with(|engine| engine.write_streams),
+    .aliases(&["fdp_pli"]),
     Row::new(
         "plid_select",
         "roundrobin",
@@ -82,7 +82,6 @@ pub(super) const ROWS: &[Row] = &[
         ]),
     )
     .aliases(&["fdp_pli_select"])
-    .only_with(|engine| engine.write_streams)
     .stricter("flags `scheme` without its file, and with `io_uring`"),
     Row::new(
         "dp_scheme",
@@ -92,7 +91,6 @@ pub(super) const ROWS: &[Row] = &[
         "dp_scheme=zones.scheme",
         ValueKind::Text(|o, text| o.device.scheme = Some(text.to_owned())),
     )
-    .only_with(|engine| engine.write_streams)
     .different("up to 1024 lines (fio: 32) are read; flags a line that fio would stop at"),
     Row::new(
         "block_error_percentiles",

@@ -10,6 +10,7 @@ use crate::names::split_list;
 use crate::number;
 use crate::plan::Options;
 use crate::problem::{Piece, Problem};
+use crate::reading;
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(
@@ -140,7 +141,7 @@ pub(super) const ROWS: &[Row] = &[
             read: skip,
         },
     )
-    .different("applies to text logs, too; fio skips ops of blktrace only"),
+    .different("applies to text logs, too; fio skips ops of blktrace only. Flags other words"),
 ];
 
 fn logs(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
@@ -206,7 +207,7 @@ fn align(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(
     Ok(())
 }
 
-fn skip(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Problem> {
+fn skip(options: &mut Options, text: &str, findings: &mut Findings) -> Result<(), Problem> {
     let replay = &mut options.replay;
     (replay.skip, replay.skip_syncs) = Default::default();
     for piece in Piece::new(text).split(&[',']).into_iter().map(Piece::trim) {
@@ -217,7 +218,10 @@ fn skip(options: &mut Options, text: &str, _: &mut Findings) -> Result<(), Probl
                 .find(|direction| direction.name() == word)
             {
                 Some(direction) => replay.skip[direction] = true,
-                None => return Err(unknown_word("replay_skip", piece, &WORDS, &[])),
+                None => {
+                    let problem = unknown_word("replay_skip", piece, &WORDS, &[]);
+                    findings.misread(problem, reading::NOTHING)?;
+                }
             },
         }
     }

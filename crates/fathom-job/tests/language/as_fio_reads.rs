@@ -63,6 +63,11 @@ const READINGS: &[(&str, &str, &str)] = &[
         "--ioengine=io_uring",
         "other-engine",
     ),
+    (
+        "--ioengine=io_uring_cmd --cmd_type=nvme --filename=/dev/ng0n1 --cmdprio_percentage=10",
+        "--ioengine=io_uring_cmd --cmd_type=nvme --filename=/dev/ng0n1",
+        "other-engine",
+    ),
     // Flags.
     (
         "--time_based=10 --runtime=1",
@@ -78,6 +83,7 @@ const READINGS: &[(&str, &str, &str)] = &[
     ("--direct=1.5", "--direct=1", "not-a-boolean"),
     ("--invalidate=-1", "--invalidate=1", "not-a-boolean"),
     // Words and lists.
+    ("--replay_skip=trim,foo", "--replay_skip=trim", "bad-value"),
     ("--clocksource=cpu:1", "--clocksource=cpu", "needless-value"),
     ("--rw=write,read", "--rw=write", "needless-value"),
     (

@@ -79,6 +79,11 @@ fn write_streams() {
     });
     refuse(&format!("{base} --direct=0"), "no-streams");
     refuse("--ioengine=psync --fdp=1", "other-engine");
+    // A section for all jobs may set them where they have no effect.
+    check(
+        "--ioengine=libaio --fdp=0 --dataplacement=none --plids=1 --plid_select=random",
+        |o| !o.device.has_streams(),
+    );
     for list in ["x", "3-1", "255", "1,,2", "-1"] {
         refuse(&format!("{base} --plids={list}"), "bad-value");
     }
