@@ -18,7 +18,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use fathom_core::Nanos;
 use fathom_job::{ClientGroup, Clients, Dialect, Rank, RankPlace, ShowMode, parse};
 use fathom_sys::child::Child;
@@ -206,8 +206,12 @@ fn wait(
     };
     match (exchange.code(), status) {
         (Some(code), _) => Ok(ProgramEnd::Ranks(code)),
-        (None, Some(status)) => Err(anyhow!(
-            "--client: the launcher has ended ({status}) before there was a report"
+        (None, Some(status)) => Err(with_hint(
+            format!("--client: the launcher has ended ({status}) before there was a report"),
+            Some(
+                "what ranks have recorded is in the folder of `--record`, here or on their hosts: \
+                 `fathom merge` adds it up",
+            ),
         )),
         (None, None) => bail!("--client: the launcher was ended"),
     }

@@ -411,8 +411,18 @@ fn a_rank_keeps_what_it_has_so_far() {
     assert!(merged.out.contains("a: (groupid=0"), "{merged:#?}");
 }
 
-/// Signals a run of clients that would take ten minutes, once its jobs run, and waits for it.
+/// Signals the user's program of a run of clients that would take ten minutes, once its jobs run,
+/// and waits for it.
 fn signalled(folder: &Folder, signal: &str) -> (Option<i32>, String) {
+    signalled_at(folder, signal, |child| child.to_string())
+}
+
+/// As [`signalled`], but for the process, given that of the user's program.
+fn signalled_at(
+    folder: &Folder,
+    signal: &str,
+    whom: impl Fn(u32) -> String,
+) -> (Option<i32>, String) {
     let words = "run --client=localhost --name=a --ioengine=null --size=1g --thinktime=10ms \
                  --time_based --runtime=600 --exec_prerun=touch\\ $PWD/runs --output=report";
     let words = words.replace("$PWD", folder.path().to_str().unwrap());
@@ -427,7 +437,7 @@ fn signalled(folder: &Folder, signal: &str) -> (Option<i32>, String) {
         assert_eq!(child.try_wait().unwrap(), None, "it goes on for minutes");
         std::thread::yield_now();
     }
-    let id = child.id().to_string();
+    let id = whom(child.id());
     let sent = Command::new("kill").args(["-s", signal, &id]).status();
     assert!(sent.unwrap().success());
     let code = child.wait().unwrap().code();
@@ -451,6 +461,29 @@ fn clients_that_were_stopped_are_not_done() {
         assert_eq!(code, Some(2), "{report}");
         assert!(report.contains("a: (groupid=0"), "{report}");
     }
+}
+
+/// As a launcher does if it has lost a rank.
+#[test]
+fn a_signal_to_rank_0_of_clients_stops_all() {
+    let folder = Folder::new();
+    let here = folder.path().to_str().unwrap();
+    let rank_0 = |_| {
+        let processes = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap());
+        let is_rank_0 = |entry: &fs::DirEntry| {
+            let line = fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
+            let mut words = line.split('\0');
+            let program = words
+                .next()
+                .is_some_and(|word| word.ends_with("fathom-mpi"));
+            program && words.next() == Some("conduct") && line.contains(here)
+        };
+        let found = processes.into_iter().find(is_rank_0).expect("rank 0");
+        found.file_name().into_string().unwrap()
+    };
+    let (code, report) = signalled_at(&folder, "TERM", rank_0);
+    assert_eq!(code, Some(2), "{report}");
+    assert!(report.contains("a: (groupid=0"), "{report}");
 }
 
 #[test]

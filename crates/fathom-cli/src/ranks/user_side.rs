@@ -8,6 +8,7 @@ use fathom_hosts::{Checks, Link as _, Ranks, StopReason, Verdict};
 use fathom_job::{Clients, Dialect, Invocation, Plan, Rank, parse};
 use fathom_mpi::MpiLink;
 use fathom_run::Leftovers;
+use fathom_sys::signals::Interrupts;
 
 use crate::client_hosts::ClientHost;
 use crate::clients::{self, rank_side};
@@ -60,6 +61,9 @@ fn conduct(
     dialect: Dialect,
     words: &[String],
 ) -> Result<ProgramEnd> {
+    // The launcher ends all ranks if one is lost, this one, too, and a moment later for good: the
+    // records of the others are there by then.
+    let interrupts = Interrupts::install().context("signals")?;
     let clients = match parse(words, dialect, &Process::new()) {
         Ok(Invocation::Clients(clients)) => clients,
         Ok(_) => bail!("no `--client` among the arguments"),
@@ -82,7 +86,8 @@ fn conduct(
     let crew = Crew::join(link, settings.stop_together, tell)?;
     let every = report.progress_interval(settings);
     let plans: Vec<&Plan> = named.iter().map(|(_, group)| &plans[*group]).collect();
-    follow(&crew, folder, ClientStatus::new(&mut report, every, &plans))?;
+    let status = ClientStatus::new(&mut report, every, &plans);
+    follow(&crew, (folder, interrupts), status)?;
     let summary = Summary {
         dialect,
         names: &names,
@@ -105,7 +110,11 @@ fn conduct(
 }
 
 /// Follows the run until all ranks are through.
-fn follow(crew: &Crew, folder: &Path, mut status: ClientStatus<'_>) -> Result<()> {
+fn follow(
+    crew: &Crew,
+    (folder, interrupts): (&Path, Interrupts),
+    mut status: ClientStatus<'_>,
+) -> Result<()> {
     let clock = crew.clock;
     let (mut look_at, mut is_asked) = (clock.now(), false);
     let mut wait = |is_over: &dyn Fn(&Ranks<MpiLink>) -> bool| {
@@ -119,7 +128,8 @@ fn follow(crew: &Crew, folder: &Path, mut status: ClientStatus<'_>) -> Result<()
                 if is_abandoned {
                     rank_voice::fall_silent();
                 }
-                if !is_asked && (is_abandoned || rank_side::stop_is_asked(folder)) {
+                let is_stopped = interrupts.count() > 0 || rank_side::stop_is_asked(folder);
+                if !is_asked && (is_abandoned || is_stopped) {
                     is_asked = true;
                     ranks.ask_stop(StopReason::Requested);
                 }
