@@ -233,7 +233,8 @@ Differences in counts:
 * An op that completes at the very end of the ramp time, or of the pass in which it ends, may be
   counted in one program and not in the other.
 * With `io_size` above `size`, what a verification reads back counts towards `io_size` for
-  `rw=write` only; in fio it does for mixes of reads and writes as well.
+  `rw=write` only; in fio up to 3.41 it does for mixes of reads and writes as well, and in later
+  versions for none.
 * If only a later job of a group sets `group_reporting`, fio adds an empty entry for group
   4294967295 to its reports; Fathom does not.
 * A message that several clones would repeat is printed once.

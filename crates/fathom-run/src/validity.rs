@@ -104,6 +104,7 @@ pub(crate) fn judge_job(seen: &JobEvidence<'_>, run: &RunEvidence) -> Vec<Validi
         own_cost::judge(seen),
         bandwidth(seen),
         measured::response_time(&of_record),
+        measured::ramp(&of_record),
         measured::length(&of_record),
     ];
     named(judgements, seen.record)

@@ -5,6 +5,7 @@
 
 mod latency_target;
 mod length;
+mod ramp;
 
 use fathom_record::{DirectionRecord, JobRecord, Validity};
 use fathom_workload::Results;
@@ -13,6 +14,7 @@ use crate::translate::JobSetup;
 
 pub use latency_target::latency_target;
 pub use length::length;
+pub use ramp::ramp;
 
 /// A job with its measurements.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +57,7 @@ fn judge(seen: &JobMeasured<'_>) -> Vec<Validity> {
         queue_depth(seen),
         latency_target(seen),
         response_time(seen),
+        ramp(seen),
         length(seen),
     ];
     named(judgements, seen.record)

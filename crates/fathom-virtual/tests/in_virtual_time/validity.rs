@@ -61,6 +61,19 @@ fn few_ops_are_told_and_little_time_is_not() {
 }
 
 #[test]
+fn a_job_that_ends_within_its_ramp_is_told() {
+    let job = "--name=t --rw=randread --size=64m";
+    for ramp in ["--ramp_time=60", "--ramp_size=1g"] {
+        let within = record(&format!("{job} --number_ios=1000 {ramp}"));
+        assert_eq!(checks(&within), [("ramp", false), ("length", true)]);
+        let said = sentence(&within, "ramp");
+        assert!(said.contains("ended within its ramp"), "{said}");
+    }
+    let after = record(&format!("{job} --time_based --runtime=2 --ramp_time=1"));
+    assert_eq!(checks(&after), [("ramp", true), ("length", true)]);
+}
+
+#[test]
 fn clones_are_judged_together_and_jobs_that_never_started_not_at_all() {
     let machine = "[[device]]\nnames = [\"*\"]\nmodel = \"constant\"\ncapacity_gib = 1\n\
                    [device.constant]\nlatency_us = 100\n";
