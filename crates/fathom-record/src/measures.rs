@@ -1,5 +1,6 @@
 //! Metrics of a record: one number each, for comparisons of repeated runs.
 
+mod asked;
 mod intervals;
 
 use std::borrow::Cow;
@@ -8,6 +9,7 @@ use fathom_stats::Latency;
 
 use crate::metric::{DIRECTIONS, MetricName, OF_SERVICE};
 use crate::{DirectionRecord, JobRecord, Record};
+use asked::is_asked;
 
 /// Value of a metric of one run.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,7 +78,8 @@ fn groups(record: &Record) -> Vec<&str> {
 impl MetricName {
     /// Returns the metric's value of a run, in the unit of its row; `None` if nothing was done in
     /// this direction, if the latency or its distribution was not kept, or if fewer than ten ops
-    /// are beyond a percentile.
+    /// are beyond a percentile. A job that was to do ops of this direction and completed none has
+    /// rates of 0.
     #[must_use]
     pub fn value(&self, record: &Record) -> Option<f64> {
         Measured::of(record, &self.group, self.direction)?.value(&self.metric, self.percent)
@@ -113,6 +116,7 @@ impl MetricName {
 
 /// Ops of one direction of some jobs.
 struct Measured<'a> {
+    record: &'a Record,
     jobs: Vec<&'a JobRecord>,
     direction: &'static str,
     /// Reads, writes and trims that are part of it.
@@ -122,8 +126,8 @@ struct Measured<'a> {
 }
 
 impl<'a> Measured<'a> {
-    /// Adds up the jobs of a name, or all of them; `None` if they completed no op. As in reports,
-    /// the runtime is that of the longest.
+    /// Adds up the jobs of a name, or all of them; `None` if they completed no op and were to do
+    /// none. As in reports, the runtime is that of the longest.
     fn of(record: &'a Record, group: &str, direction: &'static str) -> Option<Self> {
         let in_group = |job: &&JobRecord| group.is_empty() || job.name == group;
         let jobs: Vec<&JobRecord> = record.jobs.iter().filter(in_group).collect();
@@ -138,7 +142,9 @@ impl<'a> Measured<'a> {
             "sync" => add_up(synced),
             _ => add_up(ended),
         };
-        (ops > 0).then_some(Self {
+        let is_asked = || jobs.iter().any(|job| is_asked(record, job, direction));
+        (ops > 0 || is_asked()).then_some(Self {
+            record,
             jobs,
             direction,
             parts,
@@ -174,8 +180,11 @@ impl<'a> Measured<'a> {
 
     fn moves_several_ways(&self) -> bool {
         let ways = ["read", "write", "trim"].into_iter().filter(|way| {
-            let mut parts = self.jobs.iter().flat_map(|job| parts(job, way));
-            parts.any(|part| part.ios > 0)
+            let mut jobs = self.jobs.iter();
+            jobs.any(|job| {
+                let is_done = parts(job, way).iter().any(|part| part.ios > 0);
+                is_done || is_asked(self.record, job, way)
+            })
         });
         ways.count() > 1
     }
@@ -256,7 +265,7 @@ impl<'a> Measured<'a> {
     fn cpu_ns_per_op(&self) -> Option<f64> {
         let used_us = self.jobs.iter().map(|job| cpu_us(job));
         let used_us = used_us.fold(0, u64::saturating_add);
-        let has_cpu = self.direction == "all" && used_us > 0;
+        let has_cpu = self.direction == "all" && used_us > 0 && self.ops > 0;
         has_cpu.then(|| float(used_us) * 1000.0 / float(self.ops))
     }
 }

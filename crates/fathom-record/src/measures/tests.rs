@@ -64,6 +64,53 @@ fn all_is_the_only_direction_or_their_sum() {
 }
 
 #[test]
+fn a_direction_that_was_asked_for_has_rates_of_zero() {
+    let idle = |rw: &str, options: &[(&str, &str)]| {
+        let options = options.iter();
+        let options = options.map(|&(key, value)| (key.to_owned(), value.to_owned()));
+        let job = JobRecord {
+            name: "a".into(),
+            rw: rw.into(),
+            options: options.collect(),
+            ..JobRecord::default()
+        };
+        let mut record = record(vec![job]);
+        record.timestamp_ms = 1000;
+        record
+    };
+    let of = |record: &Record, name: &str| value(record, name);
+    let write = idle("randwrite", &[]);
+    assert_eq!(of(&write, "write.iops"), Some(0.0));
+    assert_eq!(of(&write, "write.bw"), Some(0.0));
+    assert_eq!(of(&write, "all.iops"), Some(0.0));
+    assert_eq!(of(&write, "all.cpu_per_op"), None);
+    assert_eq!(of(&write, "write.clat_mean"), None);
+    assert_eq!(of(&write, "read.iops"), None);
+    // Both ways of a mix, unless it has none of one.
+    let mixed = idle("randrw", &[("rwmixread", "70")]);
+    assert_eq!(of(&mixed, "read.iops"), Some(0.0));
+    assert_eq!(of(&mixed, "write.iops"), Some(0.0));
+    assert_eq!(of(&mixed, "all.bw"), Some(0.0));
+    let only_reads = idle("rw", &[("rwmixread", "100")]);
+    assert_eq!(of(&only_reads, "read.iops"), Some(0.0));
+    assert_eq!(of(&only_reads, "write.iops"), None);
+    // What the log has is not known, nor why a job that failed did nothing.
+    assert_eq!(of(&idle("read", &[("read_iolog", "x")]), "read.iops"), None);
+    let mut failed = idle("write", &[]);
+    failed.jobs[0].error = 5;
+    assert_eq!(of(&failed, "write.iops"), None);
+    let mut before_its_start = idle("write", &[]);
+    before_its_start.timestamp_ms = 0;
+    assert_eq!(of(&before_its_start, "write.iops"), None);
+    // One way of a mix alone was done.
+    let mut half = idle("rw", &[]);
+    half.jobs[0].directions.read = job("a", 1000, &[100; 50]).directions.read;
+    assert_eq!(of(&half, "write.iops"), Some(0.0));
+    assert_eq!(of(&half, "all.iops"), Some(50.0));
+    assert_eq!(of(&half, "all.clat_mean"), Some(100.0));
+}
+
+#[test]
 fn percentiles_are_of_all_ops_together_or_not_given() {
     let reads: Vec<u64> = (0..2000)
         .map(|op| if op < 1900 { 100 } else { 120 })
