@@ -85,6 +85,8 @@ pub struct SideValues {
     pub values: Vec<f64>,
     /// Interval within the run, of a single one.
     pub interval: Option<(f64, f64)>,
+    /// Number of runs that do not have the metric, and are left out.
+    pub left_out: usize,
 }
 
 /// Verdict on a metric of runs that are there already.
@@ -96,6 +98,8 @@ pub enum ComparedVerdict {
     NotInterleaved,
     /// The sides were interleaved, in an order that was not drawn.
     NotDrawn,
+    /// Runs without the metric were left out, and the others are not worse.
+    LeftOut,
     /// One run on a side shows nothing of how runs vary.
     OneRun,
 }
@@ -108,6 +112,7 @@ impl ComparedVerdict {
             Self::Judged(verdict) => verdict.word(),
             Self::NotInterleaved => "unclear: not interleaved",
             Self::NotDrawn => "unclear: order not drawn",
+            Self::LeftOut => "unclear: runs left out",
             Self::OneRun => "no verdict: one run",
         }
     }
@@ -116,7 +121,7 @@ impl ComparedVerdict {
     const fn word(self) -> &'static str {
         match self {
             Self::Judged(verdict) => verdict.word(),
-            Self::NotInterleaved | Self::NotDrawn => "unclear",
+            Self::NotInterleaved | Self::NotDrawn | Self::LeftOut => "unclear",
             Self::OneRun => "-",
         }
     }
@@ -137,6 +142,7 @@ impl Comparison {
             ComparedVerdict::Judged(verdict) => verdict != Verdict::Unclear,
             ComparedVerdict::NotInterleaved
             | ComparedVerdict::NotDrawn
+            | ComparedVerdict::LeftOut
             | ComparedVerdict::OneRun => false,
         };
         self.rows.iter().any(|row| !is_clear(row.verdict))
@@ -147,6 +153,11 @@ impl ComparedMetric {
     /// Returns whether a side has no values.
     const fn is_missing(&self) -> bool {
         self.before.values.is_empty() || self.after.values.is_empty()
+    }
+
+    /// Returns whether runs of a side lack the metric that others have.
+    const fn is_partial(&self) -> bool {
+        !self.is_missing() && (self.before.left_out > 0 || self.after.left_out > 0)
     }
 
     /// Returns the name of the metric, after that of its group of runs.
@@ -198,6 +209,7 @@ pub fn compare(
         rows.iter().filter_map(|row| row.ratio.as_ref()),
     ));
     notes.extend(missing);
+    notes.extend(left_out(&rows, (&before, &after)));
     notes.extend(unsettled(&rows));
     notes.extend(provable(&rows, groups.are_paired()));
     Ok(Comparison {
@@ -275,7 +287,11 @@ fn judge(
         } else {
             let improves = row.name.row.improves;
             let of = |ratio| Verdict::of(ratio, p_holm, row.tolerance, improves);
-            ComparedVerdict::Judged(ratio.as_ref().map_or(Verdict::Unclear, of))
+            match ratio.as_ref().map_or(Verdict::Unclear, of) {
+                // Runs may lack it because they were slow: those that are left show no less.
+                Verdict::Better | Verdict::Same if row.is_partial() => ComparedVerdict::LeftOut,
+                verdict => ComparedVerdict::Judged(verdict),
+            }
         };
         if row.verdict == ComparedVerdict::Judged(Verdict::Unclear) {
             row.settled_by = settled_by(row, comparisons, is_paired);
@@ -302,7 +318,11 @@ fn values(runs: &[&ImportedRun], name: &MetricName) -> SideValues {
             .and_then(|one| one.low.zip(one.high)),
         _ => None,
     };
-    SideValues { values, interval }
+    SideValues {
+        left_out: runs.len() - values.len(),
+        values,
+        interval,
+    }
 }
 
 /// Returns a metric of a run: the one that is kept, or else one computed from the record.
@@ -326,6 +346,22 @@ fn missing(rows: &[ComparedMetric], (before, after): (&CompareSide, &CompareSide
         }
     };
     absent.map(has_it).collect()
+}
+
+/// States of each row how many runs lack its metric.
+fn left_out(rows: &[ComparedMetric], sides: (&CompareSide, &CompareSide)) -> Vec<String> {
+    let partial = rows.iter().filter(|row| row.is_partial());
+    let told = partial.map(|row| {
+        let of_sides = [(sides.0, &row.before), (sides.1, &row.after)];
+        let counts = of_sides.into_iter().filter(|(_, of)| of.left_out > 0);
+        let counts = counts.map(|(side, of)| {
+            let all = of.left_out + of.values.len();
+            format!("{} of {all} runs of {}", of.left_out, side.name)
+        });
+        let counts = counts.collect::<Vec<_>>().join(" and ");
+        format!("{}: left out: {counts}, which do not have it", row.label())
+    });
+    told.collect()
 }
 
 /// States why no metric has values on both sides: those that were asked for are missing, or no

@@ -57,6 +57,7 @@ fn intervals(page: &mut Page, comparison: &Comparison) {
                 ComparedVerdict::Judged(verdict) => style(verdict),
                 ComparedVerdict::NotInterleaved
                 | ComparedVerdict::NotDrawn
+                | ComparedVerdict::LeftOut
                 | ComparedVerdict::OneRun => UNJUDGED,
             },
         })

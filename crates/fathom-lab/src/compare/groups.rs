@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fathom_record::MetricName;
 
-use super::CompareSide;
+use super::{CompareSide, value};
 use crate::counted::counted;
 use crate::figure::shortened;
 use crate::import::ImportedRun;
@@ -123,29 +123,37 @@ impl Pair<'_> {
     }
 }
 
-/// Returns the metrics to judge by default: bandwidth, and the 99th percentile of clat, or else its
-/// mean, of each direction that both sides have.
+/// Returns the metrics to judge by default: bandwidth, and the 99th percentile of clat, of each
+/// direction that both sides have. If runs lack the percentile, it is the mean.
 pub(super) fn default_metrics(group: &Pair<'_>, tolerance: f64) -> Vec<(MetricName, f64)> {
+    let sides = [&group.before, &group.after];
+    let in_all = |name: &MetricName| {
+        let mut runs = sides.into_iter().flatten();
+        runs.all(|run| value(run, name).is_some())
+    };
+    let on_both = |name: &MetricName| {
+        let mut sides = sides.into_iter();
+        sides.all(|runs| runs.iter().any(|run| value(run, name).is_some()))
+    };
+    // Cheaper than to look for what no run has in each record.
+    let is_measured = |direction: &&str| {
+        let mut measures = sides
+            .into_iter()
+            .flatten()
+            .flat_map(|run| &run.run.measures);
+        measures.any(|one| one.group.is_empty() && one.direction == *direction)
+    };
     let mut metrics = Vec::new();
-    for direction in ["read", "write", "trim"] {
+    for direction in ["read", "write", "trim"].into_iter().filter(is_measured) {
         let candidates = [&["bw"][..], &["clat_p99", "clat_mean"]];
         for names in candidates {
             let names = names
                 .iter()
                 .filter_map(|metric| MetricName::parse(&format!("{direction}.{metric}")).ok());
-            let has = |runs: &[&ImportedRun], name: &MetricName| {
-                runs.iter().all(|run| {
-                    let mut measures = run.run.measures.iter();
-                    measures.any(|one| {
-                        one.group.is_empty()
-                            && one.direction == direction
-                            && one.metric == name.metric
-                    })
-                })
-            };
-            let mut known =
-                names.filter(|name| has(&group.before, name) && has(&group.after, name));
-            metrics.extend(known.next().map(|name| (name, tolerance)));
+            let names: Vec<MetricName> = names.collect();
+            let complete = names.iter().find(|name| in_all(name));
+            let known = complete.or_else(|| names.iter().rev().find(|name| on_both(name)));
+            metrics.extend(known.map(|name| (name.clone(), tolerance)));
         }
     }
     metrics

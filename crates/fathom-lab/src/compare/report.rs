@@ -166,12 +166,14 @@ fn row_json(row: &ComparedMetric) -> Value {
             "values": values.values,
             "low": values.interval.map(|(low, _)| low),
             "high": values.interval.map(|(_, high)| high),
+            "left_out": values.left_out,
         })
     };
     let (verdict, is_interleaved) = match row.verdict {
         ComparedVerdict::Judged(verdict) => (Some(verdict.word()), None),
         ComparedVerdict::NotInterleaved => (Some("unclear"), Some(false)),
         ComparedVerdict::NotDrawn => (Some("unclear"), Some(true)),
+        ComparedVerdict::LeftOut => (Some("unclear"), None),
         ComparedVerdict::OneRun => (None, None),
     };
     json!({

@@ -605,3 +605,63 @@ fn runs_that_are_copies_of_one_are_told() {
     );
     assert_eq!(notes(&[100.0; 5], &[104.6; 5]).len(), 2);
 }
+
+#[test]
+fn runs_without_the_metric_are_told_and_leave_no_verdict_but_worse() {
+    let accepted = CompareRules {
+        metrics: vec![(MetricName::parse("write.clat_p99").unwrap(), 0.02)],
+        accept_drift: true,
+        ..rules()
+    };
+    let lacking = |values: &[f64]| {
+        let mut after = side("after", "[a]\n", 1_000_000, values);
+        let fewer = after.runs.iter_mut().take(4);
+        fewer.for_each(|run| run.run.measures.retain(|one| one.metric == "bw"));
+        after
+    };
+    let twice: Vec<f64> = SLOW.iter().chain(&SLOW).copied().collect();
+    let before = || side("before", "[a]\n", 1, &twice);
+    let found = compare(before(), lacking(&twice), &accepted).unwrap();
+    assert_eq!(found.rows[0].verdict, ComparedVerdict::LeftOut);
+    assert!(found.is_unclear() && !found.is_worse());
+    let note = "write.clat_p99: left out: 4 of 16 runs of after, which do not have it";
+    assert!(found.notes.iter().any(|one| one == note), "{found:?}");
+    assert_eq!(found.json()["metrics"][0]["after"]["left_out"], 4);
+    // Four times the latency is worse nevertheless.
+    let slower: Vec<f64> = twice.iter().map(|value| value / 4.0).collect();
+    let found = compare(before(), lacking(&slower), &accepted).unwrap();
+    assert!(found.is_worse(), "{found:?}");
+    let faster: Vec<f64> = twice.iter().map(|value| value * 4.0).collect();
+    let found = compare(before(), lacking(&faster), &accepted).unwrap();
+    assert_eq!(found.rows[0].verdict, ComparedVerdict::LeftOut);
+}
+
+#[test]
+fn runs_that_did_nothing_have_a_rate_of_zero() {
+    use fathom_record::JobRecord;
+
+    let mut after = side("after", "[a]\n", 1_000_000, &SLOW);
+    for run in &mut after.runs {
+        // As earlier versions kept them: without rates.
+        run.run.measures.clear();
+        let job = JobRecord {
+            rw: "write".into(),
+            ..JobRecord::default()
+        };
+        let record = Record {
+            version: fathom_record::RECORD_VERSION,
+            timestamp_ms: 1000,
+            jobs: vec![job],
+            ..Record::default()
+        };
+        run.run.record = record.to_json().ok();
+    }
+    let accepted = CompareRules {
+        accept_drift: true,
+        ..rules()
+    };
+    let found = compare(side("before", "[a]\n", 1, &SLOW), after, &accepted).unwrap();
+    assert_eq!(found.rows.len(), 1, "{found:?}");
+    assert_eq!(found.rows[0].after.values, [0.0; 8]);
+    assert!(found.is_worse(), "{found:?}");
+}
