@@ -101,7 +101,8 @@ pub(crate) enum HistoryCommand {
     ///
     /// Of each metric and each plan on each machine, a change for the worse among the newest 10
     /// runs counts, and the newest 5 runs are held against those before. Each of them has a chance
-    /// of 1 % of a false alarm; the result says how many are to be expected.
+    /// of 1 % of a false alarm; the result says how many are to be expected. A check also fails if
+    /// the newest 5 runs lack a metric that earlier ones have.
     Check(CheckArguments),
     /// Copy the history into a new file, also while it is in use
     Backup {

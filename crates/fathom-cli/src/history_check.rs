@@ -4,17 +4,19 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, anyhow, bail};
 use fathom_lab::{
-    History, NEWEST, NewestRuns, PROVED, RECENT, TrendChange, TrendCheck, interval_level, printable,
+    History, NEWEST, NewestRuns, PROVED, RECENT, RunSeries, TrendChange, TrendCheck,
+    interval_level, printable,
 };
 use fathom_record::MetricName;
 use fathom_stats::RatioInterval;
 use serde_json::{Value, json};
 
 use super::CheckArguments;
-use super::trends::{LEAST, Told, key_json, series_of};
+use super::trends::{LEAST, Told, head, key_json, left_out, series_of};
 use crate::history_keep::{reader, with_its_hint};
 
-/// Returns the text of `fathom history check`, and whether something changed for the worse.
+/// Returns the text of `fathom history check`, and whether it fails: something changed for the
+/// worse, or the newest runs lack a metric.
 pub(super) fn check(arguments: &CheckArguments) -> Result<(String, bool)> {
     let history = reader()?;
     let mut check = TrendCheck::new(arguments.tolerance);
@@ -30,10 +32,11 @@ pub(super) fn check(arguments: &CheckArguments) -> Result<(String, bool)> {
         bail!("history: no matching run has any of the metrics to check");
     }
     let newest = check.newest_runs();
-    let mut findings = Vec::new();
+    let (mut findings, mut lacking) = (Vec::new(), Vec::new());
     let mut tested = 0;
     for ((one, trend), newest) in series.into_iter().zip(check.trends()).zip(newest) {
         tested += usize::from(newest.is_some());
+        lacking.extend(Lacking::of(&history, &one, &trend.metric)?);
         let change = check.recent_change(trend).cloned();
         let newest = newest.filter(|runs| runs.is_worse);
         if change.is_some() || newest.is_some() {
@@ -49,12 +52,13 @@ pub(super) fn check(arguments: &CheckArguments) -> Result<(String, bool)> {
         series: check.trends().len(),
         tested,
         findings,
+        lacking,
     };
     let text = match arguments.json {
         true => serde_json::to_string_pretty(&checked.json())? + "\n",
         false => checked.text(),
     };
-    Ok((text, !checked.findings.is_empty()))
+    Ok((text, checked.fails()))
 }
 
 /// Returns the metrics to check: those that were named, or the bandwidth and the 99th percentile of
@@ -114,17 +118,68 @@ impl Finding {
     }
 }
 
+/// Series of which some runs lack the metric.
+struct Lacking {
+    metric: String,
+    head: String,
+    runs: String,
+    series: RunSeries,
+}
+
+impl Lacking {
+    /// Describes a series; `None` if all of its runs have the metric.
+    fn of(history: &History, series: &RunSeries, metric: &MetricName) -> Result<Option<Self>> {
+        let Some(runs) = left_out(series) else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            metric: metric.stored_name(),
+            head: head(history, series)?,
+            runs,
+            series: series.clone(),
+        }))
+    }
+
+    /// Returns whether all newest runs lack the metric: nothing was checked that tells of them.
+    const fn fails(&self) -> bool {
+        self.series.left_out_last >= NEWEST
+    }
+
+    fn text(&self) -> String {
+        let unknown = match self.fails() {
+            true => ": nothing is known of them",
+            false => "",
+        };
+        format!("{}: {}: {}{unknown}\n", self.metric, self.head, self.runs)
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "metric": self.metric,
+            "series": key_json(&self.series.of),
+            "runs": self.series.left_out,
+            "newest": self.series.left_out_last,
+        })
+    }
+}
+
 /// Result of a check.
 struct Checked {
     series: usize,
     /// Series with enough runs for a test of the newest ones.
     tested: usize,
     findings: Vec<Finding>,
+    lacking: Vec<Lacking>,
 }
 
 impl Checked {
+    fn fails(&self) -> bool {
+        !self.findings.is_empty() || self.lacking.iter().any(Lacking::fails)
+    }
+
     fn text(&self) -> String {
         let mut text: String = self.findings.iter().map(Finding::text).collect();
+        text.extend(self.lacking.iter().map(Lacking::text));
         if let Some(level) = interval_level(self.findings.iter().flat_map(Finding::ratios)) {
             text.push_str(&format!("{level}\n"));
         }
@@ -191,6 +246,7 @@ impl Checked {
             "tested": self.tested,
             "by_chance_max": self.by_chance(),
             "worse": findings.collect::<Vec<_>>(),
+            "left_out": self.lacking.iter().map(Lacking::json).collect::<Vec<_>>(),
         })
     }
 }

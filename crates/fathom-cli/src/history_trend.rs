@@ -49,6 +49,7 @@ pub(crate) fn trend_page_of(metric: &MetricName, series: SeriesArguments) -> Res
         let recent = check.recent_change(trend).cloned();
         let told = Told::of(&history, one, trend.clone())?;
         all.push(TrendSeries {
+            left_out: left_out(&told.series),
             json: told.json(),
             head: told.head,
             trend: told.trend,
@@ -169,6 +170,9 @@ impl Told {
             };
             text.push_str(&format!("changed before run {run}: {facts}\n"));
         }
+        if let Some(left_out) = left_out(&self.series) {
+            text.push_str(&format!("note: {left_out}\n"));
+        }
         if self.trend.values.len() < LEAST {
             text.push_str(&format!("fewer than {LEAST} runs cannot show a change\n"));
         }
@@ -192,6 +196,8 @@ impl Told {
                 "value": point.value,
             })).collect::<Vec<_>>(),
             "changes": changes.collect::<Vec<_>>(),
+            "left_out": self.series.left_out,
+            "left_out_last": self.series.left_out_last,
         })
     }
 
@@ -249,8 +255,20 @@ fn circumstances(
     Ok(runs)
 }
 
+/// States how many runs of a series lack its metric.
+pub(super) fn left_out(series: &RunSeries) -> Option<String> {
+    let all = series.left_out + series.points.len();
+    let last = match series.left_out_last {
+        0 => String::new(),
+        1 => ", the newest among them".to_owned(),
+        last => format!(", the newest {last} among them"),
+    };
+    let left_out = series.left_out;
+    (left_out > 0).then(|| format!("{left_out} of {all} runs do not have this metric{last}"))
+}
+
 /// Returns the circumstances of a series in a few words.
-fn head(history: &History, series: &RunSeries) -> Result<String> {
+pub(super) fn head(history: &History, series: &RunSeries) -> Result<String> {
     let of = &series.of;
     let runs = match series.points.len() {
         1 => "1 run".to_owned(),

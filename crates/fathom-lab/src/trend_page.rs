@@ -27,6 +27,8 @@ pub struct TrendSeries {
     pub newest: Option<NewestRuns>,
     /// The last change, if it is new and for the worse.
     pub recent: Option<TrendChange>,
+    /// Number of the runs that lack the metric, in words; `None` if all have it.
+    pub left_out: Option<String>,
     /// All numbers.
     pub json: Value,
 }
@@ -75,6 +77,11 @@ fn caveats(series: &[TrendSeries]) -> Vec<String> {
     if all.is_empty() {
         all.push("no series changed for the worse among its newest runs".into());
     }
+    let left_out = series.iter().filter_map(|one| {
+        let left_out = one.left_out.as_ref()?;
+        Some(format!("{}: {left_out}", one.head))
+    });
+    all.extend(left_out);
     let few = series
         .iter()
         .filter(|one| one.trend.values.len() < LEAST)

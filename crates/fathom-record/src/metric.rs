@@ -167,6 +167,12 @@ impl MetricName {
         self.direction == OF_SERVICE
     }
 
+    /// Returns whether it is a rate of ops or bytes.
+    #[must_use]
+    pub fn is_rate(&self) -> bool {
+        !self.is_of_service() && matches!(self.metric.as_str(), "iops" | "bw")
+    }
+
     /// Returns the symbol of the unit, `MiB/s`; empty for a number of a service.
     #[must_use]
     pub fn unit(&self) -> &'static str {

@@ -173,3 +173,81 @@ fn a_history_without_numbers_has_nothing_to_check() {
     let want = "no matching run has any of the metrics to check";
     assert!(check.err.contains(want), "{}", check.err);
 }
+
+/// Returns a folder whose history has 22 runs of one plan. The last ones completed no op and have
+/// no metric, and the record says what they were to do.
+fn with_idle_runs(idle: u64) -> Folder {
+    let folder = Folder::new();
+    let runs = (0..22_u64).map(|number| {
+        let is_idle = number >= 22 - idle;
+        let iops = 1000 + number * 37 % 24;
+        let measures = match is_idle {
+            true => json!([]),
+            false => json!([
+                ["", "read", "iops", iops, null, null],
+                ["", "read", "clat_p99", 1_000_000 + iops, null, null],
+            ]),
+        };
+        let mut run = json!({
+            "fathom_run": 1,
+            "uuid": format!("{number:032x}"),
+            "begun_ms": 1_767_225_600_000 + number * 86_400_000,
+            "wall_ms": 1000,
+            "plan": "[nightly]\nrw=randread\n",
+            "machine": { "cpu": "one" },
+            "subject": { "program": "fathom 1" },
+            "tags": {},
+            "measures": measures,
+        });
+        if is_idle {
+            run["record"] = idle_record();
+        }
+        run.to_string() + "\n"
+    });
+    folder.write("runs.json", runs.collect::<String>());
+    folder.fathom("history import runs.json").expect(0);
+    folder
+}
+
+/// Returns the record of a run that was to read.
+fn idle_record() -> Value {
+    let folder = Folder::new();
+    folder
+        .fathom("run --record=r.json --name=nightly --ioengine=null --rw=randread --size=4k")
+        .expect(0);
+    let mut record: Value = serde_json::from_str(&folder.read("r.json")).unwrap();
+    let job = &mut record["jobs"][0];
+    job["directions"]["read"] = job["directions"]["write"].clone();
+    job["runtime_ms"] = json!(0);
+    let start_ms = job["start_ms"].as_u64().unwrap();
+    record["timelines"] = json!([]);
+    record["timestamp_ms"] = json!(start_ms + 1000);
+    record
+}
+
+#[test]
+fn runs_that_did_nothing_are_a_change_for_the_worse() {
+    let folder = with_idle_runs(7);
+    let check = folder.fathom("history check --metric read.iops").expect(1);
+    assert!(check.out.contains("from run 16 on"), "{}", check.out);
+    let trend = folder.fathom("history trend read.iops").expect(0).out;
+    assert!(trend.contains("machine 1, 22 runs\n"), "{trend}");
+}
+
+#[test]
+fn runs_without_the_metric_are_told_and_the_newest_fail_a_check() {
+    let folder = with_idle_runs(7);
+    let trend = folder.fathom("history trend read.clat_p99").expect(0).out;
+    let note = "7 of 22 runs do not have this metric, the newest 7 among them";
+    assert!(trend.contains(&format!("note: {note}\n")), "{trend}");
+    let words = "history check --metric read.clat_p99";
+    let check = folder.fathom(words).expect(1).out;
+    let told = format!("{note}: nothing is known of them\n");
+    assert!(check.contains(&told), "{check}");
+    assert!(check.contains("none changed for the worse"), "{check}");
+    let json: Value = folder.fathom(&format!("{words} --json")).expect(1).json();
+    assert_eq!(json["left_out"][0]["newest"], 7);
+    // Fewer are told only.
+    let check = with_idle_runs(2).fathom(words).expect(0).out;
+    assert!(check.contains("2 of 22 runs do not have"), "{check}");
+}

@@ -1,8 +1,8 @@
 //! Series of a metric over comparable runs.
 
-use fathom_record::MetricName;
+use fathom_record::{MetricName, Record};
+use rusqlite::params_from_iter;
 use rusqlite::types::Value;
-use rusqlite::{Row, params_from_iter};
 
 use super::History;
 use super::error::HistoryError;
@@ -13,8 +13,12 @@ use super::labs::{RunId, loaded};
 pub struct RunSeries {
     /// Circumstances that all of the runs share.
     pub of: SeriesKey,
-    /// Runs.
+    /// Runs that have the metric.
     pub points: Vec<SeriesPoint>,
+    /// Number of the others.
+    pub left_out: usize,
+    /// Number of these among them that are newer than all runs with the metric.
+    pub left_out_last: usize,
 }
 
 /// Circumstances that make runs comparable.
@@ -50,8 +54,9 @@ pub struct SeriesSelection {
 
 impl History {
     /// Returns the series of a metric: one for each plan on each machine, and of the runs of labs
-    /// one for each variant and cell. The cost grows with the number of runs: 10,000 take some ten
-    /// milliseconds.
+    /// one for each variant and cell, if any of its runs has the metric. The cost grows with the
+    /// number of runs: 10,000 take some ten milliseconds. A rate that a run lacks is looked for in
+    /// its record, where one of 0 can be found.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -74,17 +79,46 @@ impl History {
             }
         }
         let rows = self.rows(&(select + ORDER), params_from_iter(values), series_row)?;
-        let mut all: Vec<RunSeries> = Vec::new();
-        for (of, point) in rows {
-            match all.last_mut() {
-                Some(last) if last.of == of => last.points.push(point),
-                _ => all.push(RunSeries {
-                    of,
-                    points: vec![point],
-                }),
+        let mut all = Vec::new();
+        for runs in rows.chunk_by(|one, next| one.of == next.of) {
+            if runs.iter().any(|run| run.value.is_some()) {
+                all.push(self.one_series(metric, runs)?);
             }
         }
         Ok(all)
+    }
+
+    /// Makes a series of runs that share their circumstances.
+    fn one_series(&self, metric: &MetricName, runs: &[Row]) -> Result<RunSeries, HistoryError> {
+        let mut series = RunSeries {
+            of: runs.first().map(|run| run.of.clone()).unwrap_or_default(),
+            ..RunSeries::default()
+        };
+        for run in runs {
+            let value = match run.value {
+                None if metric.is_rate() => self.computed(metric, run.id)?,
+                value => value,
+            };
+            if let Some(value) = value {
+                series.left_out_last = 0;
+                series.points.push(SeriesPoint {
+                    run: run.id,
+                    begun_ms: run.begun_ms,
+                    value,
+                });
+            } else {
+                series.left_out += 1;
+                series.left_out_last += 1;
+            }
+        }
+        Ok(series)
+    }
+
+    /// Computes a metric from the record of a run, if it left one that can be read.
+    fn computed(&self, metric: &MetricName, run: RunId) -> Result<Option<f64>, HistoryError> {
+        let json = self.record_of(run)?;
+        let record = json.and_then(|json| Record::from_json(&json).ok());
+        Ok(record.and_then(|record| metric.value(&record)))
     }
 
     /// Returns the metrics that runs measured in all their jobs together, as `read.bw`.
@@ -109,7 +143,15 @@ impl History {
     }
 }
 
-fn series_row(row: &Row<'_>) -> rusqlite::Result<(SeriesKey, SeriesPoint)> {
+/// Run of a series.
+struct Row {
+    id: RunId,
+    begun_ms: Option<u64>,
+    value: Option<f64>,
+    of: SeriesKey,
+}
+
+fn series_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
     let lab: Option<String> = row.get(5)?;
     let of = SeriesKey {
         plan: row.get(3)?,
@@ -119,24 +161,22 @@ fn series_row(row: &Row<'_>) -> rusqlite::Result<(SeriesKey, SeriesPoint)> {
             None => None,
         },
     };
-    let point = SeriesPoint {
-        run: RunId(row.get(0)?),
-        begun_ms: row
-            .get::<_, Option<i64>>(1)?
-            .map(loaded)
-            .filter(|&ms| ms > 0),
+    let begun_ms: Option<i64> = row.get(1)?;
+    Ok(Row {
+        id: RunId(row.get(0)?),
+        begun_ms: begun_ms.map(loaded).filter(|&ms| ms > 0),
         value: row.get(2)?,
-    };
-    Ok((of, point))
+        of,
+    })
 }
 
-/// Values of a metric in runs that are done, with what makes them comparable.
+/// Runs that are done, with the value of a metric, if they have it, and what makes them comparable.
 const SELECT: &str = "SELECT run.id, run.begun_ms, measure.value, run.plan, run.machine,
     lab.name, coalesce(cell.axes, ''), coalesce(run.variant, '')
-    FROM run JOIN measure ON measure.run = run.id
+    FROM run LEFT JOIN measure ON measure.run = run.id
+    AND measure.grp = ? AND measure.direction = ? AND measure.metric = ?
     LEFT JOIN lab ON lab.id = run.lab LEFT JOIN cell ON cell.id = run.cell
-    WHERE measure.grp = ? AND measure.direction = ? AND measure.metric = ?
-    AND run.state = 'done' AND run.role IN ('run', 'import', 'measure')
+    WHERE run.state = 'done' AND run.role IN ('run', 'import', 'measure')
     AND run.plan IS NOT NULL AND run.machine IS NOT NULL";
 
 /// Order in which the runs of a series follow each other. A run may be added long after it began,
