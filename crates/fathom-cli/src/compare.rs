@@ -73,6 +73,7 @@ pub(crate) fn compared(
     (before, after): (&str, &str),
     arguments: &RuleArguments,
 ) -> Result<Comparison> {
+    metric_name::refuse_repeated(arguments.metrics.iter().map(|(name, _)| name))?;
     let metrics = arguments.metrics.iter().map(|(name, own)| {
         let tolerance = own.unwrap_or(arguments.tolerance);
         if name.percent.is_some() && tolerance < BUCKET {

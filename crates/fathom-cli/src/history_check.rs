@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::CheckArguments;
 use super::trends::{LEAST, Told, head, key_json, left_out, series_of};
 use crate::history_keep::{reader, with_its_hint};
+use crate::metric_name;
 
 /// Returns the text of `fathom history check`, and whether it fails: something changed for the
 /// worse, or the newest runs lack a metric.
@@ -64,6 +65,7 @@ pub(super) fn check(arguments: &CheckArguments) -> Result<(String, bool)> {
 /// Returns the metrics to check: those that were named, or the bandwidth and the 99th percentile of
 /// clat of each direction.
 fn metrics(history: &History, named: &[MetricName]) -> Result<Vec<MetricName>> {
+    metric_name::refuse_repeated(named.iter())?;
     if !named.is_empty() {
         return Ok(named.to_vec());
     }

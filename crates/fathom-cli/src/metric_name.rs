@@ -1,5 +1,6 @@
 //! Names of metrics on the command line.
 
+use anyhow::{Result, bail};
 use fathom_lab::nearest_metric;
 use fathom_record::MetricName;
 
@@ -16,6 +17,25 @@ pub(crate) fn parse(text: &str) -> Result<MetricName, String> {
             None => format!("{message}; known: {}", error.candidates.join(", ")),
         }
     })
+}
+
+/// Refuses a metric that was given twice, also in another unit: each is a comparison of its own,
+/// and one more lowers what the others can prove.
+///
+/// # Errors
+/// Names the option that repeats another.
+pub(crate) fn refuse_repeated<'a>(names: impl Iterator<Item = &'a MetricName>) -> Result<()> {
+    let mut known: Vec<&MetricName> = Vec::new();
+    for name in names {
+        if let Some(other) = known.iter().find(|known| known.is_same(name)) {
+            bail!(
+                "--metric {name}: `{name}` is `{other}`, which is judged already\n\
+                 hint: remove one of them"
+            );
+        }
+        known.push(name);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

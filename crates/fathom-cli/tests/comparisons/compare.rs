@@ -91,7 +91,14 @@ fn what_cannot_be_compared_is_refused() {
             "compare before after --metric write.clat_p99=1%",
             "known to 1.6 %",
         ),
+        (
+            "compare before after --metric write.bw --metric write.bw_mib_s=3%",
+            "--metric write.bw_mib_s: `write.bw_mib_s` is `write.bw`, which is judged already",
+        ),
         ("compare before after --tolerance 0", "above 0"),
+        (
+            "compare before before/../before/2.json",
+        ),
         (
             "compare before after --metric read.bw --fail-on unclear",
             "no metric was compared: neither side has read.bw",

@@ -251,3 +251,11 @@ fn runs_without_the_metric_are_told_and_the_newest_fail_a_check() {
     let check = with_idle_runs(2).fathom(words).expect(0).out;
     assert!(check.contains("2 of 22 runs do not have"), "{check}");
 }
+
+#[test]
+fn a_metric_is_checked_once() {
+    let folder = with_runs(10, 10);
+    let words = "history check --metric read.iops --metric read.iops";
+    let run = folder.fathom(words).expect(2);
+    assert!(run.err.contains("which is judged already"), "{}", run.err);
+}
