@@ -1,5 +1,6 @@
 //! Sides of `fathom compare`, as the user names them.
 
+use std::fs;
 use std::path::Path;
 
 use anyhow::Result;
@@ -14,7 +15,7 @@ pub(crate) fn read(name: &str) -> Result<CompareSide> {
     if !path.exists() && selects(name) {
         return of_history(name);
     }
-    let mut runs = Vec::new();
+    let (mut runs, mut files) = (Vec::new(), Vec::new());
     for (file, run) in saved_runs::read(path)? {
         for note in &run.notes {
             output::print(
@@ -22,10 +23,23 @@ pub(crate) fn read(name: &str) -> Result<CompareSide> {
                 &format!("fathom: {file}: note: {note}\n"),
             );
         }
+        files.push(place(&file, &files));
         runs.push(run);
     }
     let name = name.to_owned();
-    Ok(CompareSide { name, runs })
+    Ok(CompareSide { name, runs, files })
+}
+
+/// Returns the place of a run: its file, without links, and its number there if it is not the
+/// first.
+fn place(file: &str, before: &[String]) -> String {
+    let found = fs::canonicalize(file);
+    let file = found.map_or_else(|_| file.to_owned(), |path| path.display().to_string());
+    let is_there = |place: &&String| **place == file || place.starts_with(&format!("{file} #"));
+    match before.iter().filter(is_there).count() {
+        0 => file,
+        others => format!("{file} #{}", others + 1),
+    }
 }
 
 /// Returns whether a name selects runs of the history.
@@ -55,8 +69,11 @@ fn of_history(name: &str) -> Result<CompareSide> {
         let hint = "`fathom history list` shows runs with their numbers, labs and tags";
         return Err(crate::failure::with_hint(why, Some(hint)));
     }
-    let name = name.to_owned();
-    Ok(CompareSide { name, runs })
+    Ok(CompareSide {
+        name: name.to_owned(),
+        runs,
+        files: Vec::new(),
+    })
 }
 
 #[cfg(feature = "history")]

@@ -8,6 +8,7 @@
 
 mod groups;
 mod report;
+mod shared;
 mod sides;
 mod text;
 
@@ -172,7 +173,7 @@ impl ComparedMetric {
 /// Compares the second side with the first one.
 ///
 /// # Errors
-/// A side has no runs, no run of one side belongs to one of the other, or no metric has values on
+/// A side has no runs, a run is on both sides, no run of one side belongs to one of the other, or no metric has values on
 /// both sides; a sentence.
 pub fn compare(
     before: CompareSide,
@@ -180,6 +181,7 @@ pub fn compare(
     rules: &CompareRules,
 ) -> Result<Comparison, String> {
     let groups = groups::matched(&before, &after)?;
+    shared::refuse_shared(&before, &after)?;
     let mut notes = groups.notes.clone();
     notes.extend(sides::differences(&before, &after));
     notes.extend([&before, &after].into_iter().filter_map(sides::not_done));

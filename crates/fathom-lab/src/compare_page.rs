@@ -197,6 +197,7 @@ mod tests {
         CompareSide {
             name: name.into(),
             runs: (0..8).map(run).collect(),
+            files: Vec::new(),
         }
     }
 

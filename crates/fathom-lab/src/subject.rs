@@ -73,6 +73,12 @@ pub(crate) fn machine_json(record: &Record, model: Option<&str>) -> String {
     .to_string()
 }
 
+/// Returns whether the machine of a run is a modelled one.
+pub(crate) fn is_modelled(machine: &str) -> bool {
+    let machine: Value = serde_json::from_str(machine).unwrap_or_default();
+    machine.get(MODEL).is_some() || machine.get("devices").is_some()
+}
+
 /// Returns the subject of a run.
 pub(crate) fn subject_json(record: &Record, program: &str) -> String {
     let mut subject = json!({ "program": program });

@@ -96,8 +96,10 @@ fn what_cannot_be_compared_is_refused() {
             "--metric write.bw_mib_s: `write.bw_mib_s` is `write.bw`, which is judged already",
         ),
         ("compare before after --tolerance 0", "above 0"),
+        ("compare before before", "6 runs are on both sides"),
         (
             "compare before before/../before/2.json",
+            "on either: before-2",
         ),
         (
             "compare before after --metric read.bw --fail-on unclear",
@@ -126,6 +128,8 @@ fn runs_of_the_history_are_sides_by_number_and_tag() {
         ("compare tag:x after", "KEY=VALUE"),
         ("compare lab:none/plain after", "no runs"),
         ("compare 3-1 after", "a range"),
+        ("compare 1-6 4-9", "3 runs are on both sides"),
+        ("compare 1-6 before", "6 runs are on both sides"),
     ] {
         let run = folder.fathom(words).expect(2);
         assert!(run.err.contains(want), "{words}: {}", run.err);

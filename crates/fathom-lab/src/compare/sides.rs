@@ -14,6 +14,9 @@ pub struct CompareSide {
     pub name: String,
     /// Runs, in any order.
     pub runs: Vec<ImportedRun>,
+    /// Place of each run among the files, the same under each of their names; empty of runs of a
+    /// history.
+    pub files: Vec<String>,
 }
 
 /// Order in which the runs of both sides were taken.

@@ -31,10 +31,14 @@ fn run(plan: &str, begun_ms: u64, bw: f64) -> ImportedRun {
 
 fn side(name: &str, plan: &str, first_ms: u64, values: &[f64]) -> CompareSide {
     let runs = values.iter().zip(0..);
-    let runs = runs.map(|(&bw, at)| run(plan, first_ms + at * 1000, bw));
+    let runs = runs.map(|(&bw, at)| ImportedRun {
+        uuid: Some(format!("{name} {at} of {first_ms}")),
+        ..run(plan, first_ms + at * 1000, bw)
+    });
     CompareSide {
         name: name.into(),
         runs: runs.collect(),
+        files: Vec::new(),
     }
 }
 
@@ -213,7 +217,7 @@ fn repeats_of_a_lab_are_paired() {
         "{ratio:?}"
     );
     // Two runs of a repeat on one side are of two variants.
-    let mut twice = of_lab("plain", 1.0);
+    let mut twice = of_lab("other", 1.0);
     twice.runs.extend(of_lab("fair", 0.95).runs);
     let found = compare(of_lab("plain", 1.0), twice, &rules()).unwrap();
     assert!(
@@ -387,13 +391,14 @@ fn sides_without_a_metric_in_common_are_refused() {
         "no metric was compared: no direction was measured in all runs of both sides: a has read, \
          b has write"
     );
-    let mut empty = of("a", "read");
-    empty
-        .runs
-        .iter_mut()
-        .for_each(|run| run.run.measures.clear());
-    let why = refused(empty.clone(), empty, &[]);
-    assert!(why.ends_with("a has none, a has none"), "{why}");
+    let empty = |name: &str| {
+        let mut empty = of(name, "read");
+        let runs = empty.runs.iter_mut();
+        runs.for_each(|run| run.run.measures.clear());
+        empty
+    };
+    let why = refused(empty("a"), empty("b"), &[]);
+    assert!(why.ends_with("a has none, b has none"), "{why}");
     let named = ["read.bw", "write.bw", "read.iops"];
     assert_eq!(
         refused(of("a", "read"), of("b", "write"), &named),
@@ -664,4 +669,37 @@ fn runs_that_did_nothing_have_a_rate_of_zero() {
     assert_eq!(found.rows.len(), 1, "{found:?}");
     assert_eq!(found.rows[0].after.values, [0.0; 8]);
     assert!(found.is_worse(), "{found:?}");
+}
+
+#[test]
+fn runs_that_are_on_both_sides_are_refused() {
+    let why = |before: CompareSide, after: CompareSide| compare(before, after, &rules());
+    let part = |from: usize, to: usize| {
+        let mut part = side("x", "[a]\n", 1, &SLOW);
+        part.runs = part.runs[from..to].to_vec();
+        part
+    };
+    let refused = why(part(0, 6), part(4, 8)).unwrap_err();
+    let want = "2 runs are on both sides, and no sample of their own on either: x 4 of 1, x 5";
+    assert!(refused.starts_with(want), "{refused}");
+    assert!(why(part(0, 4), part(4, 8)).is_ok());
+    // A copy without its identity, as a record in a file, and the same file again.
+    let mut unnamed = part(3, 8);
+    for run in &mut unnamed.runs {
+        run.uuid = None;
+        run.run.measures.reverse();
+    }
+    let refused = why(part(0, 4), unnamed.clone()).unwrap_err();
+    assert!(refused.starts_with("1 run is on both sides"), "{refused}");
+    // Runs of a model with the same seed are alike, and have no time.
+    for run in &mut unnamed.runs {
+        run.run.machine = "{\"devices\":[]}".into();
+    }
+    unnamed.files = (3..8).map(|at| format!("/m/{at}")).collect();
+    let mut others = unnamed.clone();
+    others.files = (3..8).map(|at| format!("/n/{at}")).collect();
+    assert!(why(unnamed.clone(), others).is_ok());
+    let refused = why(unnamed.clone(), unnamed).unwrap_err();
+    assert!(refused.contains("5 runs are"), "{refused}");
+    assert!(refused.contains(": /m/3, /m/4, "), "{refused}");
 }
