@@ -75,13 +75,15 @@ pub struct RunSelection {
 }
 
 impl History {
-    /// Returns the selected runs, the newest first.
+    /// Returns the selected runs, the newest first: by the time when they began, those without one
+    /// last, and by their numbers. A modelled run of a lab is as old as its lab.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub fn list(&self, selection: &RunSelection) -> Result<Vec<RunRow>, HistoryError> {
         let (condition, values) = selection.condition();
-        let select = format!("SELECT {COLUMNS} WHERE {condition} ORDER BY run.id DESC");
+        let select =
+            format!("SELECT {COLUMNS} WHERE {condition} ORDER BY {BEGUN} DESC, run.id DESC");
         let limit = match selection.last {
             0 => String::new(),
             last => format!(" LIMIT {last}"),
@@ -184,6 +186,9 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         machine_id: row.get(19)?,
     })
 }
+
+/// Time when a run began, or else its lab; `NULL`, the smallest value, if it is not known.
+const BEGUN: &str = "coalesce(nullif(run.begun_ms, 0), lab.begun_ms)";
 
 /// Columns of a [`RunRow`], and their tables.
 const COLUMNS: &str = "run.id, run.uuid, lab.name, cell.axes, run.variant, run.repeat, run.role,

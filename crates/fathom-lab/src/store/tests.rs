@@ -305,10 +305,11 @@ fn a_locked_history_is_told_and_unchanged() {
 }
 
 #[test]
-fn the_order_of_runs_does_not_come_from_the_wall_clock() {
+fn runs_are_ordered_by_time_and_then_by_number() {
     let folder = Folder::new();
     let mut history = History::open(&folder.file("history.db")).unwrap();
-    for begun_ms in [3_000_000, 2_000_000, 1_000_000] {
+    // The first one has no time, and the third was added later than it began.
+    for begun_ms in [0, 3_000_000, 2_000_000, 3_000_000] {
         history
             .add_run(&finished(1.0), "run", begun_ms, None)
             .unwrap();
@@ -319,9 +320,12 @@ fn the_order_of_runs_does_not_come_from_the_wall_clock() {
         ..RunSelection::default()
     };
     let ids = |rows: Vec<RunRow>| rows.iter().map(|row| row.id.0).collect::<Vec<_>>();
-    assert_eq!(ids(history.list(&all).unwrap()), [3, 2, 1]);
-    assert_eq!(ids(history.list(&last).unwrap()), [3]);
+    assert_eq!(ids(history.list(&all).unwrap()), [4, 2, 3, 1]);
+    assert_eq!(ids(history.list(&last).unwrap()), [4]);
     let measured = history.measured(&all).unwrap();
     let begun: Vec<_> = measured.iter().map(|run| run.begun_ms).collect();
-    assert_eq!(begun, [3, 2, 1].map(|number| Some(number * 1_000_000)));
+    assert_eq!(
+        begun,
+        [None, Some(2_000_000), Some(3_000_000), Some(3_000_000)]
+    );
 }
