@@ -154,6 +154,34 @@ fn a_run_that_was_cut_is_no_measurement() {
 }
 
 #[test]
+fn runs_that_did_not_end_well_are_exported_with_their_state() {
+    let folder = Folder::new();
+    let mut history = History::open(&folder.file("history.db")).unwrap();
+    for (end, begun_ms) in [(RunEnd::Failed, 1), (RunEnd::Cut, 2), (RunEnd::Done, 3)] {
+        let ended = FinishedRun {
+            end,
+            note: Some("why".into()),
+            ..finished(1.0)
+        };
+        let _run = history.add_run(&ended, "run", begun_ms, None).unwrap();
+    }
+    let mut other = History::open(&folder.file("other.db")).unwrap();
+    let mut text = String::new();
+    let write = |value: &serde_json::Value| {
+        text.push_str(&format!("{value}\n"));
+        Ok::<(), HistoryError>(())
+    };
+    history.export(&RunSelection::default(), write).unwrap();
+    for run in import(&text).unwrap() {
+        let _added = other.add_imported(&run).unwrap();
+    }
+    let copies = other.list(&RunSelection::default()).unwrap();
+    let states: Vec<&str> = copies.iter().map(|run| run.state.as_str()).collect();
+    assert_eq!(states, ["done", "cut", "failed"]);
+    assert!(copies.iter().all(|run| run.note.as_deref() == Some("why")));
+}
+
+#[test]
 fn old_runs_are_pruned_with_what_nothing_else_needs() {
     let folder = Folder::new();
     let mut history = filled(&folder);

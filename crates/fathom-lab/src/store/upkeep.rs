@@ -118,8 +118,8 @@ impl History {
         self.add_run(&ended, "import", begun_ms, Some(&uuid))
     }
 
-    /// Passes the selected runs on as JSON documents, the oldest first, in the form that
-    /// `fathom history import` reads.
+    /// Passes the selected runs that have ended, however that was, on as JSON documents, in the order
+    /// in which they were added and in the form that `fathom history import` reads.
     ///
     /// # Errors
     /// As [`open`](Self::open), or the first error of `write`.
@@ -130,7 +130,8 @@ impl History {
     ) -> Result<(), E> {
         let (condition, values) = selection.condition();
         let select = format!(
-            "SELECT run.id FROM run WHERE {condition} AND run.state = 'done' ORDER BY run.id"
+            "SELECT run.id FROM run WHERE {condition} AND run.state IN ('done', 'failed', 'cut')
+             ORDER BY run.id"
         );
         let ids = self.rows(&select, params_from_iter(values), |row| row.get(0))?;
         for id in ids.into_iter().map(RunId) {
