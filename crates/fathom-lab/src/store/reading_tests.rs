@@ -182,6 +182,49 @@ fn runs_that_did_not_end_well_are_exported_with_their_state() {
 }
 
 #[test]
+fn imported_runs_of_a_lab_have_series_of_their_own() {
+    let folder = Folder::new();
+    let mut history = History::open(&folder.file("history.db")).unwrap();
+    let place = |variant: &str| {
+        [
+            ("lab", "k"),
+            ("axes", "{\"iodepth\":1}"),
+            ("variant", variant),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+    };
+    for number in 0..6_u64 {
+        let mut run = import_of(finished(1.0), number + 1);
+        run.run.tags = match number % 3 {
+            // Without the others it is a label of the user.
+            0 => place("a")[..1].to_vec(),
+            1 => place("a").to_vec(),
+            _ => place("b").to_vec(),
+        };
+        let _added = history.add_imported(&run).unwrap().unwrap();
+    }
+    let metric = fathom_record::MetricName::parse("write.bw").unwrap();
+    let series = history.series(&metric, SeriesSelection::default()).unwrap();
+    let of: Vec<_> = series.iter().map(|one| one.of.lab.clone()).collect();
+    let in_lab = |variant: &str| {
+        let [lab, axes, variant] = place(variant).map(|(_, value)| value);
+        Some((lab, axes, variant))
+    };
+    assert_eq!(of, [None, in_lab("a"), in_lab("b")]);
+    assert!(series.iter().all(|one| one.points.len() == 2));
+}
+
+fn import_of(run: FinishedRun, begun_ms: u64) -> crate::import::ImportedRun {
+    crate::import::ImportedRun {
+        uuid: Some(begun_ms.to_string()),
+        begun_ms: Some(begun_ms),
+        repeat: None,
+        run,
+        notes: Vec::new(),
+    }
+}
+
+#[test]
 fn old_runs_are_pruned_with_what_nothing_else_needs() {
     let folder = Folder::new();
     let mut history = filled(&folder);

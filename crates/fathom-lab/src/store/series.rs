@@ -171,15 +171,28 @@ fn series_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
 }
 
 /// Runs that are done, with the value of a metric, if they have it, and what makes them comparable.
+/// An imported run of a lab has its place there as tags, which an export writes together; one tag of
+/// these alone is a user's.
 const SELECT: &str = "SELECT run.id, run.begun_ms, measure.value, run.plan, run.machine,
-    lab.name, coalesce(cell.axes, ''), coalesce(run.variant, '')
+    coalesce(lab.name, iif(own_axes.value IS NULL OR own_variant.value IS NULL,
+        NULL, own_lab.value)) AS lab_name,
+    coalesce(cell.axes, iif(own_lab.value IS NULL OR own_variant.value IS NULL,
+        NULL, own_axes.value), '') AS axes,
+    coalesce(run.variant, iif(own_lab.value IS NULL OR own_axes.value IS NULL,
+        NULL, own_variant.value), '') AS variant
     FROM run LEFT JOIN measure ON measure.run = run.id
-    AND measure.grp = ? AND measure.direction = ? AND measure.metric = ?
+        AND measure.grp = ? AND measure.direction = ? AND measure.metric = ?
     LEFT JOIN lab ON lab.id = run.lab LEFT JOIN cell ON cell.id = run.cell
+    LEFT JOIN tag AS own_lab ON own_lab.run = run.id AND own_lab.key = 'lab'
+        AND run.role = 'import'
+    LEFT JOIN tag AS own_axes ON own_axes.run = run.id AND own_axes.key = 'axes'
+        AND run.role = 'import'
+    LEFT JOIN tag AS own_variant ON own_variant.run = run.id AND own_variant.key = 'variant'
+        AND run.role = 'import'
     WHERE run.state = 'done' AND run.role IN ('run', 'import', 'measure')
     AND run.plan IS NOT NULL AND run.machine IS NOT NULL";
 
 /// Order in which the runs of a series follow each other. A run may be added long after it began,
 /// from a file.
-const ORDER: &str = " ORDER BY run.plan, run.machine, lab.name, cell.axes, run.variant,
+const ORDER: &str = " ORDER BY run.plan, run.machine, lab_name, axes, variant,
     run.begun_ms, run.id";
