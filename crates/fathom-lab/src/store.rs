@@ -8,6 +8,7 @@
 //! | `run` | one execution: planned → running → done, failed or cut |
 //! | `measure`, `record` | its numbers, and everything from which they can be computed again |
 //! | `tag`, `verdict` | the user's labels of a run, the outcome of a lab |
+//! | `last_number` | the largest number of a run, a plan or a machine ever; none is given twice |
 //!
 //! Plan and machine say which runs are comparable. The *subject* (kernel, program, firmware, tags)
 //! is what may change between them. All SQL of the workspace is in this module.
@@ -158,7 +159,7 @@ impl History {
         };
         history.prepare()?;
         match schema::check(&history.connection, path)? {
-            schema::MIGRATED => Ok(history),
+            schema::READABLE..=schema::MIGRATED => Ok(history),
             0 => Err(HistoryError::new(path, HistoryProblem::Missing)),
             older => Err(HistoryError::new(path, HistoryProblem::Older(older))),
         }

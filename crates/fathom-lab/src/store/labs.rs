@@ -177,9 +177,11 @@ impl History {
     ) -> Result<Vec<RunId>, HistoryError> {
         self.write(|transaction| {
             let mut add = transaction.prepare(
-                "INSERT INTO run(uuid, lab, cell, variant, repeat, place, role, state, seed)
-                 SELECT lower(hex(randomblob(16))), lab, id, ?3, ?4, ?5, ?6, 'planned', ?7
-                 FROM cell WHERE lab = ?1 AND number = ?2",
+                "INSERT INTO run(id, uuid, lab, cell, variant, repeat, place, role, state, seed)
+                 SELECT last_number.number + 1, lower(hex(randomblob(16))), lab, id, ?3, ?4, ?5,
+                    ?6, 'planned', ?7
+                 FROM cell, last_number
+                 WHERE lab = ?1 AND cell.number = ?2 AND last_number.kind = 'run'",
             )?;
             let added = runs.iter().map(|run| {
                 let seed = run.seed.cast_signed();
@@ -387,7 +389,9 @@ fn insert(
     row: &LabRow<'_>,
     sha256: &str,
 ) -> rusqlite::Result<LabId> {
-    let text = "INSERT INTO plan(fingerprint, text) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+    let text = "INSERT INTO plan(id, fingerprint, text)
+        SELECT number + 1, ?1, ?2 FROM last_number WHERE kind = 'plan'
+        ON CONFLICT DO NOTHING";
     transaction.execute(text, [sha256, row.text])?;
     let lab = "INSERT INTO lab(name, file, file_sha256, seed, state, begun_ms)
         VALUES (?1, ?2, ?3, ?4, 'running', ?5)";

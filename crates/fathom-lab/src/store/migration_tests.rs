@@ -24,7 +24,7 @@ fn version_1_is_migrated_to_what_a_fresh_file_has() {
     let old = History::open(&version_1(&folder)).unwrap();
     let fresh = History::open(&folder.file("fresh.db")).unwrap();
     assert_eq!(tables(&old), tables(&fresh));
-    assert_eq!(tables(&old).len(), 9 + 5);
+    assert_eq!(tables(&old).len(), 10 + 5 + 3);
     let numbers = "SELECT a.application_id, u.user_version
         FROM pragma_application_id a, pragma_user_version u";
     assert_eq!(old.sql(numbers).unwrap(), fresh.sql(numbers).unwrap());
@@ -45,6 +45,25 @@ fn version_1_is_migrated_to_what_a_fresh_file_has() {
 }
 
 #[test]
+fn version_1_is_read_as_it_is() {
+    let folder = Folder::new();
+    let path = version_1(&folder);
+    let before = fs::read(&path).unwrap();
+    let old = History::open_read_only(&path).unwrap();
+    assert_eq!(old.list(&RunSelection::default()).unwrap().len(), 3);
+    assert_eq!(old.measures_of_run(RunId(1)).unwrap().len(), 2);
+    drop(old);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    // Its runs keep their numbers, and the next one goes on from there, whatever is removed.
+    let mut history = History::open(&path).unwrap();
+    assert!(folder.file("history.db.version-1").exists());
+    let remove = "DELETE FROM run WHERE id = 3";
+    history.connection.execute_batch(remove).unwrap();
+    let added = history.add_run(&finished(1.0), "run", 1, None).unwrap();
+    assert_eq!(added, Some(RunId(4)));
+}
+
+#[test]
 fn a_migration_copies_the_file_first_and_is_whole_or_nothing() {
     let folder = Folder::new();
     let path = version_1(&folder);
@@ -62,14 +81,15 @@ fn a_migration_copies_the_file_first_and_is_whole_or_nothing() {
         RunId(1)
     );
     // Still version 1, without the column.
-    drop(History::open(&path).unwrap());
+    drop(History::open_read_only(&path).unwrap());
 
     let works = "ALTER TABLE run ADD COLUMN host TEXT;";
-    migrate(&mut connection, &path, &[MIGRATIONS[0], works]).unwrap();
+    let all = [MIGRATIONS[0], MIGRATIONS[1], works];
+    migrate(&mut connection, &path, &all).unwrap();
     assert!(folder.file("history.db.version-1.1").exists());
     let error = History::open(&path).unwrap_err();
     assert!(
-        error.to_string().contains("version 2 of the tables"),
+        error.to_string().contains("version 3 of the tables"),
         "{error}"
     );
 }

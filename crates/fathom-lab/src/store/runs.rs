@@ -38,8 +38,9 @@ impl History {
     ) -> Result<Option<RunId>, HistoryError> {
         let zjson = compressed(ended.record.as_deref());
         self.write(|transaction| {
-            let add = "INSERT INTO run(uuid, role, state, begun_ms)
-                VALUES (coalesce(?1, lower(hex(randomblob(16)))), ?2, 'running', ?3)
+            let add = "INSERT INTO run(id, uuid, role, state, begun_ms)
+                SELECT number + 1, coalesce(?1, lower(hex(randomblob(16)))), ?2, 'running', ?3
+                FROM last_number WHERE kind = 'run'
                 ON CONFLICT (uuid) DO NOTHING RETURNING id";
             let values = params![uuid, role, stored(begun_ms)];
             let added = transaction
@@ -173,7 +174,10 @@ fn known(
     if let Some(id) = found.optional()? {
         return Ok(id);
     }
-    let add = format!("INSERT INTO {table}(fingerprint, {column}) VALUES (?1, ?2)");
+    let add = format!(
+        "INSERT INTO {table}(id, fingerprint, {column})
+         SELECT number + 1, ?1, ?2 FROM last_number WHERE kind = '{table}'"
+    );
     transaction.execute(&add, [fingerprint.as_str(), text])?;
     Ok(transaction.last_insert_rowid())
 }

@@ -9,10 +9,13 @@ use super::place;
 
 /// Migrations in order: the first makes version 1 of an empty file, the next version 2 of that. A
 /// migration that was published never changes.
-pub(super) const MIGRATIONS: [&str; 1] = [VERSION_1];
+pub(super) const MIGRATIONS: [&str; 2] = [VERSION_1, VERSION_2];
 
 /// Version of the tables that this program writes.
 pub(super) const MIGRATED: i64 = MIGRATIONS.len().cast_signed() as i64;
+
+/// First version that is read as it is: later ones add only what a writer needs.
+pub(super) const READABLE: i64 = 1;
 
 /// Reads the version of a file's tables, 0 for an empty file.
 pub(super) fn check(connection: &Connection, path: &Path) -> Result<i64, HistoryError> {
@@ -192,4 +195,25 @@ CREATE TABLE verdict(
     PRIMARY KEY (lab, cell, variant, metric)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX verdict_of_cell ON verdict(cell);
+";
+
+/// Version 2: the largest number that a run, a plan or a machine ever had. A new one gets the next,
+/// also after the last of them was removed: users and their scripts know runs by number.
+const VERSION_2: &str = "
+CREATE TABLE last_number(
+    kind TEXT PRIMARY KEY,
+    number INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO last_number SELECT 'run', coalesce(max(id), 0) FROM run;
+INSERT INTO last_number SELECT 'plan', coalesce(max(id), 0) FROM plan;
+INSERT INTO last_number SELECT 'machine', coalesce(max(id), 0) FROM machine;
+CREATE TRIGGER run_number AFTER INSERT ON run BEGIN
+    UPDATE last_number SET number = max(number, new.id) WHERE kind = 'run';
+END;
+CREATE TRIGGER plan_number AFTER INSERT ON plan BEGIN
+    UPDATE last_number SET number = max(number, new.id) WHERE kind = 'plan';
+END;
+CREATE TRIGGER machine_number AFTER INSERT ON machine BEGIN
+    UPDATE last_number SET number = max(number, new.id) WHERE kind = 'machine';
+END;
 ";

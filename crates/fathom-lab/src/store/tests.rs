@@ -225,7 +225,7 @@ fn history_bytes(numbers: &str) -> Vec<u8> {
 #[test]
 fn other_files_are_refused_untouched() {
     refuse(b"not a database", "not a SQLite database");
-    refuse(&history_bytes("PRAGMA user_version = 2"), "version 2");
+    refuse(&history_bytes("PRAGMA user_version = 3"), "version 3");
     refuse(
         &history_bytes("PRAGMA application_id = 7"),
         "another program",
@@ -328,4 +328,39 @@ fn runs_are_ordered_by_time_and_then_by_number() {
         begun,
         [None, Some(2_000_000), Some(3_000_000), Some(3_000_000)]
     );
+}
+
+#[test]
+fn a_number_is_given_once() {
+    let folder = Folder::new();
+    let mut history = History::open(&folder.file("history.db")).unwrap();
+    let numbers = |history: &mut History, plan: &str| {
+        let ended = FinishedRun {
+            plan: plan.into(),
+            ..finished(1.0)
+        };
+        let run = history
+            .add_run(&ended, "run", 1_000, None)
+            .unwrap()
+            .unwrap();
+        let row = history.show(run).unwrap();
+        (run.0, row.plan_id, row.machine_id)
+    };
+    assert_eq!(numbers(&mut history, "[a]"), (1, Some(1), Some(1)));
+    assert_eq!(numbers(&mut history, "[b]"), (2, Some(2), Some(1)));
+    let all = Prune {
+        before_ms: 2_000,
+        ..Prune::default()
+    };
+    assert_eq!(history.prune(&all).unwrap(), 2);
+    assert_eq!(numbers(&mut history, "[a]"), (3, Some(3), Some(2)));
+    assert_eq!(history.prune(&all).unwrap(), 1);
+    let cells = ["{}".to_owned()];
+    let row = lab("tags", "seed = 1", &cells);
+    let LabStart::Begun(id) = history.begin_lab(&row, false).unwrap() else {
+        panic!("not begun");
+    };
+    let plan = [planned(0, "plain", 1), planned(0, "fair", 2)];
+    let runs = history.plan_runs(id, &plan).unwrap();
+    assert_eq!(runs, [RunId(4), RunId(5)]);
 }
