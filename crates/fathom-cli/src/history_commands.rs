@@ -160,13 +160,26 @@ fn import(files: &[std::path::PathBuf], tags: &[(String, String)]) -> Result<()>
 }
 
 fn prune(prune: &Prune) -> Result<()> {
-    let count = writer()?.prune(prune).map_err(with_its_hint)?;
+    // Not `writer` at once: it would create a history that is not there.
+    let mut history = reader()?;
+    if !prune.dry_run {
+        drop(history);
+        history = writer()?;
+    }
+    let pruned = history.prune(prune).map_err(with_its_hint)?;
     let what = match (prune.records_only, prune.dry_run) {
         (true, true) => "records of runs would be removed",
         (true, false) => "records of runs removed",
         (false, true) => "runs would be removed",
         (false, false) => "runs removed",
     };
-    output::print(StandardStream::Error, &format!("fathom: {count} {what}\n"));
+    let mut text = format!("fathom: {} {what}\n", pruned.count);
+    if let Some(error) = pruned.not_shrunk {
+        text.push_str(&format!(
+            "fathom: note: {error}: their space could not be given back to the disk; later runs \
+             take it\n"
+        ));
+    }
+    output::print(StandardStream::Error, &text);
     Ok(())
 }

@@ -92,8 +92,9 @@ pub use order::{Slot, order};
 #[cfg(feature = "history")]
 pub use store::{
     BUSY_TIMEOUT, History, HistoryError, HistoryProblem, LabEntry, LabId, LabRow, LabRun, LabStart,
-    PlannedRun, Prune, RunId, RunRow, RunSelection, RunSeries, RunState, SeriesKey, SeriesPoint,
-    SeriesSelection, SqlAnswer, StoredMetric, StoredRun, StoredRuns, VerdictRow, default_path,
+    PlannedRun, Prune, Pruned, RunId, RunRow, RunSelection, RunSeries, RunState, SeriesKey,
+    SeriesPoint, SeriesSelection, SqlAnswer, StoredMetric, StoredRun, StoredRuns, VerdictRow,
+    default_path,
 };
 pub use table::{Cell, Column, Experiment, Table, TableHead};
 pub use trend::{

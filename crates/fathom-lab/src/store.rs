@@ -46,7 +46,7 @@ pub use query::{RunRow, RunSelection};
 pub(crate) use runs::sha256;
 pub use series::{RunSeries, SeriesKey, SeriesPoint, SeriesSelection};
 pub use sql::SqlAnswer;
-pub use upkeep::Prune;
+pub use upkeep::{Prune, Pruned};
 
 /// An open history.
 ///

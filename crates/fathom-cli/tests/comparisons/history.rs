@@ -352,3 +352,52 @@ fn a_limit_of_file_sizes_is_told() {
         assert!(run.err.contains("fathom: history: "), "{words}: {run:#?}");
     }
 }
+
+#[test]
+fn a_prune_creates_no_history() {
+    let folder = Folder::new();
+    for words in ["--dry-run", "", "--records-only"] {
+        let run = folder.fathom(&format!("history prune --older-than 1 {words}"));
+        let run = run.expect(2);
+        assert!(run.err.contains("there is no history"), "{}", run.err);
+    }
+    assert!(folder.names().is_empty(), "{:?}", folder.names());
+}
+
+#[test]
+fn a_prune_without_space_for_a_copy_has_removed_the_runs() {
+    let folder = Folder::new();
+    // Random digits, so that the copy is large; those of a plan are not compressed.
+    let mut digits = 1_u64;
+    let plan = std::iter::repeat_with(|| {
+        digits = digits
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        format!("{digits:x}")
+    });
+    let large = plan.take(60_000).collect::<String>();
+    let now_ms = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_millis();
+    for (name, begun_ms, plan) in [("old", 1, "[j]"), ("new", now_ms, large.as_str())] {
+        let run = serde_json::json!({
+            "fathom_run": 1, "uuid": name, "begun_ms": u64::try_from(begun_ms).unwrap(),
+            "wall_ms": 1, "plan": plan, "machine": {}, "subject": {}, "tags": {}, "measures": [],
+        });
+        folder.write(&format!("{name}.json"), run.to_string());
+    }
+    folder.fathom("history import old.json new.json").expect(0);
+    let program = env!("CARGO_BIN_EXE_fathom");
+    let mut command = folder.command("sh", "-c");
+    // Blocks of 512 B: less than the million of the plan.
+    command.arg(format!(
+        "ulimit -f 1000; exec {program} history prune --older-than 1"
+    ));
+    let run = Run::of(command).expect(0);
+    assert!(run.err.contains("fathom: 1 runs removed\n"), "{}", run.err);
+    let want = "their space could not be given back to the disk; later runs take it";
+    assert!(run.err.contains(want), "{}", run.err);
+    let left = sql(&folder, "SELECT uuid FROM run");
+    assert_eq!(left, serde_json::json!([{"uuid": "new"}]));
+}

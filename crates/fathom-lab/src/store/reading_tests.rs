@@ -233,17 +233,17 @@ fn old_runs_are_pruned_with_what_nothing_else_needs() {
         records_only: true,
         dry_run: true,
     };
-    assert_eq!(history.prune(&prune).unwrap(), 2);
+    assert_eq!(history.prune(&prune).unwrap().count, 2);
     assert!(history.record_of(RunId(1)).unwrap().is_some());
     prune.dry_run = false;
-    assert_eq!(history.prune(&prune).unwrap(), 2);
+    assert_eq!(history.prune(&prune).unwrap().count, 2);
     assert!(history.record_of(RunId(1)).unwrap().is_none());
     assert_eq!(history.measures_of_run(RunId(1)).unwrap().len(), 1);
     prune.records_only = false;
-    assert_eq!(history.prune(&prune).unwrap(), 2);
+    assert_eq!(history.prune(&prune).unwrap().count, 2);
     assert_eq!(history.list(&RunSelection::default()).unwrap().len(), 3);
     prune.before_ms = u64::MAX;
-    assert_eq!(history.prune(&prune).unwrap(), 3);
+    assert_eq!(history.prune(&prune).unwrap().count, 3);
     let left = "SELECT (SELECT count(*) FROM plan) + (SELECT count(*) FROM machine)
         + (SELECT count(*) FROM measure) + (SELECT count(*) FROM tag)";
     assert_eq!(history.sql(left).unwrap().rows, [[serde_json::json!(0)]]);
@@ -272,7 +272,7 @@ fn runs_without_a_time_are_as_old_as_the_next_one() {
             dry_run: true,
             ..Prune::default()
         };
-        history.prune(&prune).unwrap()
+        history.prune(&prune).unwrap().count
     };
     assert_eq!(count(9000), 1, "the imported one");
     assert_eq!(count(9001), 3);

@@ -352,9 +352,9 @@ fn a_number_is_given_once() {
         before_ms: 2_000,
         ..Prune::default()
     };
-    assert_eq!(history.prune(&all).unwrap(), 2);
+    assert_eq!(history.prune(&all).unwrap().count, 2);
     assert_eq!(numbers(&mut history, "[a]"), (3, Some(3), Some(2)));
-    assert_eq!(history.prune(&all).unwrap(), 1);
+    assert_eq!(history.prune(&all).unwrap().count, 1);
     let cells = ["{}".to_owned()];
     let row = lab("tags", "seed = 1", &cells);
     let LabStart::Begun(id) = history.begin_lab(&row, false).unwrap() else {

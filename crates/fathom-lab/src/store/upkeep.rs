@@ -25,6 +25,15 @@ pub struct Prune {
     pub dry_run: bool,
 }
 
+/// Result of a removal.
+#[derive(Debug)]
+pub struct Pruned {
+    /// Number of runs, or of their records.
+    pub count: u64,
+    /// Reason why the file is as large as before. What is added later takes the space.
+    pub not_shrunk: Option<HistoryError>,
+}
+
 impl History {
     /// Copies the whole history into a new file.
     ///
@@ -54,11 +63,12 @@ impl History {
     }
 
     /// Removes old runs, or their records, and returns how many there were. Runs of labs that are
-    /// not finished stay, and so do the seeds, plans and machines of the others.
+    /// not finished stay, and so do the seeds, plans and machines of the others. Dry, it needs a
+    /// history for reading only.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
-    pub fn prune(&mut self, prune: &Prune) -> Result<u64, HistoryError> {
+    /// As [`open`](Self::open); nothing is removed.
+    pub fn prune(&mut self, prune: &Prune) -> Result<Pruned, HistoryError> {
         // Modelled runs of a lab have no time of their own, only their lab has. Others without one,
         // such as those that earlier builds kept, are older than the next run that was not
         // imported.
@@ -78,20 +88,29 @@ impl History {
             ),
         };
         let before = stored(prune.before_ms);
+        let pruned = |count, not_shrunk| Pruned {
+            count: super::labs::loaded(count),
+            not_shrunk,
+        };
+        if prune.dry_run {
+            let counted = self
+                .connection
+                .query_row(&count, [before], |row| row.get(0));
+            return Ok(pruned(counted.map_err(self.failed())?, None));
+        }
         let counted = self.write(|transaction| {
             let counted: i64 = transaction.query_row(&count, [before], |row| row.get(0))?;
-            if !prune.dry_run {
-                transaction.execute(&remove, [before])?;
-                transaction.execute_batch(REMOVE_UNUSED)?;
-            }
+            transaction.execute(&remove, [before])?;
+            transaction.execute_batch(REMOVE_UNUSED)?;
             Ok(counted)
         })?;
-        if !prune.dry_run && counted > 0 {
-            // Gives the space back to the file system.
-            let emptied = self.connection.execute_batch("VACUUM");
-            emptied.map_err(self.failed())?;
-        }
-        Ok(super::labs::loaded(counted))
+        // Gives the space back to the file system; needs as much as is left, for a copy.
+        let emptied = match counted {
+            0 => Ok(()),
+            _ => self.connection.execute_batch("VACUUM"),
+        };
+        let not_shrunk = emptied.map_err(self.failed()).err();
+        Ok(pruned(counted, not_shrunk))
     }
 
     /// Adds a run that was read from a file, and returns its number; `None` if it is there already.
