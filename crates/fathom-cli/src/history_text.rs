@@ -1,6 +1,6 @@
 //! Texts and JSON of `fathom history`.
 
-use fathom_lab::{RunRow, SqlAnswer, aligned, figure, printable, shortened};
+use fathom_lab::{RunRow, SqlAnswer, aligned, figure, job_names, printable, shortened};
 use fathom_record::{Measure, MetricName};
 use serde_json::{Value, json};
 
@@ -143,10 +143,8 @@ fn jobs(run: &RunRow) -> String {
         let axes = run.axes.as_deref().unwrap_or_default();
         return format!("{lab}/{variant} {axes}");
     }
-    let lines = run.plan.iter().flat_map(|plan| plan.lines());
-    let names = lines.filter_map(|line| line.strip_prefix('[')?.strip_suffix(']'));
-    let names: Vec<&str> = names.filter(|name| *name != "global").collect();
-    names.join(", ")
+    let names = run.plan.as_deref().map(job_names);
+    names.unwrap_or_default().join(", ")
 }
 
 fn rates(measures: &[Measure]) -> String {

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use fathom_lab::{
     FACT_RUNS_MAX, History, RunRow, RunSelection, RunSeries, SeriesKey, SeriesSelection, Trend,
     TrendChange, TrendCheck, TrendSeries, aligned, changed_facts, figure, interval_level,
-    printable, shortened, trend_page,
+    job_names, printable, shortened, trend_page,
 };
 use fathom_record::MetricName;
 use fathom_report::Page;
@@ -282,19 +282,11 @@ pub(super) fn head(history: &History, series: &RunSeries) -> Result<String> {
         }
         None => {
             let text = history.plan_text(of.plan).map_err(with_its_hint)?;
-            format!("plan {} ({})", of.plan, jobs(&text))
+            format!("plan {} ({})", of.plan, job_names(&text).join(", "))
         }
     };
     let what = shortened(&printable(&what), HEAD_WIDTH);
     Ok(format!("{what}, machine {}, {runs}", of.machine))
-}
-
-/// Returns the names of a plan's jobs.
-fn jobs(plan: &str) -> String {
-    let sections = plan.lines();
-    let names = sections.filter_map(|line| line.strip_prefix('[')?.strip_suffix(']'));
-    let names: Vec<&str> = names.filter(|name| *name != "global").collect();
-    names.join(", ")
 }
 
 pub(super) fn key_json(key: &SeriesKey) -> Value {

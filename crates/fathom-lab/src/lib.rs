@@ -96,6 +96,7 @@ pub use store::{
     SeriesPoint, SeriesSelection, SqlAnswer, StoredMetric, StoredRun, StoredRuns, VerdictRow,
     default_path,
 };
+pub use subject::job_names;
 pub use table::{Cell, Column, Experiment, Table, TableHead};
 pub use trend::{
     FACT_RUNS_MAX, NEWEST, NewestRuns, PROVED, RECENT, Trend, TrendChange, TrendCheck,

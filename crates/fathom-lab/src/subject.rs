@@ -10,16 +10,21 @@ use std::fs;
 use fathom_record::{Machine, Record, StorageRecord};
 use serde_json::{Value, json};
 
-/// Returns the jobs of a run as a job file. The seed is left out: repeats with other offsets are
-/// repeats of the same plan.
+/// Returns the jobs of a run as a job file, of which [`job_names`] reads the names. The seed is left
+/// out: repeats with other offsets are repeats of the same plan. Names and values that would take
+/// several lines are strings of JSON.
 pub(crate) fn plan_text(record: &Record) -> String {
     let mut text = String::new();
     let mut section = |name: &str, options: &[(String, String)]| {
-        let _infallible = writeln!(text, "[{name}]");
+        let _infallible = match name.starts_with('"') || name.contains(char::is_control) {
+            true => writeln!(text, "[{}]", json!(name)),
+            false => writeln!(text, "[{name}]"),
+        };
         let kept = options.iter().filter(|(key, _)| key != "randseed");
         for (key, value) in kept {
             let _infallible = match value.as_str() {
                 "" => writeln!(text, "{key}"),
+                value if value.contains(['\n', '\r']) => writeln!(text, "{key}={}", json!(value)),
                 value => writeln!(text, "{key}={value}"),
             };
         }
@@ -37,6 +42,32 @@ pub(crate) fn plan_text(record: &Record) -> String {
         last = Some(this);
     }
     text
+}
+
+/// Returns the names of the jobs in the text of a plan, in order.
+#[must_use]
+pub fn job_names(plan: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut lines = plan.lines();
+    while let Some(line) = lines.next() {
+        let Some(begun) = line.strip_prefix('[') else {
+            continue;
+        };
+        // Earlier versions kept a line feed of a name as it was.
+        let mut section = begun.to_owned();
+        while !section.ends_with(']') {
+            let Some(line) = lines.next() else {
+                break;
+            };
+            section.push('\n');
+            section.push_str(line);
+        }
+        if let Some(name) = section.strip_suffix(']') {
+            names.push(serde_json::from_str(name).unwrap_or_else(|_| name.to_owned()));
+        }
+    }
+    names.retain(|name| name != "global");
+    names
 }
 
 /// Returns the name and version of the program in a subject.
@@ -165,3 +196,49 @@ fn device_file(device: &str, name: &str) -> Option<String> {
 
 /// Key of the text of a modelled machine.
 const MODEL: &str = "model";
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::JobRecord;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(names: &[&str]) {
+        let job = |name: &&str| JobRecord {
+            name: (*name).into(),
+            options: vec![("exec_prerun".into(), "a\n[b]".into())],
+            ..JobRecord::default()
+        };
+        let record = Record {
+            global_options: vec![("rw".into(), "read".into())],
+            jobs: names.iter().map(job).collect(),
+            ..Record::default()
+        };
+        assert_eq!(job_names(&plan_text(&record)), names);
+    }
+
+    #[test]
+    fn names_of_jobs_are_read_back_from_a_plan() {
+        check(&["a", "b c", "[x]", "a]b", "12", "null", ""]);
+        check(&[
+            "line\nfeed",
+            "\n",
+            "a]\n[b",
+            "\"quoted\"",
+            "\"",
+            "a\\nb",
+            "\u{1b}[1m",
+        ]);
+    }
+
+    #[test]
+    fn names_that_were_kept_on_two_lines_are_read() {
+        assert_eq!(
+            job_names("[line\nfeed]\nrw=read\n[b]\n"),
+            ["line\nfeed", "b"]
+        );
+        assert_eq!(job_names("{\"iodepth\":1}"), Vec::<String>::new());
+        assert_eq!(job_names("[a"), Vec::<String>::new());
+    }
+}

@@ -401,3 +401,17 @@ fn a_prune_without_space_for_a_copy_has_removed_the_runs() {
     let left = sql(&folder, "SELECT uuid FROM run");
     assert_eq!(left, serde_json::json!([{"uuid": "new"}]));
 }
+
+#[test]
+fn a_name_with_a_line_feed_is_listed() {
+    let folder = Folder::new();
+    let words = "run --history --ioengine=null --size=4k --rw=read";
+    let mut command = folder.command(env!("CARGO_BIN_EXE_fathom"), words);
+    command.arg("--name=line\nfeed");
+    Run::of(command).expect(0);
+    let list = folder.fathom("history").expect(0).out;
+    assert!(list.contains("line") && list.contains("feed"), "{list}");
+    assert_eq!(list.lines().count(), 2, "{list}");
+    let trend = folder.fathom("history trend read.iops").expect(0).out;
+    assert!(trend.contains("feed), machine 1, 1 run\n"), "{trend}");
+}

@@ -8,6 +8,7 @@ use super::{CompareSide, value};
 use crate::counted::counted;
 use crate::figure::shortened;
 use crate::import::ImportedRun;
+use crate::subject::job_names;
 
 /// Groups of both sides.
 pub(super) struct Matched<'a> {
@@ -172,10 +173,7 @@ fn grouped(side: &CompareSide) -> BTreeMap<&str, Vec<&ImportedRun>> {
 
 /// Returns the name of a group: the settings of a cell, or the names of a plan's jobs.
 fn label(key: &str) -> String {
-    let sections = key
-        .lines()
-        .filter_map(|line| line.strip_prefix('[')?.strip_suffix(']'));
-    let names: Vec<&str> = sections.filter(|name| *name != "global").collect();
+    let names = job_names(key);
     let label = match names.is_empty() {
         true => key.to_owned(),
         false => names.join(", "),
