@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::row::{WORDS, Words};
+use super::row::{WORDS, Words, unknown_direction};
 
 /// Numbers of a line, in the order of its columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,11 +120,18 @@ pub(super) enum LineError {
     NotANumber(String),
     /// A number is outside its column's range.
     TooLarge,
+    /// A number that stands for no direction.
+    UnknownDirection(u64),
     /// The maximum of a window is below its value.
     MaximumTooSmall,
 }
 
 impl LineError {
+    /// Returns why words are no row.
+    pub(super) fn of_words(words: Words) -> Self {
+        unknown_direction(words).map_or(Self::TooLarge, Self::UnknownDirection)
+    }
+
     /// Parses the number of a column, decimal or hexadecimal.
     pub(super) fn number(column: &str) -> Result<u64, Self> {
         let number = match column.strip_prefix("0x") {
@@ -159,6 +166,10 @@ impl fmt::Display for LineError {
             // Escaped: control characters would reach a terminal.
             Self::NotANumber(text) => write!(f, "`{}` is not a number", text.escape_debug()),
             Self::TooLarge => f.write_str("a number is too large"),
+            Self::UnknownDirection(number) => write!(
+                f,
+                "direction {number} is unknown: 0 is a read, 1 a write, 2 a trim"
+            ),
             Self::MaximumTooSmall => f.write_str("its maximum is below its value"),
         }
     }

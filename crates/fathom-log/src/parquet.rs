@@ -23,7 +23,7 @@ use parquet::schema::types::Type;
 
 use super::output::Sink;
 use super::record_format::{RecordFile, RecordFormat, RowVisitor};
-use super::row::{LogRow, Shape, WORDS};
+use super::row::{LogRow, Shape, WORDS, Words, unknown_direction};
 use super::writer::TABLE_PAGE_BYTES_MAX;
 
 /// Parquet logs.
@@ -147,13 +147,18 @@ fn read(file: std::fs::File, each: RowVisitor<'_>) -> io::Result<()> {
         }
         for words in words {
             let row = LogRow::of_words(words, shape);
-            each(
-                &row.ok_or_else(|| other("a number is too large for its column"))?,
-                shape,
-            )?;
+            each(&row.ok_or_else(|| no_row(words))?, shape)?;
         }
     }
     Ok(())
+}
+
+/// Returns the error of a row whose numbers are out of range.
+fn no_row(words: Words) -> io::Error {
+    match unknown_direction(words) {
+        Some(number) => other(&format!("direction {number} is unknown")),
+        None => other("a number is too large for its column"),
+    }
 }
 
 fn column_of(group: &dyn RowGroupReader, column: usize, rows: usize) -> io::Result<Vec<i64>> {

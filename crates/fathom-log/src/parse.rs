@@ -80,7 +80,7 @@ impl TextLayout {
         for (&place, &word) in self.places.iter().zip(&numbers.words) {
             words[place] = word;
         }
-        let row = LogRow::of_words(words, self.shape).ok_or(LineError::TooLarge)?;
+        let row = LogRow::of_words(words, self.shape).ok_or_else(|| LineError::of_words(words))?;
         // A header names the maximum; without one only this distinguishes it from other columns.
         if self.shape.max && !self.has_header && row.max < row.value {
             return Err(LineError::MaximumTooSmall);
@@ -116,7 +116,7 @@ mod tests {
         check("1, 2, 0, 4096, 0", None);
         check("1, 2, 0, 4096", Some(LineError::TooFewColumns));
         check("1, 2, 0, 4096, 0, 0", Some(LineError::TooManyColumns(6)));
-        check("1, 2, 3, 4096, 0", Some(LineError::TooLarge));
+        check("1, 2, 3, 4096, 0", Some(LineError::UnknownDirection(3)));
         check("1, 2, 0, 4096, 2", Some(LineError::TooLarge));
     }
 }

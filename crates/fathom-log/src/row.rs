@@ -56,7 +56,8 @@ impl LogRow {
         ]
     }
 
-    /// Builds a row from words; `None` if one is too large for its column.
+    /// Builds a row from words; `None` if one is too large for its column, or, as
+    /// [`unknown_direction`] tells, no direction.
     pub(crate) fn of_words(words: Words, shape: Shape) -> Option<Self> {
         let [
             time_ms,
@@ -70,7 +71,7 @@ impl LogRow {
         ] = words;
         let priority = u32::try_from(priority).ok()?;
         let shown = if shape.priority { 16 } else { 1 };
-        if direction > 2 || priority >> shown != 0 {
+        if unknown_direction(words).is_some() || priority >> shown != 0 {
             return None;
         }
         Some(Self {
@@ -170,6 +171,12 @@ impl Shape {
     }
 }
 
+/// Returns the direction among words if it is neither of reads, writes nor trims.
+pub(crate) fn unknown_direction(words: Words) -> Option<u64> {
+    let direction = words[DIRECTION];
+    (direction > 2).then_some(direction)
+}
+
 /// Returns the index among a row's words of the column of a name.
 fn place_of(name: &str) -> usize {
     let known = COLUMNS.iter().position(|known| *known == name);
@@ -200,6 +207,7 @@ const COLUMNS: [&str; WORDS] = [
 ];
 const VALUE: usize = 1;
 const MAX: usize = 2;
+const DIRECTION: usize = 3;
 const OFFSET: usize = 5;
 const PRIORITY: usize = 6;
 const ISSUED: usize = 7;

@@ -369,6 +369,10 @@ mod tests {
             ("1, 2, 0", "line 1: it has too few columns"),
             (
                 "1, 2, 0, 4096, 0\n1, 2, 7, 4096, 0\n",
+                "line 2: direction 7 is unknown: 0 is a read, 1 a write, 2 a trim",
+            ),
+            (
+                "1, 2, 0, 4096, 0\n1, 2, 0, 4096, 9\n",
                 "line 2: a number is too large",
             ),
             ("1, 2, 0, 4096, 0\n\n", "line 2: it is empty"),
