@@ -173,8 +173,8 @@ impl ComparedMetric {
 /// Compares the second side with the first one.
 ///
 /// # Errors
-/// A side has no runs, a run is on both sides, no run of one side belongs to one of the other, or no metric has values on
-/// both sides; a sentence.
+/// A side has no runs, a run is on both sides, no run of one side belongs to one of the other, or
+/// no metric has values on both sides; a sentence.
 pub fn compare(
     before: CompareSide,
     after: CompareSide,

@@ -10,9 +10,9 @@ use std::fs;
 use fathom_record::{Machine, Record, StorageRecord};
 use serde_json::{Value, json};
 
-/// Returns the jobs of a run as a job file, of which [`job_names`] reads the names. The seed is left
-/// out: repeats with other offsets are repeats of the same plan. Names and values that would take
-/// several lines are strings of JSON.
+/// Returns the jobs of a run as a job file, of which [`job_names`] reads the names. The seed is
+/// left out: repeats with other offsets are repeats of the same plan. Names and values that would
+/// take several lines are strings of JSON.
 pub(crate) fn plan_text(record: &Record) -> String {
     let mut text = String::new();
     let mut section = |name: &str, options: &[(String, String)]| {

@@ -376,13 +376,10 @@ fn a_prune_without_space_for_a_copy_has_removed_the_runs() {
         format!("{digits:x}")
     });
     let large = plan.take(60_000).collect::<String>();
-    let now_ms = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap()
-        .as_millis();
+    let now_ms = fathom_sys::clock::wall_ms();
     for (name, begun_ms, plan) in [("old", 1, "[j]"), ("new", now_ms, large.as_str())] {
         let run = serde_json::json!({
-            "fathom_run": 1, "uuid": name, "begun_ms": u64::try_from(begun_ms).unwrap(),
+            "fathom_run": 1, "uuid": name, "begun_ms": begun_ms,
             "wall_ms": 1, "plan": plan, "machine": {}, "subject": {}, "tags": {}, "measures": [],
         });
         folder.write(&format!("{name}.json"), run.to_string());

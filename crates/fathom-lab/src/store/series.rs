@@ -171,8 +171,8 @@ fn series_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
 }
 
 /// Runs that are done, with the value of a metric, if they have it, and what makes them comparable.
-/// An imported run of a lab has its place there as tags, which an export writes together; one tag of
-/// these alone is a user's.
+/// An imported run of a lab has its place there as tags, which an export writes together; one of
+/// these tags alone is a user's.
 const SELECT: &str = "SELECT run.id, run.begun_ms, measure.value, run.plan, run.machine,
     coalesce(lab.name, iif(own_axes.value IS NULL OR own_variant.value IS NULL,
         NULL, own_lab.value)) AS lab_name,

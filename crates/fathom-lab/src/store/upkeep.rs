@@ -137,8 +137,8 @@ impl History {
         self.add_run(&ended, "import", begun_ms, Some(&uuid))
     }
 
-    /// Passes the selected runs that have ended, however that was, on as JSON documents, in the order
-    /// in which they were added and in the form that `fathom history import` reads.
+    /// Passes the selected runs that have ended, however that was, on as JSON documents, in the
+    /// order in which they were added and in the form that `fathom history import` reads.
     ///
     /// # Errors
     /// As [`open`](Self::open), or the first error of `write`.
