@@ -90,7 +90,7 @@ pub(super) fn record(report: &Value) -> Record {
             .trim_end()
             .to_owned(),
         global_options: options(&report["global options"]),
-        jobs: jobs(report).map(|one| job(report, one)).collect(),
+        jobs: jobs(report).map(job).collect(),
         ..Record::default()
     }
 }
@@ -100,7 +100,7 @@ pub(super) fn jobs(report: &Value) -> impl Iterator<Item = &Value> {
     jobs.take(JOBS_MAX)
 }
 
-fn job(report: &Value, job: &Value) -> JobRecord {
+fn job(job: &Value) -> JobRecord {
     let runtime_ms = number(&job["job_runtime"]);
     let share = |key: &str| job[key].as_f64().unwrap_or(0.0) / 100.0;
     JobRecord {
@@ -109,7 +109,6 @@ fn job(report: &Value, job: &Value) -> JobRecord {
         options: options(&job["job options"]),
         error: u32::try_from(number(&job["error"])).unwrap_or(u32::MAX),
         start_ms: number(&job["job_start"]),
-        rw: rw(report, job),
         directions: PerDirectionRecord {
             read: direction(&job["read"]),
             write: direction(&job["write"]),
@@ -127,16 +126,6 @@ fn job(report: &Value, job: &Value) -> JobRecord {
         },
         ..JobRecord::default()
     }
-}
-
-/// Returns `rw` of a job, without its suffix; empty if the report does not have it.
-fn rw(report: &Value, job: &Value) -> String {
-    let all = [&job["job options"], &report["global options"]];
-    let named = all
-        .into_iter()
-        .find_map(|options| options.get("rw").or_else(|| options.get("readwrite")));
-    let rw = named.and_then(Value::as_str).unwrap_or_default();
-    rw.split(':').next().unwrap_or_default().to_owned()
 }
 
 fn direction(direction: &Value) -> DirectionRecord {

@@ -14,7 +14,13 @@ pub(super) fn is_asked(record: &Record, job: &JobRecord, direction: &str) -> boo
     if job.error != 0 || !has_run || is_other {
         return false;
     }
-    let ways: &[&str] = match job.rw.strip_prefix("rand").unwrap_or(&job.rw) {
+    // fio's reports have `rw` among the options alone, with a suffix.
+    let rw = match job.rw.as_str() {
+        "" => option("rw").or_else(|| option("readwrite")),
+        rw => Some(rw),
+    };
+    let rw = rw.and_then(|rw| rw.split(':').next()).unwrap_or_default();
+    let ways: &[&str] = match rw.strip_prefix("rand").unwrap_or(rw) {
         "read" => &["read"],
         "write" => &["write"],
         "trim" => &["trim"],

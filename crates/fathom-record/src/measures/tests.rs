@@ -94,6 +94,9 @@ fn a_direction_that_was_asked_for_has_rates_of_zero() {
     let only_reads = idle("rw", &[("rwmixread", "100")]);
     assert_eq!(of(&only_reads, "read.iops"), Some(0.0));
     assert_eq!(of(&only_reads, "write.iops"), None);
+    // fio's reports.
+    let imported = idle("", &[("rw", "randwrite:8")]);
+    assert_eq!(of(&imported, "write.iops"), Some(0.0));
     // What the log has is not known, nor why a job that failed did nothing.
     assert_eq!(of(&idle("read", &[("read_iolog", "x")]), "read.iops"), None);
     let mut failed = idle("write", &[]);
