@@ -74,9 +74,12 @@ pub fn write_streams(path: &Path) -> u8 {
     u8::try_from(streams).unwrap_or(u8::MAX)
 }
 
-/// Returns whether this process may create files in a directory.
-pub fn may_create_in(directory: &Path) -> bool {
-    files::may_create_in(directory)
+/// Checks whether this process may create files in a directory.
+///
+/// # Errors
+/// The reason why it may not.
+pub fn check_create_in(directory: &Path) -> io::Result<()> {
+    files::check_create_in(directory)
 }
 
 /// Returns the mount point of the blkio controller of control groups, version 1.

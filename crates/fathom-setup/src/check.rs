@@ -390,15 +390,15 @@ fn missing(job: &Job, path: &Path) -> Option<RunProblem> {
         let problem = RunProblem::new(ProblemKind::NotADirectory, message);
         return Some(problem.errno(Errno::ENOTDIR));
     }
-    if !probe::may_create_in(&parent) {
-        let message = format!("cannot create {name}: {} is not writable", parent.display());
-        return Some(
-            RunProblem::new(ProblemKind::DirectoryNotWritable, message)
-                .hint("choose another `directory=`")
-                .errno(Errno::EACCES),
-        );
-    }
-    None
+    let error = probe::check_create_in(&parent).err()?;
+    let parent = parent.display();
+    let (why, errno) = match Errno::of(&error) {
+        Some(Errno::EROFS) => ("is on a read-only file system", Errno::EROFS),
+        _ => ("is not writable", Errno::EACCES),
+    };
+    let message = format!("cannot create {name}: {parent} {why}");
+    let problem = RunProblem::new(ProblemKind::DirectoryNotWritable, message);
+    Some(problem.hint("choose another `directory=`").errno(errno))
 }
 
 /// Returns the nearest existing ancestor of `path`; the directories below it would be created.
@@ -429,6 +429,10 @@ fn closed(job: &Job, file: &FileSetup) -> Option<RunProblem> {
         (message, "reduce `size`, or run as the file's owner")
     };
     let problem = RunProblem::new(ProblemKind::FileClosedToUs, message);
+    let problem = match Errno::of(&error) {
+        Some(errno) => problem.errno(errno),
+        None => problem,
+    };
     let denied = error.kind() == std::io::ErrorKind::PermissionDenied;
     Some(if denied { problem.hint(hint) } else { problem })
 }

@@ -298,16 +298,16 @@ pub fn space(path: &Path) -> io::Result<Space> {
     })
 }
 
-/// Returns whether this process may create files in a folder. Another process may change that
-/// before the file is created.
-#[must_use]
-pub fn may_create_in(folder: &Path) -> bool {
-    let Ok(folder) = CString::new(folder.as_os_str().as_bytes()) else {
-        return false;
-    };
+/// Checks whether this process may create files in a folder. Another process may change that before
+/// the file is created.
+///
+/// # Errors
+/// The reason why it may not: `EACCES`, `EROFS`, or those of reaching the folder.
+pub fn check_create_in(folder: &Path) -> io::Result<()> {
+    let folder = CString::new(folder.as_os_str().as_bytes())?;
     let (mode, flags) = (libc::W_OK | libc::X_OK, libc::AT_EACCESS);
     // SAFETY: the path ends in a nul byte.
-    unsafe { libc::faccessat(libc::AT_FDCWD, folder.as_ptr(), mode, flags) == 0 }
+    check(unsafe { libc::faccessat(libc::AT_FDCWD, folder.as_ptr(), mode, flags) })
 }
 
 fn check(rc: libc::c_int) -> io::Result<()> {
@@ -437,9 +437,9 @@ pub(crate) mod tests {
 
     #[test]
     fn files_are_made_only_in_folders_that_are_there() {
-        assert!(may_create_in(&std::env::temp_dir()));
-        assert!(!may_create_in(Path::new("/nowhere/at/all")));
-        assert!(!may_create_in(Path::new("a\0b")));
+        check_create_in(&std::env::temp_dir()).unwrap();
+        check_create_in(Path::new("/nowhere/at/all")).unwrap_err();
+        check_create_in(Path::new("a\0b")).unwrap_err();
     }
 
     #[test]

@@ -104,6 +104,27 @@ fn every_kernel_error_ends_in_a_report_or_a_reason() {
     );
 }
 
+/// The file is shorter than the op's end because the op was to extend it.
+#[test]
+fn a_failed_write_that_extends_a_file_is_put_down_to_the_device() {
+    if !has_strace() {
+        return println!("skipped: no strace");
+    }
+    let folder = Folder::new();
+    let words = "-f -qq -o trace -e inject=pwrite64:error=EIO:when=8";
+    let mut command = folder.command("strace", words);
+    command.args([
+        env!("CARGO_BIN_EXE_fathom"),
+        "run",
+        "--name=t",
+        "--rw=write",
+    ]);
+    command.args(["--size=64k", "--fallocate=none"]);
+    let run = common::Run::of(command).expect(1);
+    assert!(run.err.contains("Input/output error"), "{run:#?}");
+    assert!(!run.err.contains("truncated"), "{run:#?}");
+}
+
 /// `EINVAL` is what a bug of ours would give: no error of `munmap` costs the user the results.
 #[test]
 fn mappings_that_are_not_released_are_told_beside_the_results() {

@@ -47,6 +47,50 @@ fn on_small_disk(folder: &Folder, kib: u32, before: &str, words: &str) -> Option
 const NO_MOUNT: &str = "skipped: a tmpfs cannot be mounted in a namespace of its own";
 
 #[test]
+fn what_a_read_only_file_system_lacks_fails_as_in_fio() {
+    let folder = Folder::new();
+    let before = "head -c 4096 /dev/zero > small/short; mount -o remount,ro small";
+    for (words, why) in [
+        (
+            "--rw=write --size=8k --directory=small",
+            "cannot create small/t.0.0: small is on a read-only file system",
+        ),
+        (
+            "--rw=read --size=8k --filename=small/short",
+            "cannot extend small/short from 4096 B",
+        ),
+    ] {
+        let words = format!("run --name=t {words}");
+        let Some(run) = on_small_disk(&folder, 64, before, &words) else {
+            return println!("{NO_MOUNT}");
+        };
+        assert!(run.expect(2).err.contains(why), "{why}");
+        // Under the name fio the job fails alone, without an op.
+        let as_fio = format!("{before}; ln -s $0 fio; exec ./fio {words} --output-format=json");
+        let as_fio = as_fio
+            .replace("fio run", "fio")
+            .replace("$0", env!("CARGO_BIN_EXE_fathom"));
+        let run = on_small_disk(&folder, 64, &as_fio, "").unwrap().expect(1);
+        let job = &run.json()["jobs"][0];
+        assert_eq!(
+            (&job["error"], moved(&run)),
+            (&30.into(), (0, 0)),
+            "{run:#?}"
+        );
+        fs::remove_file(folder.path().join("fio")).unwrap();
+    }
+}
+
+#[test]
+fn a_file_that_ends_early_is_not_said_to_be_truncated() {
+    let folder = Folder::new();
+    make(&folder, "data", 8192);
+    let words = "run --name=t --rw=read --size=16k --filename=data --create_on_open=1";
+    let run = folder.fathom(words).expect(1);
+    assert!(run.err.contains("the file ends at 8192 B"), "{run:#?}");
+}
+
+#[test]
 fn proc_and_sysfs_files_are_never_written() {
     let folder = Folder::new();
     let setting = format!("/proc/{}/oom_score_adj", std::process::id());

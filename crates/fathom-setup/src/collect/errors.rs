@@ -7,7 +7,7 @@ use fathom_host::block_tree::BlockTree;
 use fathom_record::{FioError, errno_text};
 use fathom_workload::{JobActivity, JobError, Results};
 
-use crate::translate::JobSetup;
+use crate::translate::{FileSetup, JobSetup};
 
 /// Formats an error: `write: /tmp/x: offset 4096, length 4096: No space left on device`.
 pub(super) fn error_text(error: &JobError, setup: &JobSetup) -> String {
@@ -83,19 +83,34 @@ pub(super) fn path_of(setup: &JobSetup, file: FileIndex) -> &str {
     file.map_or("", |file| file.path.as_str())
 }
 
-/// Explains an EIO beyond the end of the file, which otherwise looks like a broken device.
+/// Explains an EIO beyond the end of the file, which otherwise looks like a broken device. A write
+/// there extends the file, so its EIO is the device's, unless the file was longer before.
 fn end_of_file(error: &JobError, setup: &JobSetup) -> String {
     let file = setup.files.get(error.file.index());
     let Some(file) = file.filter(|_| error.errno == Errno::EIO && error.length > 0) else {
         return String::new();
     };
     let metadata = std::fs::metadata(&file.path).ok();
-    match metadata.filter(std::fs::Metadata::is_file) {
-        Some(now) if now.len() < error.offset.saturating_add(error.length.into()) => {
-            format!(": file was truncated to {} B while the job ran", now.len())
-        }
-        _ => String::new(),
+    let Some(now) = metadata.filter(std::fs::Metadata::is_file) else {
+        return String::new();
+    };
+    let end = error.offset.saturating_add(error.length.into());
+    let reads = error.activity == JobActivity::Read;
+    if now.len() < end.min(length_before(file, setup, reads)) {
+        format!(": file was truncated to {} B while the job ran", now.len())
+    } else if now.len() < end && reads {
+        format!(": the file ends at {} B", now.len())
+    } else {
+        String::new()
     }
+}
+
+/// Returns the length that a file of a job had for certain when the job began.
+fn length_before(file: &FileSetup, setup: &JobSetup, reads: bool) -> u64 {
+    let options = &setup.job.options;
+    let is_laid_out = reads && !options.create_on_open && !options.verification.only;
+    let laid_out = if is_laid_out { file.bytes } else { 0 };
+    file.found.bytes().unwrap_or(0).max(laid_out)
 }
 
 /// Explains an EIO of a write that misses the write pointer of a zone.
