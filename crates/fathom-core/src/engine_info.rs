@@ -62,6 +62,8 @@ pub struct EngineInfo {
     pub ignored_by_fio: &'static [&'static str],
     /// Honours `direct=1`. False for an engine whose data always pass through the page cache.
     pub bypasses_cache: bool,
+    /// It writes to mappings of files, which cannot extend them.
+    pub maps_files: bool,
     /// Asynchronous with `direct=1` only: a buffered op completes inside the call that submits it.
     pub blocks_when_buffered: bool,
     /// Passes each op's own I/O priority on (`cmdprio_percentage` and its relatives).
@@ -240,6 +242,7 @@ impl EngineInfo {
             options: &[],
             ignored_by_fio: &[],
             bypasses_cache: true,
+            maps_files: false,
             blocks_when_buffered: false,
             op_priorities: false,
             atomic_writes: false,

@@ -21,6 +21,7 @@ use crate::{AnyEngine, EngineConfig, EngineFile};
 /// Facts about `mmap`.
 pub(crate) static INFO: EngineInfo = EngineInfo {
     bypasses_cache: false,
+    maps_files: true,
     shares_buffers: true,
     options: &[THP],
     ..EngineInfo::new("mmap", "memory-mapped files")

@@ -1,6 +1,6 @@
 //! Incremental decoder of a log of any format.
 
-use fathom_core::Nanos;
+use fathom_core::{Direction, Nanos};
 
 use crate::blktrace::{ByteOrder, RECORD_BYTES, TraceEvent, TraceRecord};
 use crate::error::{IologError, IologErrorKind, Place, shown};
@@ -33,6 +33,8 @@ pub struct Decoder {
     in_flight: u32,
     /// The trace has completions, without which ops in flight cannot be counted.
     has_completions: bool,
+    /// Reads and writes of a trace have multiples of this length; 0 or 1 for as they are.
+    trace_align: u32,
     notes: Notes,
 }
 
@@ -74,8 +76,17 @@ impl Decoder {
             trace_start: None,
             in_flight: 0,
             has_completions: false,
+            trace_align: 0,
             notes: Notes::default(),
         }
+    }
+
+    /// Rounds reads and writes of a trace up to multiples of `align`, as fio does; a text log is
+    /// left as it is.
+    #[must_use]
+    pub const fn align_trace(mut self, align: u32) -> Self {
+        self.trace_align = align;
+        self
     }
 
     /// Decodes the next piece of the log.
@@ -313,6 +324,11 @@ impl Decoder {
         }
     }
 
+    fn aligned(&self, length: u32) -> u32 {
+        let aligned = length.checked_next_multiple_of(self.trace_align.max(1));
+        aligned.unwrap_or(length)
+    }
+
     fn trace_record(&mut self, record: &TraceRecord, sink: Sink<'_>) -> Result<(), IologErrorKind> {
         let action = match record.event()? {
             TraceEvent::Other => return Ok(()),
@@ -329,7 +345,10 @@ impl Decoder {
             } => Action::Data {
                 direction,
                 offset,
-                length,
+                length: match direction {
+                    Direction::Read | Direction::Write => self.aligned(length),
+                    Direction::Trim => length,
+                },
             },
         };
         self.in_flight = self.in_flight.saturating_add(1);

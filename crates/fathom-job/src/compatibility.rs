@@ -230,6 +230,8 @@ Rules for all options:
 Differences in counts:
 
 * A failed op is not included in `total_ios`; fio counts issued ops.
+* A read beyond the end of a file, which another has truncated or which is created empty, fails with
+  EIO with every engine; with `libaio` and `io_uring`, fio goes on as if it had read nothing.
 * An op that completes at the very end of the ramp time, or of the pass in which it ends, may be
   counted in one program and not in the other.
 * With `io_size` above `size`, what a verification reads back counts towards `io_size` for

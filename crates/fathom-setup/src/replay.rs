@@ -274,7 +274,7 @@ impl Pieces {
     fn new(log: &str, changes: Changes) -> Self {
         Self {
             log: log.to_owned(),
-            decoder: Decoder::new(log),
+            decoder: Decoder::new(log).align_trace(changes.align),
             transform: Transform::new(changes),
             last: fathom_core::Nanos::ZERO,
             buffer: vec![0; PIECE_BYTES].into_boxed_slice(),

@@ -81,6 +81,18 @@ fn what_a_read_only_file_system_lacks_fails_as_in_fio() {
     }
 }
 
+/// A mapping cannot extend a file.
+#[test]
+fn mapped_files_have_their_size_with_fill_device() {
+    let folder = Folder::new();
+    let words = "--name=t --ioengine=mmap --rw=write --filename=data --fill_device=1";
+    folder.fathom(&format!("run {words} --size=64k")).expect(0);
+    assert_eq!(length(&folder.path().join("data")), 65_536);
+    folder.fathom(&format!("run {words}")).expect(0);
+    let without = words.replace("data", "new");
+    folder.fathom(&format!("run {without}")).expect(2);
+}
+
 #[test]
 fn a_file_that_ends_early_is_not_said_to_be_truncated() {
     let folder = Folder::new();

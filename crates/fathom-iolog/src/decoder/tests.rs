@@ -202,6 +202,29 @@ fn traces_are_decoded_in_both_byte_orders() {
 }
 
 #[test]
+fn reads_and_writes_of_a_trace_are_rounded_up() {
+    let (order, mut log) = (Order(false), Vec::new());
+    order.record(&mut log, 1_000, 9, 512, QUEUE_WRITE);
+    order.record(&mut log, 2_000, 17, 4608, QUEUE_READ);
+    order.record(&mut log, 3_000, 24, 4096, QUEUE_WRITE);
+    order.record(&mut log, 4_000, 24, 512, QUEUE_DISCARD);
+    let lengths = |align: u32, log: &[u8]| {
+        let (mut decoder, mut lengths) = (Decoder::new("log").align_trace(align), Vec::new());
+        let mut sink = |event: Event| {
+            if let Action::Data { length, .. } = event.action {
+                lengths.push(length);
+            }
+        };
+        decoder.push(log, &mut sink).unwrap();
+        lengths
+    };
+    assert_eq!(lengths(4096, &log), [4096, 8192, 4096, 512]);
+    assert_eq!(lengths(0, &log), [512, 4608, 4096, 512]);
+    let text = b"fio version 2 iolog\na add\na open\na read 0 512\n";
+    assert_eq!(lengths(4096, text), [512]);
+}
+
+#[test]
 fn a_truncated_trace_is_noted_and_a_torn_one_is_an_error() {
     let log = trace(Order(false));
     let (events, decoder) = decode(&log[..log.len() - 1], 10).expect("readable");

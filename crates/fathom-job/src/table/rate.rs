@@ -158,6 +158,10 @@ pub(super) const ROWS: &[Row] = &[
         "Do not catch up after a pause on ops that were due during it",
         "rate_ignore_thinktime=1",
         ValueKind::Bool(|o, v| o.rate_ignore_thinktime = v),
+    )
+    .different(
+        "the schedule goes on where it was before the pause; in fio it has gained about one period \
+         of the rate for each pause",
     ),
 ];
 

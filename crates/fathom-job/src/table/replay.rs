@@ -112,7 +112,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "replay_align",
         "0",
-        "Power of two to whose multiples offsets are rounded down; 0: as in the log",
+        "Power of two: offsets are rounded down to multiples of it, lengths of traces up; 0: none",
         "replay_align=4k",
         ValueKind::Special {
             form: "power of two (opt=4k)",

@@ -63,7 +63,8 @@ pub(super) fn files(
         begins_in_range: !options.random && pattern::has_one_size(options),
         offset_align: u64::from(options.files.offset_align),
         append: options.files.append,
-        fill: options.fills(),
+        // A mapping must have its size before.
+        fill: options.fills() && !options.engine.maps_files,
         op_per_file: options.engine.name_work().is_some(),
         files: &existing,
     };
