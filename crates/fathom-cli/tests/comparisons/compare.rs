@@ -99,7 +99,7 @@ fn what_cannot_be_compared_is_refused() {
         ("compare before before", "6 runs are on both sides"),
         (
             "compare before before/../before/2.json",
-            "on either: before-2",
+            "for independent: before-2",
         ),
         (
             "compare before after --metric read.bw --fail-on unclear",

@@ -25,7 +25,7 @@ pub(super) fn refuse_shared(before: &CompareSide, after: &CompareSide) -> Result
         names.push_str(&format!(" and {more} more"));
     }
     Err(format!(
-        "{runs} {are} on both sides, and no sample of their own on either: {names}\n\
+        "{runs} {are} on both sides, which tests take for independent: {names}\n\
          hint: name each run on one side"
     ))
 }

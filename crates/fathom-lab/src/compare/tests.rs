@@ -680,7 +680,7 @@ fn runs_that_are_on_both_sides_are_refused() {
         part
     };
     let refused = why(part(0, 6), part(4, 8)).unwrap_err();
-    let want = "2 runs are on both sides, and no sample of their own on either: x 4 of 1, x 5";
+    let want = "2 runs are on both sides, which tests take for independent: x 4 of 1, x 5";
     assert!(refused.starts_with(want), "{refused}");
     assert!(why(part(0, 4), part(4, 8)).is_ok());
     // A copy without its identity, as a record in a file, and the same file again.

@@ -7,7 +7,9 @@ use crate::{JobRecord, Record};
 /// does.
 pub(super) fn is_asked(record: &Record, job: &JobRecord, direction: &str) -> bool {
     let option = |name: &str| option(record, job, name);
-    let has_run = job.runtime_ms > 0 || record.timestamp_ms > job.start_ms;
+    // In virtual time there is no wall clock.
+    let has_run_virtually = record.modelled.is_some() && record.elapsed_ms > 0;
+    let has_run = job.runtime_ms > 0 || record.timestamp_ms > job.start_ms || has_run_virtually;
     let is_other = ["read_iolog", "create_only", "verify_only"]
         .into_iter()
         .any(|name| option(name).is_some());

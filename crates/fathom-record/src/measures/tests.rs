@@ -105,6 +105,10 @@ fn a_direction_that_was_asked_for_has_rates_of_zero() {
     let mut before_its_start = idle("write", &[]);
     before_its_start.timestamp_ms = 0;
     assert_eq!(of(&before_its_start, "write.iops"), None);
+    let mut modelled = before_its_start;
+    modelled.modelled = Some(crate::ModelledMachine::default());
+    modelled.elapsed_ms = 1000;
+    assert_eq!(of(&modelled, "write.iops"), Some(0.0));
     // One way of a mix alone was done.
     let mut half = idle("rw", &[]);
     half.jobs[0].directions.read = job("a", 1000, &[100; 50]).directions.read;
