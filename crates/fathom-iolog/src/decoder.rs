@@ -1,6 +1,6 @@
 //! Incremental decoder of a log of any format.
 
-use fathom_core::{Direction, Nanos};
+use fathom_core::Nanos;
 
 use crate::blktrace::{ByteOrder, RECORD_BYTES, TraceEvent, TraceRecord};
 use crate::error::{IologError, IologErrorKind, Place, shown};
@@ -33,7 +33,7 @@ pub struct Decoder {
     in_flight: u32,
     /// The trace has completions, without which ops in flight cannot be counted.
     has_completions: bool,
-    /// Reads and writes of a trace have multiples of this length; 0 or 1 for as they are.
+    /// Ops of a trace have multiples of this length; 0 or 1 for as they are.
     trace_align: u32,
     notes: Notes,
 }
@@ -81,8 +81,8 @@ impl Decoder {
         }
     }
 
-    /// Rounds reads and writes of a trace up to multiples of `align`, as fio does; a text log is
-    /// left as it is.
+    /// Rounds the ops of a trace up to multiples of `align`, as fio does; a text log is left as it
+    /// is.
     #[must_use]
     pub const fn align_trace(mut self, align: u32) -> Self {
         self.trace_align = align;
@@ -345,10 +345,7 @@ impl Decoder {
             } => Action::Data {
                 direction,
                 offset,
-                length: match direction {
-                    Direction::Read | Direction::Write => self.aligned(length),
-                    Direction::Trim => length,
-                },
+                length: self.aligned(length),
             },
         };
         self.in_flight = self.in_flight.saturating_add(1);

@@ -213,6 +213,9 @@ Rules for all options:
   be opened, with its errno; a job without files or CPUs ends or fails alone. Under the name
   `fathom` the plan is refused. Jobs whose files are all smaller than a block are refused under both
   names; fio runs them without an op.
+* A job whose files cannot be laid out (a full disk, a limit of file sizes), or whose direct ops are
+  no multiples of the logical block, ends the whole run under both names, before the first op and
+  without a report. In fio that job fails alone, with ENOSPC, EFBIG or EINVAL.
 * With `kb_base=1024`, the default, `4k` is 4096 and `4kib` is 4000, as in fio; one note per run
   points this out.
 * Arithmetic in parentheses (`(4*1k)`, with `+ - * / % ^`) always works; in fio it depends on the
@@ -231,7 +234,8 @@ Differences in counts:
 
 * A failed op is not included in `total_ios`; fio counts issued ops.
 * A read beyond the end of a file, which another has truncated or which is created empty, fails with
-  EIO with every engine; with `libaio` and `io_uring`, fio goes on as if it had read nothing.
+  EIO with every engine. In fio 3.33 it does with synchronous ones only; with `libaio`, `io_uring`
+  and `posixaio` it counts as an op without bytes, and the job ends without error.
 * An op that completes at the very end of the ramp time, or of the pass in which it ends, may be
   counted in one program and not in the other.
 * With `io_size` above `size`, what a verification reads back counts towards `io_size` for

@@ -202,7 +202,7 @@ fn traces_are_decoded_in_both_byte_orders() {
 }
 
 #[test]
-fn reads_and_writes_of_a_trace_are_rounded_up() {
+fn ops_of_a_trace_are_rounded_up() {
     let (order, mut log) = (Order(false), Vec::new());
     order.record(&mut log, 1_000, 9, 512, QUEUE_WRITE);
     order.record(&mut log, 2_000, 17, 4608, QUEUE_READ);
@@ -218,7 +218,7 @@ fn reads_and_writes_of_a_trace_are_rounded_up() {
         decoder.push(log, &mut sink).unwrap();
         lengths
     };
-    assert_eq!(lengths(4096, &log), [4096, 8192, 4096, 512]);
+    assert_eq!(lengths(4096, &log), [4096, 8192, 4096, 4096]);
     assert_eq!(lengths(0, &log), [512, 4608, 4096, 512]);
     let text = b"fio version 2 iolog\na add\na open\na read 0 512\n";
     assert_eq!(lengths(4096, text), [512]);
