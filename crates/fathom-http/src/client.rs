@@ -336,7 +336,7 @@ impl Client {
     }
 
     /// Reads a body that must be as long as `data`. A job that is to stop waits `reply_timeout` for
-    /// the rest, however steadily a byte comes now and then.
+    /// the rest, even if a byte arrives now and then.
     fn read_all(&self, body: &mut Body, data: &mut [u8]) -> Result<(), Fault> {
         let mut give_up_at = None;
         let want = data.len();

@@ -24,8 +24,8 @@ pub struct Changes {
     pub skip_syncs: bool,
     /// Divisor of offsets, ≥ 1.
     pub scale: u32,
-    /// Offsets are rounded down to multiples of this power of two; 0 for as they are. Lengths are
-    /// those that the decoder gives.
+    /// Offsets are rounded down to multiples of this power of two; 0 for as they are. The
+    /// lengths of a trace are aligned by the decoder, which knows the format.
     pub align: u32,
     /// All files become file 0, which is open from the first open to the end.
     pub redirect: bool,

@@ -207,7 +207,7 @@ Rules for all options:
   machine: `lockmem` beyond the free memory (in fio the OOM killer decides), block sizes and file
   sizes that are percentages or negative (fio turns them into huge numbers, and fails at most of
   them when the job runs), `zoneskip` in percent (likewise), more than 1048576 files per job,
-  `filename=-`, and `log_hist_coarseness` above 6 (fio then shifts by more bits than there are).
+  `filename=-`, and `log_hist_coarseness` above 6, for which a histogram has too few buckets.
 * Under the name `fio`, a job without a size, or whose `offset` is behind the end of its file, fails
   alone with EINVAL, as in fio (which reports error 0 for the offset), as does one whose file cannot
   be opened, with its errno; a job without files or CPUs ends or fails alone. Under the name

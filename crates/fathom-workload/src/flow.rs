@@ -23,7 +23,7 @@ pub struct FlowShare {
     pub flow: Arc<Flow>,
     /// Weight, ≥ 1.
     pub weight: u32,
-    /// Sleep when it is not its turn; 0 to look again at once, and sleep only if that takes long.
+    /// Sleep when it is not its turn; 0 to check again at once, and to sleep if it is far off.
     pub sleep: Nanos,
 }
 

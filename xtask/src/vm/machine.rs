@@ -43,7 +43,7 @@ pub(crate) fn interact(image: &Image, spec: &Spec, folder: &Path) -> Result<()> 
     process::run(&mut qemu(image, spec, folder, port)?)
 }
 
-/// The guest's kernel has crashed, for which the program under test has no blame.
+/// A crash of the guest's kernel, which is never the fault of the program under test.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KernelPanic;
 
@@ -208,7 +208,7 @@ const HARDWARE: &[&str] = &[
     "chardev:console",
     "-no-reboot",
     "-append",
-    // A kernel that has killed a process within a system call waits for its locks for ever.
+    // After an oops the locks of the killed process stay held, and the guest would hang.
     "console=ttyS0 quiet panic=-1 oops=panic",
 ];
 const LINE_CHARACTERS_MAX: usize = 1000;

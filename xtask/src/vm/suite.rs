@@ -106,7 +106,7 @@ fn test(root: &Root, script: &Script, fathom: &Path) -> Result<()> {
     // Linux 6.1 crashes now and then when polled NVMe commands fail: once may be bad luck.
     let end = boot().or_else(|error| match error.is::<KernelPanic>() {
         true => {
-            println!("qemu: {name}: {error:#}: booted once more");
+            println!("qemu: {name}: {error:#}: booting it once more");
             boot()
         }
         false => Err(error),

@@ -477,8 +477,8 @@ fn mistake(config: &ZonedConfig) -> Option<(&'static str, String, &'static str)>
                 return Some((key, why, "zones are counted from 0"));
             }
             Some(number) if number < config.conventional => {
-                let why = format!("zone {number} is conventional, and never changes");
-                return Some((key, why, "name a zone behind the conventional ones"));
+                let why = format!("zone {number} is conventional, so its condition never changes");
+                return Some((key, why, "name a zone after the conventional ones"));
             }
             _ => {}
         }

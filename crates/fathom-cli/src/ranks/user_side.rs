@@ -61,8 +61,8 @@ fn conduct(
     dialect: Dialect,
     words: &[String],
 ) -> Result<ProgramEnd> {
-    // The launcher ends all ranks if one is lost, this one, too, and a moment later for good: the
-    // records of the others are there by then.
+    // If a rank is lost, the launcher sends SIGTERM to all others, this one included, and SIGKILL a
+    // moment later: time enough for them to write their records.
     let interrupts = Interrupts::install().context("signals")?;
     let clients = match parse(words, dialect, &Process::new()) {
         Ok(Invocation::Clients(clients)) => clients,

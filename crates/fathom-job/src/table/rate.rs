@@ -160,8 +160,8 @@ pub(super) const ROWS: &[Row] = &[
         ValueKind::Bool(|o, v| o.rate_ignore_thinktime = v),
     )
     .different(
-        "the schedule goes on where it was before the pause; in fio it has gained about one period \
-         of the rate for each pause",
+        "each pause moves the schedule by its whole length, as fio's manual has it; fio 3.33 moves \
+         it by up to one period of the rate less",
     ),
 ];
 
