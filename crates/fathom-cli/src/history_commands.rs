@@ -177,7 +177,7 @@ fn prune(prune: &Prune) -> Result<()> {
     if let Some(error) = pruned.not_shrunk {
         text.push_str(&format!(
             "fathom: note: {error}: their space could not be given back to the disk; later runs \
-             take it\n"
+             will reuse it\n"
         ));
     }
     output::print(StandardStream::Error, &text);

@@ -393,7 +393,7 @@ fn a_prune_without_space_for_a_copy_has_removed_the_runs() {
     ));
     let run = Run::of(command).expect(0);
     assert!(run.err.contains("fathom: 1 runs removed\n"), "{}", run.err);
-    let want = "their space could not be given back to the disk; later runs take it";
+    let want = "their space could not be given back to the disk; later runs will reuse it";
     assert!(run.err.contains(want), "{}", run.err);
     let left = sql(&folder, "SELECT uuid FROM run");
     assert_eq!(left, serde_json::json!([{"uuid": "new"}]));
