@@ -210,12 +210,14 @@ Rules for all options:
   `filename=-`, and `log_hist_coarseness` above 6, for which a histogram has too few buckets.
 * Under the name `fio`, a job without a size, or whose `offset` is behind the end of its file, fails
   alone with EINVAL, as in fio (which reports error 0 for the offset), as does one whose file cannot
-  be opened, with its errno; a job without files or CPUs ends or fails alone. Under the name
-  `fathom` the plan is refused. Jobs whose files are all smaller than a block are refused under both
-  names; fio runs them without an op.
-* A job whose files cannot be laid out (a full disk, a limit of file sizes), or whose direct ops are
-  no multiples of the logical block, ends the whole run under both names, before the first op and
-  without a report. In fio that job fails alone, with ENOSPC, EFBIG or EINVAL.
+  be opened, with its errno; a job without files or CPUs ends or fails alone. So does a job whose
+  direct ops are no multiples of the logical block, with EINVAL: in fio when it comes to such an op,
+  here before its first. Under the name `fathom` the plan is refused. Jobs whose files are all
+  smaller than a block are refused under both names; fio runs them without an op.
+* A job whose files cannot be laid out (a full disk, a limit of file sizes) fails alone under the
+  name `fio`, with its errno; what was laid out of its files is removed. Under the name `fathom`,
+  and with several ranks under both, the run ends before the first op, and all that was laid out is
+  removed.
 * With `kb_base=1024`, the default, `4k` is 4096 and `4kib` is 4000, as in fio; one note per run
   points this out.
 * Arithmetic in parentheses (`(4*1k)`, with `+ - * / % ^`) always works; in fio it depends on the

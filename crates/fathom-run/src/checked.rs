@@ -151,13 +151,7 @@ fn check_all(
         let own = setups.filter(|setup| setup.job.name == problem.job);
         own.for_each(|setup| setup.early_end = Some(EarlyEnd::of(problem)));
     }
-    let failing = failing.into_iter().map(|problem| Warning {
-        code: problem.kind.code().into(),
-        job: problem.job,
-        message: format!("{}: the job fails", problem.message),
-        hint: problem.hint.map(String::from).unwrap_or_default(),
-    });
-    let failing = failing.collect();
+    let failing = failing.into_iter().map(warning_of).collect();
     if problems.is_empty() {
         problems.extend(refused_engines(&preflight.setups, engines, clock));
     }
@@ -168,6 +162,16 @@ fn check_all(
         Ok(failing)
     } else {
         Err(RunError { problems })
+    }
+}
+
+/// Returns the warning of a job that fails alone.
+pub(crate) fn warning_of(problem: RunProblem) -> Warning {
+    Warning {
+        code: problem.kind.code().into(),
+        job: problem.job,
+        message: format!("{}: the job fails", problem.message),
+        hint: problem.hint.map(String::from).unwrap_or_default(),
     }
 }
 

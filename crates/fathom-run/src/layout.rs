@@ -43,6 +43,8 @@ use self::survey::{Found, LayoutWork, check_room, inspect, is_full, no_room, wor
 /// Files that one job needs before it starts.
 #[derive(Clone, Debug)]
 pub struct LayoutJob {
+    /// Index of the job among those of the run.
+    pub index: usize,
     /// Name of the job.
     pub name: String,
     /// Files of the job.

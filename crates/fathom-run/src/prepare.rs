@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 use fathom_core::Direction;
 use fathom_host::block_tree::BlockTree;
 use fathom_host::safety::Guard;
-use fathom_job::Job;
 use fathom_record::Warning;
-use fathom_setup::translate::JobSetup;
 use fathom_setup::translate::pattern::uses;
+use fathom_setup::translate::{EarlyEnd, JobSetup};
 use fathom_setup::{RunError, RunProblem};
 use fathom_setup::{RunEvent, Session};
 use fathom_sys::clock::Clock;
 use fathom_workload::BufferFill;
 
+use crate::checked;
 use crate::layout::{
     FileContent, LayoutError, LayoutErrorKind, LayoutEvent, LayoutFile, LayoutJob, LayoutOptions,
-    lay_out as lay_out_jobs,
+    LayoutReport, lay_out as lay_out_jobs,
 };
 use crate::merge;
 use crate::peer_access::PeerAccess;
@@ -27,52 +27,93 @@ use crate::shared_layout::LayoutShare;
 /// Returns what is to be laid out: the files of all jobs, except those that create their own
 /// (`create_on_open`) or none (`verify_only`), and those that will fail alone.
 pub(crate) fn layout_jobs(setups: &[JobSetup], failing: &[Warning]) -> Vec<LayoutJob> {
-    let jobs = setups.iter().map(|setup| (&setup.job, setup));
-    let wanted = jobs.filter(|(job, setup)| {
-        let options = &job.options;
-        let fails = failing.iter().any(|told| told.job == job.name);
+    let wanted = setups.iter().enumerate().filter(|(_, setup)| {
+        let options = &setup.job.options;
+        let fails = failing.iter().any(|told| told.job == setup.job.name);
         let needs = setup.early_end.is_none() && setup.has_local_files();
         let names = options.engine.name_work();
         let made_by_ops = names.is_some_and(|names| !names.laid_out);
         let creates = !options.create_on_open && !options.verification.only;
         needs && creates && !options.fills() && !fails && !made_by_ops
     });
-    wanted.map(|(job, setup)| layout_job(job, setup)).collect()
+    wanted
+        .map(|(index, setup)| layout_job(index, setup))
+        .collect()
 }
 
 /// Merges traces, and lays out this rank's share of the files; then looks again at those that
-/// other ranks have laid out. Returns a warning for each failure that does not prevent the run.
+/// other ranks have laid out. Returns a warning for each failure that does not prevent the run,
+/// such as one that ends a job early.
 pub(crate) fn prepare(
-    setups: &[JobSetup],
+    setups: &mut [JobSetup],
     share: &LayoutShare,
     clock: Clock,
     session: &mut Session<'_>,
     peers: &PeerAccess<'_>,
 ) -> Result<Vec<Warning>, RunError> {
-    let mut warnings = lay_out(setups, &share.own, clock, session)?;
+    let mut warnings = match lay_out(&share.own, clock, session) {
+        Ok(report) => notes(&report),
+        // Ranks have agreed on who lays out which file.
+        Err(error) if error.errno().is_some() && session.jobs_fail_alone && peers.is_alone() => {
+            lay_out_apart(setups, &share.own, clock, session)?
+        }
+        Err(error) => return Err(problem(setups, &error).into()),
+    };
     merge::write_all(setups, session.stops)?;
     peers.get().laid_out();
     peers.wait(session.stops, |peers| peers.files_ready());
     // Of a run that stops, nothing is missed.
     if !share.others.is_empty() && peers.see().stop().is_none() {
-        warnings.extend(lay_out(setups, &share.others, clock, session)?);
+        let report = lay_out(&share.others, clock, session);
+        warnings.extend(notes(&report.map_err(|error| problem(setups, &error))?));
+    }
+    Ok(warnings)
+}
+
+/// Lays out the files of each job by themselves, as fio does, and ends the jobs whose files cannot
+/// be laid out.
+fn lay_out_apart(
+    setups: &mut [JobSetup],
+    jobs: &[LayoutJob],
+    clock: Clock,
+    session: &mut Session<'_>,
+) -> Result<Vec<Warning>, RunError> {
+    let (mut warnings, mut done) = (Vec::new(), Vec::new());
+    for job in jobs {
+        match lay_out(std::slice::from_ref(job), clock, session) {
+            Ok(report) => {
+                warnings.extend(notes(&report));
+                done.push(report);
+            }
+            Err(error) if error.errno().is_some() => {
+                let problem = problem(setups, &error);
+                setups[job.index].early_end = Some(EarlyEnd::of(&problem));
+                warnings.push(checked::warning_of(problem));
+            }
+            Err(mut error) => {
+                let reports = done.into_iter().rev();
+                error
+                    .left_behind
+                    .extend(reports.flat_map(LayoutReport::undo));
+                return Err(problem(setups, &error).into());
+            }
+        }
     }
     Ok(warnings)
 }
 
 fn lay_out(
-    setups: &[JobSetup],
     jobs: &[LayoutJob],
     clock: Clock,
     session: &mut Session<'_>,
-) -> Result<Vec<Warning>, RunError> {
+) -> Result<LayoutReport, LayoutError> {
     let stops = session.stops;
     let options = LayoutOptions {
         clock,
         stop: &|| stops() > 0,
     };
     let tell = &mut *session.tell;
-    let report = lay_out_jobs(jobs, &options, &mut |event| {
+    lay_out_jobs(jobs, &options, &mut |event| {
         tell(match *event {
             LayoutEvent::Starting { job, files, bytes } => {
                 RunEvent::LayingOut { job, files, bytes }
@@ -80,19 +121,22 @@ fn lay_out(
             LayoutEvent::Progress(progress) => RunEvent::LayoutProgress(progress),
             LayoutEvent::Finished => RunEvent::LaidOut,
         });
-    });
-    let report = report.map_err(|error| problem(setups, &error))?;
-    let warnings = report.notes.iter().map(|note| Warning {
+    })
+}
+
+/// Returns the failures of a layout that do not prevent the run.
+fn notes(report: &LayoutReport) -> Vec<Warning> {
+    let notes = report.notes.iter().map(|note| Warning {
         code: "layout".into(),
         job: String::new(),
         message: note.clone(),
         hint: String::new(),
     });
-    Ok(warnings.collect())
+    notes.collect()
 }
 
-fn layout_job(job: &Job, setup: &JobSetup) -> LayoutJob {
-    let options = &job.options;
+fn layout_job(index: usize, setup: &JobSetup) -> LayoutJob {
+    let options = &setup.job.options;
     let content = match &setup.worker.buffers.fill {
         BufferFill::Pattern(pattern) => FileContent::Pattern(pattern.clone()),
         BufferFill::Zero => FileContent::Zeros,
@@ -113,6 +157,7 @@ fn layout_job(job: &Job, setup: &JobSetup) -> LayoutJob {
         true => (Vec::new(), files.map(|file| file.path).collect()),
     };
     LayoutJob {
+        index,
         name: setup.name.clone(),
         files,
         directories,
@@ -130,6 +175,9 @@ fn problem(setups: &[JobSetup], error: &LayoutError) -> RunProblem {
     let mut problem = RunProblem::new(error.problem_kind(), error.to_string());
     if !error.hint().is_empty() {
         problem = problem.hint(error.hint());
+    }
+    if let Some(errno) = error.errno() {
+        problem = problem.errno(errno);
     }
     let wants = |setup: &&JobSetup| {
         let mut files = setup.files.iter();

@@ -166,8 +166,8 @@ fn run_stoppable(
     let opened = Opened::new(plan, settings, setups, clock, session.stops)?;
     let paths = opened.paths();
     (session.tell)(RunEvent::Starting(setups.len()));
-    let noted = prepare::prepare(setups, &share, clock, session, peers)?;
-    prepare::pre_read(setups, session.stops);
+    let noted = prepare::prepare(&mut preflight.setups, &share, clock, session, peers)?;
+    prepare::pre_read(&preflight.setups, session.stops);
     let runs_jobs = !plan.jobs.iter().all(|job| job.options.create_only);
     let (states, unkept) = begin_states(runs_jobs, &mut preflight, settings, session);
     let setups = &preflight.setups;

@@ -18,7 +18,7 @@ mod verify_shared;
 mod write_protected;
 pub(crate) mod zone_names;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use fathom_core::{Direction, Errno, SlotLimit};
@@ -51,6 +51,8 @@ pub fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Vec<RunPr
     let mut checker = Checker {
         problems: Vec::new(),
         looked_at: HashSet::new(),
+        used: HashSet::new(),
+        blocks: HashMap::new(),
         contradictory: HashSet::new(),
         guard: Guard::new(BlockTree::default()),
         tree: BlockTree::default(),
@@ -62,8 +64,10 @@ pub fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Vec<RunPr
             // The setup's job is the plan's, with what a replay has found in its log.
             let job = &setup.job;
             checker.setup(job, setup);
-            if settings.read_only {
-                checker.of_section(setup, replayed::changes(setup));
+            if settings.read_only
+                && let Some(problem) = replayed::changes(setup)
+            {
+                checker.of_section(setup, problem);
             }
             if settings.read_only && setup.has_local_files() {
                 checker.problems.extend(to_lay_out(job, setup));
@@ -78,10 +82,14 @@ pub fn check(plan: &Plan, settings: &Settings, setups: &[JobSetup]) -> Vec<RunPr
 
 struct Checker {
     problems: Vec<RunProblem>,
-    /// Files already checked: path, modified by the job, direct I/O.
-    looked_at: HashSet<(String, bool, bool)>,
-    /// Jobs with contradictory values, reported once instead of per clone.
-    contradictory: HashSet<usize>,
+    /// Files already checked: path, modified by the job.
+    looked_at: HashSet<(String, bool)>,
+    /// Files whose use by a job is already checked: section, path.
+    used: HashSet<(usize, String)>,
+    /// Logical blocks of the storage under files.
+    blocks: HashMap<String, u64>,
+    /// Problems of a section that are reported once instead of per clone.
+    contradictory: HashSet<(usize, ProblemKind)>,
     guard: Guard,
     tree: BlockTree,
 }
@@ -167,14 +175,9 @@ impl Checker {
             self.add(job, option.unwrap_or("size"), problem);
             return;
         }
-        if let Err(error) = Worker::check(&setup.worker)
-            && self.contradictory.insert(setup.place.section)
-        {
-            self.add(
-                job,
-                "rw",
-                RunProblem::new(ProblemKind::Contradiction, error.to_string()),
-            );
+        if let Err(error) = Worker::check(&setup.worker) {
+            let problem = RunProblem::new(ProblemKind::Contradiction, error.to_string());
+            self.of_section(setup, problem.at(job, "rw"));
         }
         if let Some(problem) = verify_shared::untracked_ranges(setup)
             && setup.place.clone == 0
@@ -195,7 +198,7 @@ impl Checker {
             return;
         }
         for (option, path) in engine_files(job, setup.place.clone) {
-            if self.looked_at.insert((path.clone(), true, false)) {
+            if self.looked_at.insert((path.clone(), true)) {
                 let allowed = job.options.allow_mounted_write;
                 let refused = self.guard.check(Path::new(&path), true, allowed).err();
                 if let Some(refusal) = refused {
@@ -204,9 +207,20 @@ impl Checker {
             }
         }
         for file in &setup.files {
-            let key = (file.path.clone(), changes(job, file), job.options.direct);
-            if self.looked_at.insert(key) {
-                self.file(setup, file);
+            let first = self
+                .looked_at
+                .insert((file.path.clone(), changes(job, file)));
+            if first && let Some(problem) = self.file(setup, file) {
+                self.add(job, "filename", problem);
+                continue;
+            }
+            // Clones may differ in their offsets.
+            if job.options.direct {
+                self.alignment(setup, file);
+            }
+            let key = (setup.place.section, file.path.clone());
+            if self.used.insert(key) {
+                self.ops_on(job, file);
             }
         }
     }
@@ -215,7 +229,7 @@ impl Checker {
     fn device(&mut self, setup: &JobSetup, file: &FileSetup) {
         let job = &*setup.job;
         let writes = file.may_write(&job.options);
-        if !self.looked_at.insert((file.path.clone(), writes, false)) {
+        if !self.looked_at.insert((file.path.clone(), writes)) {
             return;
         }
         let (path, allowed) = (Path::new(&file.path), job.options.allow_mounted_write);
@@ -236,54 +250,51 @@ impl Checker {
             );
             let problem = RunProblem::new(ProblemKind::UnalignedBlockSize, message);
             let hint = "use a namespace that transfers its metadata apart, or remove `verify`";
-            self.add(job, "verify", problem.hint(hint));
+            self.add(job, "verify", problem.hint(hint).errno(Errno::EINVAL));
         }
     }
 
-    /// Checks one file.
-    fn file(&mut self, setup: &JobSetup, file: &FileSetup) {
+    /// Returns what keeps a job from opening or creating a file.
+    fn file(&self, setup: &JobSetup, file: &FileSetup) -> Option<RunProblem> {
         let job = &*setup.job;
         let path = Path::new(&file.path);
         let allowed = job.options.allow_mounted_write;
-        let refused = self.guard.check(path, changes(job, file), allowed).err();
+        if let Err(refusal) = self.guard.check(path, changes(job, file), allowed) {
+            return Some(refusal.into());
+        }
         let names = job.options.engine.name_work();
         let wrong =
             names.and_then(|names| engine_fit::name_target(names, file, changes(job, file)));
-        let problem = match (refused, file.found) {
-            (Some(refusal), _) => Some(refusal.into()),
+        match file.found {
             _ if wrong.is_some() => wrong,
-            (None, TargetKind::Missing) if job.options.verification.only => {
+            TargetKind::Missing if job.options.verification.only => {
                 let message = format!("{} does not exist: there is nothing to verify", file.path);
                 let problem = RunProblem::new(ProblemKind::FileUnreadable, message);
                 Some(problem.hint("write it first, by the same job without `verify_only`"))
             }
-            (None, TargetKind::Missing) => missing(job, path),
+            TargetKind::Missing => missing(job, path),
             _ if names.is_some() && path.exists() => None,
-            (None, TargetKind::Directory) => {
+            TargetKind::Directory => {
                 let message = format!("{} is a directory", file.path);
                 let problem = RunProblem::new(ProblemKind::IsADirectory, message);
                 Some(problem.hint("name a file in it, or use `directory=`"))
             }
             // Planned by an earlier job, which will lay it out.
-            (None, TargetKind::Regular(_)) if !path.exists() => missing(job, path),
-            (None, TargetKind::Regular(_)) => closed(job, file),
-            (None, TargetKind::Stream | TargetKind::Block { .. }) => None,
-        };
-        if let Some(problem) = problem {
-            self.add(job, "filename", problem);
-            return;
+            TargetKind::Regular(_) if !path.exists() => missing(job, path),
+            TargetKind::Regular(_) => closed(job, file),
+            TargetKind::Block { .. } if changes(job, file) => {
+                write_protected::check(path, &self.tree)
+            }
+            TargetKind::Stream | TargetKind::Block { .. } => None,
         }
-        if matches!(file.found, TargetKind::Block { .. })
-            && changes(job, file)
-            && let Some(problem) = write_protected::check(path, &self.tree)
-        {
-            self.add(job, "filename", problem);
-        }
+    }
+
+    /// Checks that a file takes the ops of a job.
+    fn ops_on(&mut self, job: &Job, file: &FileSetup) {
         if let Some((option, problem)) = trims::check(&job.options, file, &self.tree) {
             self.add(job, option, problem);
         }
         if job.options.direct {
-            self.alignment(setup, file);
             if let Some(problem) = streams::check(&job.options, file) {
                 self.add(job, "dataplacement", problem);
             }
@@ -293,53 +304,41 @@ impl Checker {
         }
     }
 
-    /// Checks that direct ops are multiples of the device's logical block.
+    /// Checks that direct ops are multiples of the device's logical block. As in fio, the job
+    /// itself would fail with EINVAL.
     fn alignment(&mut self, setup: &JobSetup, file: &FileSetup) {
-        let job = &*setup.job;
         let block = match file.found {
             TargetKind::Block { logical_block, .. } => u64::from(logical_block),
-            _ => storage_under(Path::new(&file.path), &self.tree).logical_block_bytes,
+            _ => self.block_under(&file.path),
         };
+        // Unknown: the kernel decides.
         if block == 0 {
-            return; // unknown: the kernel decides
+            return;
         }
-        let name = &file.path;
-        if setup.replay.is_some() {
-            return self.of_section(setup, replayed::alignment(setup, block, name));
-        }
-        if let Some(size) = sizes_in_use(job)
-            .into_iter()
-            .find(|size| !size.is_multiple_of(block))
-        {
-            let message = format!(
-                "block size {size} B is not a multiple of the {block} B logical block of {name}"
-            );
-            let hint = match job.options.has_remote_files() {
-                true => format!("make `bs` a multiple of {block}"),
-                false => format!("make `bs` a multiple of {block}, or remove `direct`"),
-            };
-            self.add(
-                job,
-                "bs",
-                RunProblem::new(ProblemKind::UnalignedBlockSize, message).hint(hint),
-            );
-        } else if !file.offset.is_multiple_of(block) {
-            let message = format!(
-                "offset {} B is not a multiple of the {block} B logical block of {name}",
-                file.offset
-            );
-            self.add(
-                job,
-                "offset",
-                RunProblem::new(ProblemKind::UnalignedOffset, message),
-            );
+        let problem = match setup.replay {
+            Some(_) => replayed::alignment(setup, block, &file.path),
+            None => unaligned(&setup.job, file, block),
+        };
+        if let Some(problem) = problem {
+            self.of_section(setup, problem.errno(Errno::EINVAL));
         }
     }
 
+    /// Returns the logical block of the storage under a file, 0 if unknown.
+    fn block_under(&mut self, path: &str) -> u64 {
+        if let Some(&block) = self.blocks.get(path) {
+            return block;
+        }
+        let block = storage_under(Path::new(path), &self.tree).logical_block_bytes;
+        self.blocks.insert(path.to_owned(), block);
+        block
+    }
+
     /// Adds a problem that clones would repeat.
-    fn of_section(&mut self, setup: &JobSetup, problem: Option<RunProblem>) {
-        if let Some(problem) = problem
-            && self.contradictory.insert(setup.place.section)
+    fn of_section(&mut self, setup: &JobSetup, problem: RunProblem) {
+        if self
+            .contradictory
+            .insert((setup.place.section, problem.kind))
         {
             self.problems.push(problem);
         }
@@ -348,6 +347,29 @@ impl Checker {
     fn add(&mut self, job: &Job, option: &str, problem: RunProblem) {
         self.problems.push(problem.at(job, option));
     }
+}
+
+/// Returns a problem if direct ops of a job are no multiples of the `block` bytes of a file.
+fn unaligned(job: &Job, file: &FileSetup, block: u64) -> Option<RunProblem> {
+    let name = &file.path;
+    let mut sizes = sizes_in_use(job).into_iter();
+    if let Some(size) = sizes.find(|size| !size.is_multiple_of(block)) {
+        let message = format!(
+            "block size {size} B is not a multiple of the {block} B logical block of {name}"
+        );
+        let hint = match job.options.has_remote_files() {
+            true => format!("make `bs` a multiple of {block}"),
+            false => format!("make `bs` a multiple of {block}, or remove `direct`"),
+        };
+        let problem = RunProblem::new(ProblemKind::UnalignedBlockSize, message);
+        return Some(problem.hint(hint).at(job, "bs"));
+    }
+    let offset = file.offset;
+    (!offset.is_multiple_of(block)).then(|| {
+        let message =
+            format!("offset {offset} B is not a multiple of the {block} B logical block of {name}");
+        RunProblem::new(ProblemKind::UnalignedOffset, message).at(job, "offset")
+    })
 }
 
 /// Returns true if a job modifies a file: writes, trims, extends or removes it.

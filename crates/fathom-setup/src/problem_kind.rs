@@ -222,6 +222,8 @@ impl ProblemKind {
                 | Self::NoSize
                 | Self::PercentOfNothing
                 | Self::OffsetBehindEnd
+                | Self::UnalignedBlockSize
+                | Self::UnalignedOffset
         )
     }
 }

@@ -17,6 +17,7 @@ fn ends(run: &Run) -> Vec<(u64, u64)> {
 
 const EINVAL: u64 = 22;
 const EISDIR: u64 = 21;
+const ENOSPC: u64 = 28;
 
 #[track_caller]
 fn check(words: &str, failed: i32, want: &[(u64, u64)]) {
@@ -60,6 +61,53 @@ fn jobs_whose_files_cannot_be_opened_fail_alone() {
     check(&format!("--size=64k {bad}"), 1, &[failed]);
     check(&format!("--size=64k {bad} {good}"), 1, &[failed, done]);
     check(&format!("--size=64k {good} {bad}"), 1, &[done, failed]);
+}
+
+/// 64 B are less than any logical block.
+#[test]
+fn jobs_with_unaligned_direct_ops_fail_alone() {
+    let folder = Folder::new();
+    let words = "run --name=z --rw=read --size=64k --bs=64 --direct=1 --ioengine=psync";
+    if !folder.fathom(words).err.contains("logical block") {
+        println!("skipped: the logical block under temporary files is unknown");
+        return;
+    }
+    let (failed, done) = ((EINVAL, 0), (0, 16));
+    let common = "--size=64k --direct=1 --filename=short";
+    let good = "--name=b --bs=4k";
+    for bad in ["--bs=4032", "--bssplit=4k/50:64/50", "--bs=4k --offset=64"] {
+        check(
+            &format!("{common} {good} --name=z {bad}"),
+            1,
+            &[done, failed],
+        );
+        check(
+            &format!("{common} --name=z {bad} {good}"),
+            1,
+            &[failed, done],
+        );
+    }
+    let clones = "--name=z --bs=4k --size=32k --numjobs=2 --offset_increment=64";
+    check(
+        &format!("{common} {good} {clones}"),
+        2,
+        &[done, failed, failed],
+    );
+}
+
+/// No disk has room for the larger file.
+#[test]
+fn jobs_whose_files_cannot_be_laid_out_fail_alone() {
+    let (failed, done) = ((ENOSPC, 0), (0, 16));
+    let (bad, good) = ("--name=z --size=900t", "--name=b --size=64k");
+    check(&format!("{bad} {good}"), 1, &[failed, done]);
+    check(&format!("{good} {bad}"), 1, &[done, failed]);
+    check(
+        &format!("--create_serialize=0 {good} {bad}"),
+        1,
+        &[done, failed],
+    );
+    check(&format!("{bad} --numjobs=2"), 2, &[failed, failed]);
 }
 
 #[test]

@@ -173,6 +173,7 @@ mod tests {
             written: true,
         };
         LayoutJob {
+            index: 0,
             name: name.to_owned(),
             files: files.split_whitespace().map(file).collect(),
             directories: Vec::new(),

@@ -36,6 +36,7 @@ impl Scratch {
             written,
         });
         LayoutJob {
+            index: 0,
             name: "t".into(),
             files: files.collect(),
             directories: Vec::new(),
