@@ -67,6 +67,7 @@ impl JobCheck<'_> {
         self.patterns();
         self.working_set();
         self.verify();
+        self.verify_state();
         self.verify_policy();
         self.cpus();
         self.wait_for();

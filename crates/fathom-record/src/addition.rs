@@ -180,6 +180,8 @@ fn add_verify(own: &mut Option<VerifyRecord>, job: Option<&VerifyRecord>) {
     };
     let own = own.get_or_insert_default();
     own.mismatches = own.mismatches.saturating_add(job.mismatches);
+    own.compared = own.compared.saturating_add(job.compared);
+    own.unknown = own.unknown.saturating_add(job.unknown);
     own.first.extend_from_slice(&job.first);
 }
 

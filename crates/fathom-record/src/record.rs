@@ -252,7 +252,14 @@ pub struct LogRecord {
 pub struct VerifyRecord {
     /// Number of reads whose data differed from what was written.
     pub mismatches: u64,
-    /// Descriptions of the first ones: kind, file, place, origin of the block.
+    /// Number of blocks that were compared with what must be in them.
+    #[serde(default)]
+    pub compared: u64,
+    /// Number of blocks that were read and may hold anything: they were not written, not by a job
+    /// that verifies, or had writes in flight.
+    #[serde(default)]
+    pub unknown: u64,
+    /// Descriptions of the first mismatches: kind, file, place, origin of the block.
     pub first: Vec<String>,
 }
 

@@ -74,6 +74,8 @@ pub(crate) fn job(entry: &ReportedJob<'_>, plus: bool) -> Object {
     if let Some(verify) = &job.verify {
         let mut found = Object::new();
         found.set("mismatches", verify.mismatches);
+        found.set("compared", verify.compared);
+        found.set("unknown", verify.unknown);
         let first = verify.first.iter().map(|text| text.as_str().into());
         found.set("first", Value::Array(first.collect()));
         out.set("verify", found);

@@ -160,6 +160,12 @@ fn block(entry: &ReportedJob<'_>, time: &str, rates: &GroupRates<'_>, style: Tex
             job.repeated_requests
         );
     }
+    if let Some(verify) = job.verify.as_ref().filter(|_| style == TextStyle::Fathom) {
+        out += &format!(
+            "     verify    : blocks compared={}, unknown={}; reads that differ={}\n",
+            verify.compared, verify.unknown, verify.mismatches
+        );
+    }
     out += &latency_line(job);
     out += &block_lines(job);
     out += &steady_line(job);

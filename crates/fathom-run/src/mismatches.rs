@@ -27,6 +27,8 @@ pub(crate) struct VerifiedFiles {
     /// Folder of saved blocks; empty: the current one.
     folder: PathBuf,
     shared: SharedNames,
+    /// The job has the state of an earlier run (`verify_state_load`).
+    has_state: bool,
 }
 
 /// Names that files in different folders share, among those whose blocks may be saved.
@@ -80,14 +82,30 @@ impl VerifiedFiles {
             paths: paths.collect(),
             folder: folder.to_owned(),
             shared: shared.clone(),
+            has_state: setup.job.options.verification.loads_state,
         }
     }
 
     /// Saves the blocks of all mismatches, and returns warnings about them.
     pub(crate) fn report(&self, results: &Results) -> Vec<Warning> {
         let mut warnings = self.tolerated(results);
+        warnings.extend(self.nothing_compared(results));
         warnings.extend(self.dump(&results.mismatches, &self.folder));
         warnings
+    }
+
+    /// Returns a warning if a job with a verify state read none of the blocks that it knows.
+    fn nothing_compared(&self, results: &Results) -> Option<Warning> {
+        let checked = results.mismatches.checked;
+        (self.has_state && checked.compared == 0 && checked.unknown > 0).then(|| {
+            let blocks = checked.unknown;
+            let message = format!(
+                "nothing was verified: the verify state knows none of the {blocks} blocks that \
+                 were read"
+            );
+            let hint = "read with the `bs`, `verify_interval` and `offset` of the job that wrote";
+            self.warning("nothing_verified", message, hint)
+        })
     }
 
     /// Returns a warning per mismatch that did not end the job.
@@ -103,7 +121,9 @@ impl VerifiedFiles {
         let mut warnings: Vec<_> = shown.collect();
         let more = found.total - found.kept.len() as u64;
         if more > 0 {
-            let message = format!("{more} more reads did not find what was written");
+            let total = found.total;
+            let message =
+                format!("{more} more reads, {total} in all, did not find what was written");
             warnings.push(self.warning("verify_mismatch", message, ""));
         }
         warnings
@@ -185,6 +205,7 @@ mod tests {
             paths: vec!["/somewhere/data".into()],
             folder: PathBuf::new(),
             shared: SharedNames::default(),
+            has_state: false,
         }
     }
 

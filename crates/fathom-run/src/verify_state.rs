@@ -197,6 +197,10 @@ fn load_one(setup: &JobSetup, folder: &Path) -> Result<Vec<FileState>, RunProble
     if let Some(file) = setup.files.iter().find(|file| is_missing(&file.path)) {
         return Err(refused(format!("it has no file `{}`", file.path), again));
     }
+    if let Some(why) = other_blocks(setup, &files) {
+        let hint = "read with the `bs`, `verify_interval` and `offset` of the job that wrote";
+        return Err(refused(why, hint));
+    }
     let by_sync = setup.job.options.verification.by_sync;
     if by_sync && !files.iter().all(|file| file.by_sync) {
         let why = "it holds all completed writes, not those that an fsync covers";
@@ -204,6 +208,33 @@ fn load_one(setup: &JobSetup, folder: &Path) -> Result<Vec<FileState>, RunProble
         return Err(refused(why.into(), hint));
     }
     Ok(files)
+}
+
+/// Returns what is wrong if a job reads other blocks than those that a state knows, none of which
+/// it could check.
+fn other_blocks(setup: &JobSetup, saved: &[FileState]) -> Option<String> {
+    let reads = setup.worker.verify_interval();
+    let mut ranges = setup.files.iter().zip(&setup.worker.pattern.files);
+    ranges.find_map(|(file, range)| {
+        let saved = saved.iter().find(|saved| saved.path == file.path)?;
+        let written = saved.layout.interval;
+        let (step, start) = (saved.layout.block_bytes, saved.layout.start);
+        if written > 0 && written != reads {
+            let name = &file.path;
+            Some(format!(
+                "the verified blocks of `{name}` have {written} B, and the job reads blocks of \
+                 {reads} B"
+            ))
+        } else if !start.abs_diff(range.offset).is_multiple_of(step.into()) {
+            let (name, offset) = (&file.path, range.offset);
+            Some(format!(
+                "the blocks of `{name}` begin every {step} B from {start} on, and the job's at \
+                 {offset}"
+            ))
+        } else {
+            None
+        }
+    })
 }
 
 /// Gives the saved files the paths by which the job calls them. The run that saved them may have

@@ -168,6 +168,8 @@ fn verify(setup: &JobSetup, mismatches: &Mismatches) -> Option<VerifyRecord> {
     let first = kept.map(|found| format!("{}: {}", path_of(setup, found.file), found.error));
     Some(VerifyRecord {
         mismatches: mismatches.total,
+        compared: mismatches.checked.compared,
+        unknown: mismatches.checked.unknown,
         first: first.collect(),
     })
 }

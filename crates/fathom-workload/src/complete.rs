@@ -122,7 +122,7 @@ impl Worker {
                 let buffer = &mut engine.buffer(slot)[..state.total_length() as usize];
                 match readback.end_comparison(slot) {
                     Comparison::None => {}
-                    Comparison::Requested => return readback.release(slot),
+                    Comparison::Requested => return readback.accept(&state),
                     Comparison::Rejected => {
                         let checked = readback.check_rejected(buffer, &state, tracking);
                         return checked.unwrap_or_else(|text| self.on_mismatch(&state, text));

@@ -115,6 +115,26 @@ impl WorkerConfig {
         }
     }
 
+    /// Returns the sizes of the blocks that the job verifies: of its writes, or else of its reads.
+    pub(crate) const fn verified_sizes(&self) -> &SizeChoice {
+        // A dry run reads back as a job that writes.
+        match self.used_directions().write || self.is_dry_run {
+            true => &self.pattern.sizes.write,
+            false => &self.pattern.sizes.read,
+        }
+    }
+
+    /// Returns the bytes from the header of one verified block to the next; 0 without verification.
+    #[must_use]
+    pub fn verify_interval(&self) -> u32 {
+        let verify = self.verify.as_ref();
+        let verifier =
+            verify.map(|verify| Verifier::new(verify, self.verified_sizes(), self.pattern.seed));
+        verifier.map_or(0, |verifier| {
+            verifier.map_or(0, |verifier| verifier.interval())
+        })
+    }
+
     /// Returns the map that the job's writes and trims to one of its files need, if they are
     /// stamped every `interval` bytes; 0 if they are not.
     ///

@@ -84,9 +84,9 @@ pub use steady::{Figure, SteadyGroup, SteadyRule, SteadySample, SteadyStatus};
 pub use timeline::{GroupTimeline, WindowLatency};
 pub use turn::turn;
 pub use verify::{
-    Change, Check, Checker, Content, DumpedBlock, EntryMemory, Expected, FileState, FoundMismatch,
-    Generation, GenerationMap, Header, HeaderUnfit, KeptMemory, MapLayout, Mismatch, Mismatches,
-    Stamp, StateError, SyncNumber, Verifier, VerifyError, VerifyState, map_layout,
+    Change, Check, CheckedBlocks, Checker, Content, DumpedBlock, EntryMemory, Expected, FileState,
+    FoundMismatch, Generation, GenerationMap, Header, HeaderUnfit, KeptMemory, MapLayout, Mismatch,
+    Mismatches, Stamp, StateError, SyncNumber, Verifier, VerifyError, VerifyState, map_layout,
 };
 pub use worker::{ConfigError, Worker};
 pub use zones::{ResetRule, ZoneAccess, ZoneSet};

@@ -66,13 +66,11 @@ impl Readback {
         config: &WorkerConfig,
         depth: u32,
     ) -> Result<Self, ReadbackError> {
-        let sizes = &config.pattern.sizes;
         // A dry run reads back as a job that writes, but does not know all content of its files.
         let does = config.used_directions().write;
         let writes = does || config.is_dry_run;
-        let sizes = if writes { &sizes.write } else { &sizes.read };
-        let verifier =
-            Verifier::new(verify, sizes, config.pattern.seed).map_err(ReadbackError::Interval)?;
+        let verifier = Verifier::new(verify, config.verified_sizes(), config.pattern.seed)
+            .map_err(ReadbackError::Interval)?;
         let backlog = verify.backlog.filter(|_| does && verify.read_back);
         // As in fio, a time-based job is not read back but for its backlog.
         let logs = writes && verify.read_back && (!config.time_based || backlog.is_some());
@@ -325,12 +323,24 @@ impl Readback {
         tracking: Option<&Tracking>,
     ) -> Result<(), String> {
         let own = self.reading[state.op.slot.index()].take();
+        let mut blocks = self.mismatches.checked;
         let checked = self
             .verifier
             .check(buffer, state.start_offset(), |offset, length| {
-                self.expected(state, (offset, length), own.as_ref(), tracking)
+                let expected = self.expected(state, (offset, length), own.as_ref(), tracking);
+                blocks.add(&expected);
+                expected
             });
+        self.mismatches.checked = blocks;
         checked.map_err(|error| self.note(state.op.file, &error, buffer))
+    }
+
+    /// Notes a read whose data the device has compared, and found to be right.
+    pub(crate) fn accept(&mut self, state: &SlotState) {
+        let length = state.total_length() as usize;
+        let blocks = self.verifier.intervals(state.start_offset(), length);
+        self.mismatches.checked.compared += blocks.count() as u64;
+        self.release(state.op.slot);
     }
 
     /// Checks the buffer of a read whose data the device has rejected in a comparison.
@@ -346,11 +356,14 @@ impl Readback {
         let own = self.reading[state.op.slot.index()].take();
         let offset = state.start_offset();
         let mut is_certain = true;
+        let mut blocks = self.mismatches.checked;
         let checked = self.verifier.check(buffer, offset, |offset, length| {
             let expected = self.expected(state, (offset, length), own.as_ref(), tracking);
+            blocks.add(&expected);
             is_certain &= !matches!(expected, Expected::Anything | Expected::OneOf(_));
             expected
         });
+        self.mismatches.checked = blocks;
         let length = u64::from(state.total_length());
         let checked = checked.and(match is_certain {
             // Another write may have come in between.
@@ -377,8 +390,13 @@ impl Readback {
     ) {
         let own = self.reading[state.op.slot.index()].take();
         let intervals = self.verifier.intervals(state.start_offset(), buffer.len());
-        let expected = intervals.map(|block| self.expected(state, block, own.as_ref(), tracking));
-        check.expected.extend(expected);
+        let mut blocks = self.mismatches.checked;
+        check.expected.extend(intervals.map(|block| {
+            let expected = self.expected(state, block, own.as_ref(), tracking);
+            blocks.add(&expected);
+            expected
+        }));
+        self.mismatches.checked = blocks;
         check.data.extend_from_slice(buffer);
     }
 

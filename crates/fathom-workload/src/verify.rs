@@ -53,7 +53,7 @@ pub use generation_map::{Change, Content, GenerationMap, KeptMemory};
 pub use header::Header;
 pub use layout::HeaderUnfit;
 pub use map_layout::{MapLayout, map_layout};
-pub use mismatches::{DumpedBlock, FoundMismatch, Mismatches};
+pub use mismatches::{CheckedBlocks, DumpedBlock, FoundMismatch, Mismatches};
 pub use state::{FileState, StateError, VerifyState};
 pub use synced::SyncNumber;
 pub(crate) use written::{LoggedWrite, ReadOrder, WrittenLog};

@@ -106,6 +106,63 @@ fn a_state_of_other_data_is_refused() {
     refused(JOB, "not a verify state of fathom");
 }
 
+/// Blocks of another size, or at other places, could not be checked, and would pass.
+#[test]
+fn a_job_reads_the_blocks_that_its_state_knows() {
+    let folder = half_written();
+    folder.write("data", [0xa5; 64 << 10]);
+    let read = |words: &str| {
+        folder.fathom(&format!(
+            "run {JOB} --rw=read --verify_state_load=1 {words}"
+        ))
+    };
+    let differ = "the verified blocks of `data` have 4096 B, and the job reads blocks of";
+    let begin = "the blocks of `data` begin every 4096 B from 0 on, and the job's at";
+    for (words, why) in [
+        ("--bs=512", differ),
+        ("--bs=8k", differ),
+        ("--bs=64k", differ),
+        ("--verify_interval=1k", differ),
+        ("--offset=2k --size=32k", begin),
+    ] {
+        let run = read(words).expect(2);
+        assert!(run.err.contains(why), "{words}: {run:#?}");
+    }
+    read("--bs=8k --verify_interval=4k").expect(1);
+    read("--offset=4k --size=60k").expect(1);
+    // Without `verify` nothing would be compared.
+    let bare = JOB.replace("--verify=crc32c", "");
+    let run = folder.fathom(&format!("run {bare} --rw=read --verify_state_load=1"));
+    let run = run.expect(2);
+    assert!(
+        run.err.contains("a verify state needs `verify`"),
+        "{run:#?}"
+    );
+}
+
+#[test]
+fn a_report_says_how_many_blocks_were_compared() {
+    let folder = half_written();
+    let read = |words: &str| {
+        let run = format!("run {JOB} --rw=read --verify_state_load=1 --output-format=json {words}");
+        folder.fathom(&run).expect(0).json()
+    };
+    let counts = |run: &serde_json::Value| {
+        let verify = &run["jobs"][0]["fathom"]["verify"];
+        ["compared", "unknown"].map(|key| verify[key].as_u64().unwrap())
+    };
+    assert_eq!(counts(&read("")), [8, 8]);
+    assert_eq!(counts(&read("--verify_async=2")), [8, 8]);
+    let none = read("--offset=32k --size=32k");
+    assert_eq!(counts(&none), [0, 8]);
+    let told = none["fathom"]["warnings"].to_string();
+    let want = "nothing was verified: the verify state knows none of the 8 blocks";
+    assert!(told.contains(want), "{told}");
+    let text = folder.fathom(&format!("run {JOB} --rw=read --verify_state_load=1"));
+    let want = "     verify    : blocks compared=8, unknown=8; reads that differ=0\n";
+    assert!(text.out.contains(want), "{text:#?}");
+}
+
 #[test]
 fn a_state_is_of_a_file_by_whatever_path() {
     let folder = half_written();

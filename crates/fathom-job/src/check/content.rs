@@ -84,6 +84,19 @@ impl JobCheck<'_> {
         }
     }
 
+    /// A verify state says what the blocks of a job that verifies hold.
+    pub(super) fn verify_state(&mut self) {
+        let options = &mut self.layer.options;
+        if options.verify == Verify::None && options.verification.loads_state {
+            options.verification.loads_state = false;
+            let why = "the job verifies nothing: a verify state needs `verify`";
+            let problem = problem("nothing-to-verify", why)
+                .read_as("verify_state_load=0")
+                .fix("add the `verify` of the job that wrote");
+            self.error_at(&["verify_state_load"], problem);
+        }
+    }
+
     /// `verify_policy=fsynced` is for jobs with a verify state; one that saves it needs syncs.
     pub(super) fn verify_policy(&mut self) {
         let options = &self.layer.options;

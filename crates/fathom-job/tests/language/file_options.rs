@@ -132,9 +132,10 @@ fn verification_headers_have_their_places() {
     check("--verify_write_sequence=0 --verify_header_seed=0", |o| {
         !o.verification.checks_sequence && !o.verification.checks_seed
     });
-    check("--verify_state_save=1 --verify_state_load=1", |o| {
-        o.verification.saves_state && o.verification.loads_state
-    });
+    check(
+        "--verify=md5 --verify_state_save=1 --verify_state_load=1",
+        |o| o.verification.saves_state && o.verification.loads_state,
+    );
     check("--verify_async=2 --verify_async_cpus=0-1", |o| {
         o.verify_threads == 2 && o.verify_cpus == Some(vec![0, 1])
     });
@@ -189,6 +190,14 @@ fn a_job_that_only_verifies_reads_and_keeps_what_it_would_write() {
         "--rw=write --verify=md5 --do_verify=0 --verify_only",
         "nothing-to-verify",
     );
+}
+
+#[test]
+fn states_are_for_jobs_that_verify() {
+    refuse("--rw=read --verify_state_load=1", "nothing-to-verify");
+    check("--rw=read --verify=md5 --verify_state_load=1", |o| {
+        o.verification.loads_state
+    });
 }
 
 #[test]

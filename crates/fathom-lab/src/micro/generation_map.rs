@@ -63,6 +63,7 @@ fn map_of(blocks: u64) -> GenerationMap {
         start: 0,
         end: blocks * u64::from(BLOCK),
         block_bytes: BLOCK,
+        interval: BLOCK,
     });
     // Without memory the map tracks nothing, and the rates tell.
     let _no_memory = map.reserve();

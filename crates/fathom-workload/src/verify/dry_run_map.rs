@@ -171,6 +171,7 @@ mod tests {
             start: 0,
             end: 16 << 10,
             block_bytes: 512,
+            interval: 1024,
         };
         let mut map = DryRunMap::new(layout, 1024, ordered).unwrap();
         for (number, &(pass, offset, length)) in (1..).zip(writes) {
@@ -223,6 +224,7 @@ mod tests {
             start: 0,
             end: 2 * u64::from(length),
             block_bytes: 512,
+            interval: 1024,
         };
         let mut map = DryRunMap::new(layout, length, false).unwrap();
         for (number, offset) in [(1, 0), (2, u64::from(length))] {

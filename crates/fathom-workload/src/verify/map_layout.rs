@@ -21,6 +21,8 @@ pub struct MapLayout {
     /// Bytes per entry, ≥ 1. Ops whose ends are not multiples of it, counted from `start`, leave
     /// the entries at their ends unknown.
     pub block_bytes: u32,
+    /// Bytes from the header of one verified block to the next; 0 without verification.
+    pub interval: u32,
 }
 
 /// Returns the map that the writes and trims of a pattern to one of its files need, if they are
@@ -54,6 +56,7 @@ pub fn map_layout(pattern: &PatternConfig, file: usize, interval: u32) -> MapLay
         // A sequential op of fixed size may end after its range.
         end: range.file.min(end.saturating_add(largest.into())).max(end),
         block_bytes: u32::try_from(block).unwrap_or(u32::MAX),
+        interval,
     }
 }
 
@@ -132,6 +135,11 @@ impl MapLayout {
             start: self.start.min(other.start),
             end: self.end.max(other.end),
             block_bytes,
+            interval: match (self.interval, other.interval) {
+                (one, 0) | (0, one) => one,
+                // The blocks of jobs that differ are never known.
+                (one, other) => one.min(other),
+            },
         }
     }
 

@@ -184,6 +184,7 @@ fn map() -> GenerationMap {
         start: START,
         end: START + BLOCKS * u64::from(BLOCK),
         block_bytes: BLOCK,
+        interval: BLOCK,
     })
 }
 
@@ -364,6 +365,7 @@ fn layouts_merge_to_what_suits_both_jobs() {
         start,
         end,
         block_bytes,
+        interval: 0,
     };
     let check = |one: MapLayout, other: MapLayout, want: MapLayout| {
         assert_eq!(one.merged(&other), want);

@@ -2,7 +2,7 @@
 
 use fathom_core::{FileIndex, Xoshiro256};
 
-use super::{Mismatch, Verifier, VerifyError};
+use super::{Expected, Mismatch, Verifier, VerifyError};
 
 /// Mismatches that a job found.
 ///
@@ -12,6 +12,8 @@ use super::{Mismatch, Verifier, VerifyError};
 pub struct Mismatches {
     /// Number of reads with a mismatch.
     pub total: u64,
+    /// Blocks checked.
+    pub checked: CheckedBlocks,
     /// The first ones.
     pub kept: Vec<FoundMismatch>,
     /// Blocks to save.
@@ -19,6 +21,27 @@ pub struct Mismatches {
     /// Number of blocks that were not kept, for lack of room.
     pub not_dumped: u64,
     dump_bytes: usize,
+}
+
+/// Number of blocks that a job read to check them, up to a read's first mismatch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckedBlocks {
+    /// Compared with what must be in them.
+    pub compared: u64,
+    /// Not compared, as they may hold anything: not written, written by a job that does not
+    /// verify, or with writes in flight beside the read.
+    pub unknown: u64,
+}
+
+impl CheckedBlocks {
+    /// Counts a block.
+    #[inline]
+    pub(crate) fn add(&mut self, expected: &Expected) {
+        match expected {
+            Expected::Anything => self.unknown += 1,
+            _ => self.compared += 1,
+        }
+    }
 }
 
 /// Mismatch and its file.

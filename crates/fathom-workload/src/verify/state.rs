@@ -5,14 +5,15 @@
 //! ```text
 //! "fathom verify state\n"   version, 4   is complete, 4   crc32c, 4   bytes of the description, 8
 //! description: boot   number of jobs, 4, and their names   number of files, 4, and of each:
-//!              path   start, 8   end, 8   bytes per entry, 4   policy, 4
+//!              path   start, 8   end, 8   bytes per entry, 4   bytes per block, 4   policy, 4
 //! zeros up to a multiple of 4
 //! of each file: entries, 4 each; if its policy is 1 and the state is incomplete, the number of
 //!              syncs that have begun, 4, the last that has ended, 4, that of each block, 4
 //! ```
 //!
-//! The policy is 0 if a write counts when it has completed, and 1 if it does when a sync has
-//! (`verify_policy`); in a complete state the entries of others are unknown.
+//! A block has a header of its own, and one entry or several. The policy is 0 if a write counts
+//! when it has completed, and 1 if it does when a sync has (`verify_policy`); in a complete state
+//! the entries of others are unknown.
 //!
 //! A text follows its length, 4. The checksum covers all that follows it; of an incomplete state
 //! only the description, for its entries change: a run that is killed leaves such a state, whose
@@ -96,6 +97,7 @@ impl VerifyState {
             described.extend(file.layout.start.to_le_bytes());
             described.extend(file.layout.end.to_le_bytes());
             described.extend(file.layout.block_bytes.to_le_bytes());
+            described.extend(file.layout.interval.to_le_bytes());
             described.extend(u32::from(file.by_sync).to_le_bytes());
         }
         let mut summed = (described.len() as u64).to_le_bytes().to_vec();
@@ -248,6 +250,7 @@ impl<'a> Reader<'a> {
             start: self.u64()?,
             end: self.u64()?,
             block_bytes: self.u32()?,
+            interval: self.u32()?,
         };
         let by_sync = match self.u32()? {
             0 => false,
@@ -296,7 +299,7 @@ fn put_count(bytes: &mut Vec<u8>, count: usize) {
 }
 
 const MAGIC: &[u8] = b"fathom verify state\n";
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 /// Offset of what the checksum covers: all that follows it, version, and state.
 const SUMMED: usize = MAGIC.len() + 12;
 
@@ -309,6 +312,7 @@ mod tests {
             start: 4096,
             end: 4096 + 5 * 512,
             block_bytes: 512,
+            interval: 1024,
         };
         VerifyState {
             is_complete: true,
