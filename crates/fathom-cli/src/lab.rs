@@ -215,8 +215,9 @@ impl Lab {
             run_lab(plan, &mut executor.after(runs_before), journal, &mut tell)
         } else {
             let fathom = std::env::current_exe().context("this program's path")?;
-            let executor = Real::new(plan, fathom, &stops).map_err(anyhow::Error::msg);
-            run_lab(plan, &mut executor?, journal, &mut tell)
+            let executor = Real::new(plan, fathom, &self.environment, &stops);
+            let mut executor = executor.map_err(anyhow::Error::msg)?;
+            run_lab(plan, &mut executor, journal, &mut tell)
         };
         Ok(ran?)
     }

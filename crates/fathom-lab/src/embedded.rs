@@ -12,12 +12,12 @@ mod measured;
 
 use std::path::{Path, PathBuf};
 
-use fathom_job::Environment;
+use fathom_job::{Environment, file_names};
 
 use crate::announced::announced;
 use crate::error::LabError;
 use crate::lab::{Real, run_lab};
-use crate::lab_plan::{LabPlan, Repeats, Setting, Stop, Subject, Target};
+use crate::lab_plan::{LabPlan, Repeats, Setting, Stop, Subject, Target, job_plan};
 use crate::order::Slot;
 
 use files::text_of;
@@ -60,6 +60,9 @@ impl EmbeddedLab {
             let first = problems.into_iter().next();
             LabError::Lab(first.map_or_else(String::new, |problem| problem.message))
         })?;
+        if let Some(why) = stray_file(&plan, &arguments, environment) {
+            return Err(LabError::Lab(why));
+        }
         plan.judge.metrics.clear();
         let mut lab = Self { plan };
         lab.repeat(1);
@@ -93,8 +96,13 @@ impl EmbeddedLab {
     /// # Errors
     /// No run could be started, or none succeeded.
     pub(crate) fn run(self, context: &mut TableContext<'_>) -> Result<Measured, LabError> {
-        let mut executor =
-            Real::new(&self.plan, context.fathom.clone(), context.stops).map_err(LabError::Lab)?;
+        let mut executor = Real::new(
+            &self.plan,
+            context.fathom.clone(),
+            context.environment,
+            context.stops,
+        )
+        .map_err(LabError::Lab)?;
         let runs = self.runs();
         (context.tell)(&announced(runs, self.seconds(), 0));
         let mut begun = 0;
@@ -150,6 +158,36 @@ impl EmbeddedLab {
             repeats => format!("{name} ({} of {repeats})", slot.repeat + 1),
         }
     }
+}
+
+/// Returns a sentence about the first file that the jobs have outside of the paths that were given:
+/// the job language reads some letters of a path as something else.
+fn stray_file(
+    plan: &LabPlan,
+    paths: &[(String, String)],
+    environment: &dyn Environment,
+) -> Option<String> {
+    let is_given = |name: &str| {
+        paths
+            .iter()
+            .any(|(_, path)| Path::new(name).starts_with(path))
+    };
+    let runs = (0..plan.cells.len())
+        .flat_map(|cell| (0..plan.variants.len()).map(move |variant| (cell, variant)));
+    for (cell, variant) in runs {
+        let job = plan.run_of(cell, variant, 0).job.unwrap_or_default();
+        let jobs = job_plan(environment, &plan.file, &job).unwrap_or_default();
+        let mut names = jobs.jobs.iter().flat_map(|job| file_names(job, 0));
+        if let Some(name) = names.find(|name| !is_given(name)) {
+            let paths: Vec<&str> = paths.iter().map(|(_, path)| path.as_str()).collect();
+            return Some(format!(
+                "{}: cannot be named in a job file, where it is read as {name}; use another path, \
+                 without `:` and `$`",
+                paths.join(", ")
+            ));
+        }
+    }
+    None
 }
 
 #[cfg(test)]

@@ -123,6 +123,7 @@ fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &mut LabPlan) {
     run::check_settings(reader, plan);
     machine::refuse_real_parts(reader, top, plan);
     machine::check(reader, plan);
+    jobs::refuse_cut_by_fio(reader, plan);
     jobs::check(reader, top, plan);
     precondition::check(reader, top, plan);
     judge::check(reader, top, plan);

@@ -8,6 +8,7 @@
 
 mod cost;
 mod job_plan;
+mod job_values;
 mod judging;
 mod loads;
 mod open_loop;
@@ -24,6 +25,7 @@ use fathom_core::Nanos;
 
 pub(crate) use cost::{changes_files, may_replay_changes, writes};
 pub(crate) use job_plan::job_plan;
+pub(crate) use job_values::{VARIABLES, has_comment, has_whole_comment, in_line};
 pub use judging::{
     Judge, JudgedMetric, Published, PublishedColumn, PublishedFigure, Repeats, Stop,
 };
@@ -33,7 +35,7 @@ pub(crate) use overview::duration;
 pub use peak_arguments::PeakArguments;
 pub(crate) use peak_arguments::{peak_argument, peak_names, peak_value_wanted};
 pub use run_settings::RunSettings;
-pub(crate) use run_settings::duration_of;
+pub(crate) use run_settings::{duration_of, is_fio};
 pub use run_text::RunText;
 pub(crate) use run_text::{JobFile, LineOrigin, job_with, peak_with};
 pub use service::{Ready, Service};

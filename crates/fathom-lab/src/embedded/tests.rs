@@ -82,3 +82,23 @@ fn what_is_missing_is_told() {
     );
     assert_eq!(notes[1], "1 disturbed run, the first: CPU time was stolen");
 }
+
+#[test]
+fn files_lie_in_the_folders_that_were_given() {
+    let read = |folder: &str| {
+        let arguments = [
+            ("FOLDER", Path::new(folder)),
+            ("MEMORY", Path::new("/dev/shm")),
+        ];
+        EmbeddedLab::read("aio-submit", &arguments, &Files::new(&[]))
+    };
+    for folder in ["/t/ft#1", "/t/a;b"] {
+        let run = read(folder).unwrap().plan.run_of(0, 0, 1);
+        let file = format!("{folder}/fathom-aio-submit");
+        assert_eq!(run.file().as_deref(), Some(file.as_str()));
+    }
+    for folder in ["/t/a:b", "/t/a$ncpus", "/t/${HOME}"] {
+        let why = read(folder).err().unwrap().to_string();
+        assert!(why.contains(folder), "{why}");
+    }
+}

@@ -113,12 +113,12 @@ pub trait Executor {
     /// everything.
     fn execute(&mut self, repeats: &[Repeat], watch: &mut dyn FnMut(&Slot, RunStep));
 
-    /// Runs a job that prepares a device. A modelled one keeps nothing from run to run, so there
-    /// is nothing to prepare.
+    /// Runs a job that prepares a device or file, and must have no other one. A modelled one keeps
+    /// nothing from run to run, so there is nothing to prepare.
     ///
     /// # Errors
     /// It failed, or the user interrupted it.
-    fn prepare(&mut self, _job: String) -> RunOutcome {
+    fn prepare(&mut self, _job: &str, _file: &str) -> RunOutcome {
         Err(RunFailure::Hopeless(
             "devices cannot be prepared here".into(),
         ))

@@ -12,6 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use fathom_job::Environment;
 use fathom_run::SchedulerGuard;
 use fathom_sys::child::guard_commands;
 use fathom_sys::clock::Clock;
@@ -21,7 +22,7 @@ use self::commands::{Commands, search_path};
 use self::measured::Measured;
 use self::services::Services;
 use super::executor::{Boot, Executor, Repeat, RunDone, RunFailure, RunOutcome, RunStep};
-use crate::lab_plan::{LabPlan, RunText};
+use crate::lab_plan::{LabPlan, Precondition, RunText};
 use crate::order::Slot;
 use crate::work_folder::WorkFolder;
 
@@ -31,6 +32,7 @@ pub struct Real<'a> {
     plan: &'a LabPlan,
     /// This program.
     fathom: PathBuf,
+    environment: &'a dyn Environment,
     search_path: OsString,
     folder: WorkFolder,
     stops: &'a dyn Fn() -> u32,
@@ -45,6 +47,7 @@ impl<'a> Real<'a> {
     pub fn new(
         plan: &'a LabPlan,
         fathom: PathBuf,
+        environment: &'a dyn Environment,
         stops: &'a dyn Fn() -> u32,
     ) -> Result<Self, String> {
         guard_commands().map_err(|error| format!("sh: {error}"))?;
@@ -52,6 +55,7 @@ impl<'a> Real<'a> {
             plan,
             search_path: search_path(&fathom),
             fathom,
+            environment,
             folder: WorkFolder::new("fathom-lab-").map_err(|error| error.to_string())?,
             stops,
             clock: Clock::monotonic(),
@@ -123,9 +127,12 @@ impl Executor for Real<'_> {
         })
     }
 
-    fn prepare(&mut self, job: String) -> RunOutcome {
+    fn prepare(&mut self, job: &str, file: &str) -> RunOutcome {
+        if let Some(why) = Precondition::other_file_of(self.environment, job, file) {
+            return Err(RunFailure::Hopeless(why));
+        }
         let text = RunText {
-            job: Some(job),
+            job: Some(job.to_owned()),
             ..RunText::default()
         };
         self.measured(&text).run(&self.commands(&text), &|| false)
@@ -161,7 +168,7 @@ fn schedulers(text: &RunText) -> Result<Vec<SchedulerGuard>, RunFailure> {
     };
     let set = |file: &str| {
         let mut guard = SchedulerGuard::under(Path::new(file));
-        guard.set(scheduler).map(|()| guard)
+        guard.set(&scheduler).map(|()| guard)
     };
     let guards = files.split(':').map(set).collect::<Result<_, _>>();
     guards.map_err(|error| RunFailure::Hopeless(format!("ioscheduler: {error}")))

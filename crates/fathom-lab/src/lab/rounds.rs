@@ -226,7 +226,11 @@ impl Lab<'_> {
         for file in &files.map_err(LabFailure::Precondition)? {
             precondition::check_again(self.plan, file).map_err(LabFailure::Precondition)?;
             self.journal.prepare(&file.name)?;
-            let job = precondition.job(&file.path.to_string_lossy(), file.bytes);
+            let Some(path) = file.path.to_str() else {
+                let why = format!("{}: not UTF-8", file.path.display());
+                return Err(LabFailure::Precondition(why));
+            };
+            let job = precondition.job(path, file.bytes);
             let mut last = RunDone::default();
             for pass in 1..=precondition.times_capacity {
                 (self.tell)(LabEvent::Precondition {
@@ -234,7 +238,7 @@ impl Lab<'_> {
                     pass: (pass, precondition.times_capacity),
                     bytes: file.bytes,
                 });
-                last = match executor.prepare(job.clone()) {
+                last = match executor.prepare(&job, path) {
                     Ok(done) => done,
                     // What was begun is done again.
                     Err(RunFailure::Interrupted) => return Ok(true),

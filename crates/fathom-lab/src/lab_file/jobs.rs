@@ -13,7 +13,7 @@ use super::told::Told;
 use super::trials::{Trial, Trials, each_value};
 use crate::lab_plan::{
     JobFile, JobText, LabPlan, LineOrigin, MachineSource, Setting, Subject, Target, changes_files,
-    job_plan, job_with, may_replay_changes, peak_with,
+    has_comment, is_fio, job_plan, job_with, may_replay_changes, peak_with,
 };
 
 /// Notes everything that the job language refuses, or the runs' modelled machine, and metrics that
@@ -75,6 +75,26 @@ fn check_runs(
         }
     }
     told.count()
+}
+
+/// Notes the first value that fio would cut: it finds comments after it has replaced variables.
+pub(super) fn refuse_cut_by_fio(reader: &Reader<'_>, plan: &LabPlan) {
+    let names_fio = |one: &Setting| one.target == Target::Run && is_fio(&one.value);
+    let is_cut = |one: &Setting| one.target == Target::Job && has_comment(&one.value);
+    for cell in &plan.cells {
+        for variant in &plan.variants {
+            let trial = Trial { cell, variant };
+            let Some(job) = trial.job(plan) else {
+                return;
+            };
+            let runs_fio = plan.run.is_fio() || trial.settings().any(names_fio);
+            let mut settings = job.settings.iter().chain(trial.settings());
+            if let Some(cut) = settings.find(|one| runs_fio && is_cut(one)) {
+                let why = format!("fio would cut the value of `{}` at `#` or `;`", cut.key);
+                return reader.refuse(&cut.span, why, CUT_BY_FIO);
+            }
+        }
+    }
 }
 
 /// Run whose jobs are tried.
@@ -190,6 +210,9 @@ fn check_peak(reader: &Reader<'_>, plan: &LabPlan, of_lab: &[Setting]) {
         }
     }
 }
+
+/// Remedy for a value that fio would cut.
+const CUT_BY_FIO: &str = "name files by other paths, put commands into a script, or run `fathom`";
 
 /// Returns whether a name below `/dev` is not that of a device with data.
 fn is_in_memory(name: &str) -> bool {

@@ -90,6 +90,14 @@ pub(super) fn check(reader: &Reader<'_>, top: &Fields<'_>, plan: &mut LabPlan) {
             let bytes = file.bytes.filter(|_| !file.name.starts_with("/dev/"))?;
             precondition.rest_of(&file.name, bytes)
         });
+        let mut files = precondition.files.iter();
+        let other = files.find_map(|file| {
+            let job = precondition.job(&file.name, file.bytes);
+            Precondition::other_file_of(reader.environment, &job, &file.name)
+        });
+        if let Some(why) = other {
+            reader.refuse(&span, why, RENAME);
+        }
         if let Some(why) = rest {
             let hint = "set a `bs` that divides the size of each file";
             reader.refuse(&span_of(precondition, &BLOCK_SIZES, &span), why, hint);
@@ -239,6 +247,9 @@ fn bytes_of(job: &Job, clone: u32) -> Option<u64> {
     let begin = offset.saturating_add(step.saturating_mul(clone.into()));
     Some(begin.saturating_add(size))
 }
+
+/// Remedy for a name that no job file can have.
+const RENAME: &str = "name the file by another path, without `$ncpus` and its like";
 
 /// Most files: each takes a process of its own.
 const FILES_MAX: u64 = 10_000;

@@ -1,5 +1,6 @@
 //! Context of reading a lab file: its folder, the values of `ask`, and the problems found.
 
+use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -123,14 +124,15 @@ impl<'a> Reader<'a> {
             self.refuse(span, why, "remove it");
             return None;
         }
-        Some(self.with_arguments(text))
+        Some(self.with_arguments(text, |value| value.into()))
     }
 
-    /// Replaces each `${NAME}` by its value of `ask`, in a text that may have any character.
-    pub(super) fn with_arguments(&self, text: &str) -> String {
+    /// Replaces each `${NAME}` by its value of `ask`, in a text that may have any character and
+    /// has values as `written` returns them.
+    pub(super) fn with_arguments(&self, text: &str, written: fn(&str) -> Cow<'_, str>) -> String {
         let mut text = text.to_owned();
         for (name, value) in self.arguments {
-            text = text.replace(&format!("${{{name}}}"), value);
+            text = text.replace(&format!("${{{name}}}"), &written(value));
         }
         text
     }

@@ -7,7 +7,7 @@ use fathom_toml::Fields;
 
 use super::reader::Reader;
 use super::settings;
-use crate::lab_plan::{JobText, Setting, Subject, Target};
+use crate::lab_plan::{JobText, Setting, Subject, Target, in_line};
 
 /// Reads the subject; `None` if there is none.
 pub(super) fn read(reader: &Reader<'_>, top: &Fields<'_>) -> Option<Subject> {
@@ -57,7 +57,7 @@ fn job(reader: &Reader<'_>, fields: &Fields<'_>) -> Subject {
 /// is a change of the lab, and a run reads its job from another place than that of the job file, so
 /// it is kept whole.
 fn job_text(reader: &Reader<'_>, file: String, text: &str) -> JobText {
-    let with_arguments = |text: &str| reader.with_arguments(text);
+    let with_arguments = |text: &str| reader.with_arguments(text, in_line);
     let text = with_arguments(text);
     let WholeJobFile { text, places } =
         with_includes(&file, &text, reader.environment, &with_arguments);

@@ -5,6 +5,8 @@ use std::io;
 use fathom_core::EngineInfo;
 use fathom_job::{Diagnostic, Dialect, Environment, Invocation, Plan, parse};
 
+use super::job_values::character_of;
+
 /// Reads the jobs of `text`, the content of the job file `file`.
 ///
 /// # Errors
@@ -54,7 +56,8 @@ impl Environment for WithJob<'_> {
     }
 
     fn variable(&self, name: &str) -> Option<String> {
-        self.other.variable(name)
+        let character = character_of(name).map(str::to_owned);
+        character.or_else(|| self.other.variable(name))
     }
 
     fn cpus(&self) -> u32 {

@@ -1,8 +1,10 @@
 //! Loads other than one fixed load a cell: preparation, rounds until steady, curves, searches.
 
 use fathom_core::Nanos;
+use fathom_job::{Environment, file_names};
 
-use super::{JobText, Setting, job_with};
+use super::job_values::file_in_line;
+use super::{JobText, Setting, job_plan, job_with};
 
 /// Job that prepares each device once.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,6 +116,25 @@ impl Precondition {
         job_with(&Self::job_text(file, bytes), &settings, None).text
     }
 
+    /// Returns a sentence about the files of such a job, as the job language reads it, unless it
+    /// has this file alone.
+    pub(crate) fn other_file_of(
+        environment: &dyn Environment,
+        job: &str,
+        file: &str,
+    ) -> Option<String> {
+        let jobs = job_plan(environment, "the precondition's job", job).unwrap_or_default();
+        let named: Vec<String> = jobs
+            .jobs
+            .iter()
+            .flat_map(|job| file_names(job, 0))
+            .collect();
+        (named != [file]).then(|| {
+            let file = file.escape_debug();
+            format!("{file} cannot be named in a job file, and another file would be written")
+        })
+    }
+
     /// Returns a sentence about the end of a file that no whole block would write, if there is one.
     pub(crate) fn rest_of(&self, file: &str, bytes: u64) -> Option<String> {
         let rest = bytes % self.block_bytes.max(1);
@@ -129,8 +150,7 @@ impl Precondition {
     /// Returns the job without its settings.
     pub(crate) fn job_text(file: &str, bytes: Option<u64>) -> JobText {
         let size = bytes.map_or_else(|| "100%".to_owned(), |bytes| bytes.to_string());
-        // A colon would separate two names.
-        let file = file.replace(':', "\\:");
+        let file = file_in_line(file);
         JobText {
             file: "the precondition's job".into(),
             text: format!("[precondition]\nfilename={file}\nsize={size}\n"),

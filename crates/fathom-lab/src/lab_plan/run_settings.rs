@@ -1,5 +1,7 @@
 //! Execution of each run, and its changes by cells and variants.
 
+use std::path::Path;
+
 use fathom_core::Nanos;
 use fathom_job::closest;
 
@@ -36,6 +38,11 @@ pub(crate) struct Unsettable {
 }
 
 impl RunSettings {
+    /// Returns whether fio executes the run.
+    pub(crate) fn is_fio(&self) -> bool {
+        self.program.as_deref().is_some_and(is_fio)
+    }
+
     /// Sets the value of a key; one of an environment variable is `env.NAME`, and a command
     /// replaces all of its list.
     pub(crate) fn set(&mut self, key: &str, value: &str) -> Result<(), Unsettable> {
@@ -141,6 +148,13 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// Longest duration: 30 days.
 const DURATION_MAX: Nanos = Nanos::from_secs(30 * 86_400);
+
+/// Returns whether this program is fio.
+pub(crate) fn is_fio(program: &str) -> bool {
+    Path::new(program)
+        .file_name()
+        .is_some_and(|name| name == "fio")
+}
 
 #[cfg(test)]
 mod tests {

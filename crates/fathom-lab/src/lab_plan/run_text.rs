@@ -1,9 +1,11 @@
 //! Texts of one run: a job file and a machine file with the settings of cell and variant in them.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use fathom_virtual::{MachineChange, MachineModel};
 
+use super::job_values::{in_line, of_line};
 use super::{
     JobText, LabPlan, MachineSource, PeakArguments, RunSettings, Service, Setting, Subject, Target,
 };
@@ -25,17 +27,18 @@ pub struct RunText {
 
 impl RunText {
     /// Returns the first file that the run names.
-    pub(crate) fn file(&self) -> Option<&str> {
+    pub(crate) fn file(&self) -> Option<Cow<'_, str>> {
         let of_job = self.option(FILENAME);
-        of_job.or_else(|| self.peak.as_ref()?.value("target"))
+        of_job.or_else(|| self.peak.as_ref()?.value("target").map(Cow::Borrowed))
     }
 
     /// Returns the first value that the job file gives an option.
-    pub(crate) fn option(&self, name: &str) -> Option<&str> {
+    pub(crate) fn option(&self, name: &str) -> Option<Cow<'_, str>> {
         let mut lines = self.job.iter().flat_map(|job| job.lines());
         lines.find_map(|line| {
-            let (key, value) = line.split_once('=')?;
-            (key.trim() == name).then(|| value.trim())
+            let code = line.split(['#', ';']).next()?;
+            let (key, value) = code.split_once('=')?;
+            (key.trim() == name).then(|| of_line(value.trim()))
         })
     }
 }
@@ -144,7 +147,7 @@ impl JobFile {
         for (at, setting) in settings.iter().enumerate() {
             let is_replaced = |later: &&Setting| later.key == setting.key;
             if !settings[at + 1..].iter().any(is_replaced) {
-                let line = format!("{}={}", setting.key, setting.value);
+                let line = format!("{}={}", setting.key, in_line(&setting.value));
                 self.push(&line, setting.origin());
             }
         }

@@ -9,7 +9,7 @@ use fathom_record::{Record, Validity};
 use super::super::executor::{RunDone, RunFailure, RunOutcome};
 use super::commands::{Commands, first_line};
 use crate::import::import;
-use crate::lab_plan::RunText;
+use crate::lab_plan::{RunText, VARIABLES, has_whole_comment};
 use crate::throttle::Throttle;
 
 /// Program and files of a run.
@@ -38,9 +38,14 @@ impl Measured<'_> {
         })?;
         let _none_of_before = fs::remove_file(&record);
         let program = self.program();
-        let is_fio = program.file_name().is_some_and(|name| name == "fio");
+        let is_fio = self.text.run.is_fio();
+        if is_fio && has_whole_comment(job) {
+            let why = "fio would cut a value of the job at `#` or `;`";
+            return Err(RunFailure::Hopeless(why.into()));
+        }
         let throttle = self.throttle()?;
         let mut command = self.command(commands, &program, throttle.as_ref());
+        command.envs(VARIABLES);
         match is_fio {
             true => command.arg("--output-format=json+"),
             false => command
@@ -79,7 +84,7 @@ impl Measured<'_> {
             return Err(RunFailure::Hopeless(why.into()));
         };
         let iops = u32::try_from(iops).unwrap_or(u32::MAX);
-        let mut file = Path::new(file);
+        let mut file = Path::new(&*file);
         if !file.exists() {
             // The run lays it out.
             let folder = file

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::lab_file::tests::problems_of;
+use crate::Precondition;
+use crate::lab_file::tests::{Files, problems_of};
 
 /// Folder of one test, removed at its end.
 struct Folder(PathBuf);
@@ -38,8 +39,8 @@ impl Executor for Prepares<'_> {
         Told(|_: &Slot| reads(1000)).execute(repeats, watch);
     }
 
-    fn prepare(&mut self, job: String) -> RunOutcome {
-        self.jobs.push(job);
+    fn prepare(&mut self, job: &str, _file: &str) -> RunOutcome {
+        self.jobs.push(job.to_owned());
         (self.end)(self.jobs.len())
     }
 }
@@ -79,6 +80,27 @@ fn a_file_is_written_as_often_as_asked_for_before_the_first_run() {
         folder.path("data")
     );
     assert_eq!(jobs[0], want);
+}
+
+#[test]
+fn the_job_names_the_file_that_was_checked_whatever_its_letters() {
+    let folder = Folder::new("letters");
+    std::fs::create_dir(folder.path("data#1;${HOME}")).unwrap();
+    let target = folder.path("data#1;${HOME}/f: ");
+    std::fs::write(&target, "data").unwrap();
+    let link = folder.path("link");
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    let (jobs, outcome) = run(&lab(&link, "write", ""), &mut NoJournal, &mut |_| reads(1));
+    outcome.unwrap();
+    let environment = Files::new(&[]);
+    let other = |file: &str| Precondition::other_file_of(&environment, &jobs[0], file);
+    assert_eq!(other(&target), None);
+    assert!(other(&link).is_some());
+    // A keyword of the machine is replaced in every value.
+    let plan = lab(&link, "write", "");
+    let job = plan.precondition.unwrap().job("/f$ncpus", Some(1));
+    let why = Precondition::other_file_of(&environment, &job, "/f$ncpus").unwrap();
+    assert!(why.contains("cannot be named in a job file"), "{why}");
 }
 
 #[test]

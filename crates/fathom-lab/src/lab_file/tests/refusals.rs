@@ -209,6 +209,30 @@ size = "1m"
 }
 
 #[test]
+fn values_that_fio_would_cut_are_refused_with_their_place() {
+    let text = r#"[lab]
+name = "cut"
+[job]
+ioengine = "null"
+size = "1m"
+exec_prerun = "echo a; echo b"
+[variants]
+a = {}
+b = { run = { program = "PROGRAM" } }
+[judge]
+baseline = "a"
+show = ["read.iops"]
+"#;
+    let found = |program: &str| problems_of(&text.replace("PROGRAM", program), &[]);
+    assert_eq!(found("/opt/fathom"), [""; 0]);
+    let cut = found("/usr/bin/fio");
+    assert!(
+        cut[0].starts_with("f/lab.toml:6:15: fio would cut the value of `exec_prerun`"),
+        "{cut:?}"
+    );
+}
+
+#[test]
 fn repeats_that_no_comparison_counts_are_refused() {
     let repeats = |max: u32| {
         problems(&format!(
