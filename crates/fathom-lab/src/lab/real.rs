@@ -176,10 +176,32 @@ fn schedulers(text: &RunText) -> Result<Vec<SchedulerGuard>, RunFailure> {
 
 /// Writes back what is dirty and empties the page cache.
 fn drop_caches() -> Result<(), RunFailure> {
-    let synced = Command::new("sync").status();
-    let dropped = synced.and_then(|_| fs::write(DROP_CACHES, "3"));
-    dropped.map_err(|error| RunFailure::Hopeless(format!("drop_caches: {DROP_CACHES}: {error}")))
+    let failed = |why: String| RunFailure::Hopeless(format!("drop_caches: {why}"));
+    write_back(&mut Command::new("sync")).map_err(failed)?;
+    fs::write(DROP_CACHES, "3").map_err(|error| failed(format!("{DROP_CACHES}: {error}")))
+}
+
+/// Runs a command that writes back what is dirty. Pages that it leaves would stay in the cache.
+fn write_back(sync: &mut Command) -> Result<(), String> {
+    let program = sync.get_program().to_string_lossy().into_owned();
+    match sync.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{program}: {status}")),
+        Err(error) => Err(format!("{program}: {error}")),
+    }
 }
 
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sync_that_fails_is_no_sync() {
+        assert_eq!(write_back(&mut Command::new("true")), Ok(()));
+        let failed = write_back(&mut Command::new("false"));
+        assert_eq!(failed, Err("false: exit status: 1".into()));
+    }
+}
