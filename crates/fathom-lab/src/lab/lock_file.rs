@@ -1,7 +1,8 @@
 //! Lock files: a lab that one process runs is not run by another one.
 
-use std::fs::{self, OpenOptions};
-use std::io;
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use fathom_sys::lease::Lease;
@@ -20,16 +21,19 @@ impl LockFile {
         for _ in 0..ATTEMPTS {
             let created = OpenOptions::new().write(true).create_new(true).open(path);
             match created {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(failed(error));
+                // Another user takes it over from a killed process.
+                Ok(file) => {
+                    let _private = file.set_permissions(Permissions::from_mode(OF_ALL_USERS));
                 }
-                _ => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(failed(error)),
             }
             match Lease::take(path) {
                 Ok(Some(lease)) => {
-                    let holder = format!("`{lab}`, process {}", std::process::id());
-                    fs::write(path, holder).map_err(failed)?;
-                    return Ok(Self(lease));
+                    let lock = Self(lease);
+                    // The lock counts, not the name, which only its owner may be able to write.
+                    let _unnamed = lock.name_holder(lab);
+                    return Ok(lock);
                 }
                 Ok(None) => {
                     let holder = fs::read_to_string(path).unwrap_or_default();
@@ -45,6 +49,13 @@ impl LockFile {
             path.display()
         ))
     }
+
+    /// Writes the name of the lab into the file that is locked, whatever its path leads to by now.
+    fn name_holder(&self, lab: &str) -> io::Result<()> {
+        let mut file = self.0.file();
+        file.set_len(0)?;
+        write!(file, "`{lab}`, process {}", std::process::id())
+    }
 }
 
 impl Drop for LockFile {
@@ -55,6 +66,9 @@ impl Drop for LockFile {
 
 /// Attempts, while other labs end.
 const ATTEMPTS: u32 = 10;
+
+/// Permissions of a lock file: all users of a machine share one.
+const OF_ALL_USERS: u32 = 0o666;
 
 #[cfg(test)]
 mod tests {
@@ -69,6 +83,27 @@ mod tests {
         assert!(refusal.ends_with("\nhint: wait until it ends"), "{refusal}");
         drop(first);
         drop(LockFile::take(&path, "two", "taken").unwrap());
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_file_that_another_user_left_is_taken_over() {
+        let path = std::env::temp_dir().join(format!("fathom-lock-left-{}", std::process::id()));
+        fs::write(&path, "`old`, process 1").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o444)).unwrap();
+        if OpenOptions::new().write(true).open(&path).is_ok() {
+            println!("skipped: root writes any file");
+        }
+        let lock = LockFile::take(&path, "new", "taken").unwrap();
+        assert!(LockFile::take(&path, "third", "taken").is_err());
+        drop(lock);
+        // One that is created serves all users, whatever the umask.
+        let lock = LockFile::take(&path, "new", "taken").unwrap();
+        assert_eq!(
+            lock.0.file().metadata().unwrap().permissions().mode() & 0o777,
+            OF_ALL_USERS
+        );
+        drop(lock);
         assert!(!path.exists());
     }
 }
