@@ -2,6 +2,7 @@
 
 mod asked;
 mod intervals;
+mod run_time;
 
 use std::borrow::Cow;
 
@@ -10,6 +11,7 @@ use fathom_stats::Latency;
 use crate::metric::{DIRECTIONS, MetricName, OF_SERVICE};
 use crate::{DirectionRecord, JobRecord, Record};
 use asked::is_asked;
+use run_time::ran_ms;
 
 /// Value of a metric of one run.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,7 +129,7 @@ struct Measured<'a> {
 
 impl<'a> Measured<'a> {
     /// Adds up the jobs of a name, or all of them; `None` if they completed no op and were to do
-    /// none. As in reports, the runtime is that of the longest.
+    /// none. Rates are over the time in which they ran: [`ran_ms`].
     fn of(record: &'a Record, group: &str, direction: &'static str) -> Option<Self> {
         let in_group = |job: &&JobRecord| group.is_empty() || job.name == group;
         let jobs: Vec<&JobRecord> = record.jobs.iter().filter(in_group).collect();
@@ -136,12 +138,19 @@ impl<'a> Measured<'a> {
             .flat_map(|job| parts(job, direction))
             .filter(|part| part.ios > 0)
             .collect();
-        let ended = parts.iter().map(|part| (part.ios, part.runtime_ms));
-        let synced = jobs.iter().map(|job| (job.sync.ios, job.runtime_ms));
-        let (ops, runtime_ms) = match direction {
-            "sync" => add_up(synced),
-            _ => add_up(ended),
+        let ops = match direction {
+            "sync" => jobs
+                .iter()
+                .map(|job| job.sync.ios)
+                .fold(0, u64::saturating_add),
+            _ => parts
+                .iter()
+                .map(|part| part.ios)
+                .fold(0, u64::saturating_add),
         };
+        let runtime_of =
+            |job: &JobRecord| in_group(&job).then(|| runtime_ms(record, job, direction));
+        let runtime_ms = ran_ms(record, &runtime_of);
         let is_asked = || jobs.iter().any(|job| is_asked(record, job, direction));
         (ops > 0 || is_asked()).then_some(Self {
             record,
@@ -293,11 +302,16 @@ const fn of_kind<'a>(part: &'a DirectionRecord, kind: &str) -> Option<&'a Latenc
     }
 }
 
-/// Returns the sum of counts and the longest runtime.
-fn add_up(all: impl Iterator<Item = (u64, u64)>) -> (u64, u64) {
-    all.fold((0, 0), |(count, longest), (more, runtime)| {
-        (count.saturating_add(more), longest.max(runtime))
-    })
+/// Returns the time in which a job did ops of a direction, or was to do some.
+fn runtime_ms(record: &Record, job: &JobRecord, direction: &'static str) -> u64 {
+    let done = parts(job, direction)
+        .into_iter()
+        .filter(|part| part.ios > 0);
+    match done.map(|part| part.runtime_ms).max() {
+        Some(longest) => longest,
+        None if direction == "sync" || is_asked(record, job, direction) => job.runtime_ms,
+        None => 0,
+    }
 }
 
 const fn cpu_us(job: &JobRecord) -> u64 {

@@ -126,6 +126,10 @@ pub struct JobRecord {
     pub description: Option<String>,
     /// Reporting group, from 0.
     pub group_id: u32,
+    /// Jobs of one wave run at once, and `stonewall` begins the next, from 0; `None` in records of
+    /// earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wave: Option<u32>,
     /// Reports merge the job with its neighbours of the same group.
     pub group_reporting: bool,
     /// Thread number over the whole run, from 1.

@@ -52,6 +52,7 @@ fn planned_job(setup: &JobSetup) -> JobRecord {
         name: setup.name.clone(),
         description: options.description.clone(),
         group_id: setup.place.group,
+        wave: Some(setup.place.wave),
         group_reporting: options.group_reporting,
         number: setup.place.number,
         options: typed.collect(),

@@ -51,6 +51,21 @@ fn jobs_are_added_up_over_the_longest_runtime() {
 }
 
 #[test]
+fn sections_in_turn_are_over_the_time_of_all() {
+    let mut slow = record(vec![
+        job("a", 1000, &[100; 100]),
+        job("b", 1000, &[100; 25]),
+    ]);
+    slow.jobs[1].wave = Some(1);
+    assert_eq!(value(&slow, "read.iops"), Some(62.5));
+    assert_eq!(value(&slow, "b/read.iops"), Some(25.0));
+    // One that does nothing any more takes its time, too.
+    slow.jobs[1].directions.read = DirectionRecord::default();
+    slow.jobs[1].rw = "read".into();
+    assert_eq!(value(&slow, "read.iops"), Some(50.0));
+}
+
+#[test]
 fn all_is_the_only_direction_or_their_sum() {
     let mut both = job("a", 1000, &[100; 50]);
     let only = record(vec![both.clone()]);
