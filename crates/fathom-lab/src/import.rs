@@ -7,8 +7,10 @@ pub(crate) mod documents;
 pub(crate) mod exported;
 mod fio;
 mod fio_2;
+mod interim;
 mod page_run;
 mod reported;
+mod waves;
 
 use std::fmt;
 
@@ -16,6 +18,7 @@ use fathom_record::{Record, RecordError};
 use serde_json::Value;
 
 use crate::finished::FinishedRun;
+use interim::Traces;
 
 pub use page_run::{PageRun, ReportedPercentiles, page_run};
 
@@ -102,7 +105,7 @@ enum ReadRun {
 
 /// Reads the documents of a text, one after the other.
 fn for_each_run(text: &str, take: &mut dyn FnMut(ReadRun)) -> Result<(), ImportError> {
-    let mut last_fio: Option<fio::Identity> = None;
+    let mut last_fio: Option<Traces> = None;
     for document in documents::documents(text) {
         let line = document.line;
         // Records first: they are large, and need no `Value`.
@@ -122,9 +125,9 @@ fn for_each_run(text: &str, take: &mut dyn FnMut(ReadRun)) -> Result<(), ImportE
         let mut report = parsed.map_err(|source| ImportError::Json { line, source })?;
         if fio::is_report(&report) {
             fio_2::convert(&mut report);
-            let identity = fio::identity(&report);
-            let is_newer = identity.is_some() && last_fio == identity;
-            last_fio = identity;
+            let traces = Traces::of(&report, last_fio.as_ref());
+            let is_newer = traces.is_later();
+            last_fio = Some(traces);
             take(ReadRun::Fio { report, is_newer });
             continue;
         }

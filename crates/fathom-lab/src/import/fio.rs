@@ -11,6 +11,7 @@ use fathom_record::{
 use fathom_stats::{BEYOND_MIN, Histogram, Latency, Summary};
 use serde_json::{Value, json};
 
+use super::waves::set_waves;
 use super::{ImportedRun, fio_2};
 use crate::finished::FinishedRun;
 
@@ -19,23 +20,9 @@ pub(super) fn is_report(value: &Value) -> bool {
     value.get("fio version").is_some() && value["jobs"].is_array()
 }
 
-/// Names and starts of a report's jobs.
-pub(super) type Identity = Vec<(String, u64)>;
-
-/// Returns the identity of a report's run; `None` if the report does not tell when it began.
-pub(super) fn identity(report: &Value) -> Option<Identity> {
-    let jobs = jobs(report).map(|job| {
-        let name = job["jobname"].as_str().unwrap_or_default();
-        let start = &job["job_start"];
-        start.is_number().then(|| (name.to_owned(), number(start)))
-    });
-    let jobs: Identity = jobs.collect::<Option<_>>()?;
-    (!jobs.is_empty()).then_some(jobs)
-}
-
 /// Reads a report.
 pub(super) fn imported(report: &Value) -> ImportedRun {
-    let record = record(report);
+    let (record, of_waves) = record(report);
     let program = report["fio version"].as_str().unwrap_or("fio");
     let mut run = FinishedRun::of_record(&record, program, None);
     let starts = record.jobs.iter().map(|job| job.start_ms);
@@ -43,16 +30,12 @@ pub(super) fn imported(report: &Value) -> ImportedRun {
     let ended_ms = Some(record.timestamp_ms).filter(|&ended| ended > 0);
     run.wall_ms = match (begun_ms, ended_ms) {
         (Some(begun), Some(ended)) => ended.saturating_sub(begun),
-        _ => record
-            .jobs
-            .iter()
-            .map(|job| job.runtime_ms)
-            .max()
-            .unwrap_or(0),
+        _ => record.ran_ms(),
     };
     // fio's report does not say on which machine it ran.
     run.machine = json!({}).to_string();
     let mut notes = fio_2::notes(report);
+    notes.extend(of_waves.map(str::to_owned));
     if !has_histograms(&record) {
         run.record = None;
         run.measures
@@ -61,7 +44,7 @@ pub(super) fn imported(report: &Value) -> ImportedRun {
     }
     ImportedRun {
         uuid: None,
-        begun_ms: begun_ms.or(ended_ms),
+        begun_ms: begun_ms.or_else(|| Some(ended_ms?.saturating_sub(run.wall_ms))),
         repeat: None,
         run,
         notes,
@@ -76,22 +59,30 @@ pub(super) fn has_histograms(record: &Record) -> bool {
         .any(|latency| latency.histogram.is_some())
 }
 
-pub(super) fn record(report: &Value) -> Record {
-    let seconds_ms = || number(&report["timestamp"]).saturating_mul(1000);
-    Record {
+/// Returns a report as a record, with a note if the waves of its jobs are concluded.
+pub(super) fn record(report: &Value) -> (Record, Option<&'static str>) {
+    let mut jobs: Vec<JobRecord> = jobs(report).map(job).collect();
+    let of_waves = set_waves(&mut jobs, report);
+    let record = Record {
         version: RECORD_VERSION,
-        timestamp_ms: match number(&report["timestamp_ms"]) {
-            0 => seconds_ms(),
-            precise => precise,
-        },
+        timestamp_ms: written_ms(report),
         time: report["time"]
             .as_str()
             .unwrap_or_default()
             .trim_end()
             .to_owned(),
         global_options: options(&report["global options"]),
-        jobs: jobs(report).map(job).collect(),
+        jobs,
         ..Record::default()
+    };
+    (record, of_waves)
+}
+
+/// Returns the time at which a report was written.
+pub(super) fn written_ms(report: &Value) -> u64 {
+    match number(&report["timestamp_ms"]) {
+        0 => number(&report["timestamp"]).saturating_mul(1000),
+        precise => precise,
     }
 }
 

@@ -56,7 +56,7 @@ pub fn page_run(text: &str) -> Result<PageRun, ImportError> {
 }
 
 fn of_report(report: &Value, is_newer: bool) -> Result<PageRun, ImportError> {
-    let mut record = fio::record(report);
+    let (mut record, of_waves) = fio::record(report);
     if record.jobs.is_empty() {
         return Err(ImportError::Empty);
     }
@@ -78,6 +78,7 @@ fn of_report(report: &Value, is_newer: bool) -> Result<PageRun, ImportError> {
             reported(report)
         }
     };
+    notes.extend(of_waves.map(str::to_owned));
     notes.extend(is_newer.then(|| INTERIM.to_owned()));
     record
         .warnings

@@ -98,6 +98,23 @@ fn nan_and_interim_reports_are_read() {
 }
 
 #[test]
+fn reports_without_begins_are_of_one_run_that_began_before_it_ended() {
+    // fio 3.33 with `--status-interval=1`, two sections of 3 s with `stonewall`.
+    let runs = import(include_str!("../../tests/import/fio-interim.json")).unwrap();
+    assert_eq!(runs.len(), 1);
+    let run = &runs[0];
+    assert!(run.notes.iter().any(|note| note.contains("interim")));
+    assert!(
+        run.notes
+            .iter()
+            .any(|note| note.contains("one after another"))
+    );
+    assert_eq!(run.run.wall_ms, 6000);
+    assert_eq!(run.begun_ms, Some(1_796_102_304_849));
+    close(value(run, "read", "iops"), 1000.0, 0.01);
+}
+
+#[test]
 fn an_exported_run_comes_back_whole() {
     let run = FinishedRun {
         end: RunEnd::Failed,
