@@ -4,14 +4,14 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use fathom_host::block_tree::BlockTree;
 use fathom_host::output_file::Stop;
 use fathom_host::storage::storage_under;
 use fathom_job::{Dialect, Rank, Settings};
 use fathom_record::{Record, StorageRecord, Warning};
 
-use crate::failure::with_hint;
+use crate::failure::{joined, with_hint};
 use crate::history_keep::HistoryKeeper;
 use crate::kept_output::{Kept, keep, with_place};
 use crate::output::Data;
@@ -80,10 +80,7 @@ impl Keeper {
             Some(history) => history.keep(record, &settings.tags, model),
             None => Ok(()),
         };
-        match (written, kept) {
-            (Err(file), Err(history)) => Err(anyhow!("{file:#}\nfathom: {history:#}")),
-            (written, kept) => written.and(kept),
-        }
+        joined([written, kept], "fathom")
     }
 }
 

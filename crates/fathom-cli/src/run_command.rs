@@ -18,7 +18,7 @@ use crate::engines;
 use crate::environment::Process;
 use crate::exit::ProgramEnd;
 use crate::external_requests::{ReportRequests, Trigger};
-use crate::failure::NoReport;
+use crate::failure::{self, NoReport};
 use crate::keep::{self, Keeper};
 use crate::latency_profile;
 use crate::log;
@@ -117,10 +117,11 @@ fn execute(plan: &Plan, settings: &Settings, notes: &Diagnostics, dialect: Diale
     let mut report = Report::new(dialect, settings, Data::new(settings.output.as_deref()));
     let result = match report
         .check()
-        .and_then(|()| latency_profile::check(settings))
+        .map_err(NoReport::NotReported)
+        .and_then(|()| latency_profile::check(plan, settings))
     {
         Ok(()) => run_and_report(plan, settings, notes, dialect, &mut report),
-        Err(error) => Err(NoReport::NotReported(error)),
+        Err(error) => Err(error),
     };
     let end = match result {
         Ok(end) => end,
@@ -227,23 +228,20 @@ fn run_and_report(
         }
         Err(error) => return Err(NoReport::Refused(error)),
     };
-    let signal = (interrupts.count() > 0).then(|| interrupts.last());
-    add_warnings(
-        &mut record,
-        settings,
-        report,
-        signal.filter(|_| dialect == Dialect::Fathom),
-    );
+    let is_told = interrupts.count() > 0 && dialect == Dialect::Fathom;
+    let signal = is_told.then(|| interrupts.last());
+    add_warnings(&mut record, settings, report, signal);
     report.print_record(&record);
-    simulate::write(&logs, &stop).map_err(NoReport::NotReported)?;
     let model = machine.as_ref().map(|machine| &machine.model);
-    latency_profile::save(plan, settings, model, &record, &stop)?;
     let text = machine.as_ref().map(|machine| machine.text.as_str());
-    let kept = keeper.keep(&record, settings, text, &stop);
-    if let Some(file) = &metrics_file {
-        file.finish(&record, &stop).map_err(NoReport::NotReported)?;
-    }
-    kept.map_err(NoReport::NotReported)?;
+    let finish = |file: &MetricsFile| file.finish(&record, &stop);
+    let written = [
+        simulate::write(&logs, &stop),
+        latency_profile::save(plan, settings, model, &record, &stop),
+        keeper.keep(&record, settings, text, &stop),
+        metrics_file.as_ref().map_or(Ok(()), finish),
+    ];
+    failure::joined(written, dialect.program()).map_err(NoReport::NotReported)?;
     Ok(ended(&record, interrupts.count() > 0))
 }
 

@@ -56,9 +56,10 @@ pub(crate) fn watched_triggers(settings: &Settings) -> Settings {
 
 /// Writes the I/O logs that the jobs ask for.
 pub(crate) fn write(logs: &LogFiles, stop: &Stop) -> anyhow::Result<()> {
+    let mut outcome = Ok(());
     for (path, bytes) in logs {
         let written = output_file::write(Path::new(path), bytes, stop);
-        written.with_context(|| format!("cannot write log {path}"))?;
+        outcome = outcome.and(written.with_context(|| format!("cannot write log {path}")));
     }
-    Ok(())
+    outcome
 }

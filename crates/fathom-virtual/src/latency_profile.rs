@@ -12,11 +12,29 @@ use std::fmt::Write as _;
 use fathom_host::target_kind::{FileSystemProbe, HostFileSystem};
 use fathom_job::Plan;
 use fathom_record::{DirectionRecord, JobRecord, Record};
+use fathom_setup::translate::content::measure;
 use fathom_setup::translate::{JobSetup, translate};
 use fathom_setup::{ProblemKind, RunError, RunProblem};
 use fathom_stats::Histogram;
 
 use crate::modelled::{Home, MachineModel, is_device, place};
+
+/// Refuses a plan with jobs that keep no histogram from which
+/// [`distribution_file`] could be made, before it runs.
+///
+/// # Errors
+/// A job keeps none.
+pub fn refuse_without_histograms(plan: &Plan) -> Result<(), RunError> {
+    let jobs = plan.jobs.iter().filter(|job| {
+        let measure = measure(&job.options);
+        !(measure.clat_histogram || measure.lat_histogram)
+    });
+    let problems: Vec<RunProblem> = jobs.map(|job| without_histogram(&job.name)).collect();
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(RunError { problems }),
+    }
+}
 
 /// Returns a machine file with one device for all names, with the latencies of `record`. `machine`
 /// is the modelled machine that the plan ran on, if any.
@@ -68,7 +86,7 @@ fn histogram(direction: &DirectionRecord) -> Option<&Histogram> {
 }
 
 fn without_histogram(job: &str) -> RunProblem {
-    let why = "its latencies were not kept: there is nothing to save for `--save-distribution`";
+    let why = "its latencies are not kept: there is nothing to save for `--save-distribution`";
     let mut problem = RunProblem::new(ProblemKind::NoHistogram, why)
         .hint("leave out `gtod_reduce=1`, `disable_clat=1` and `disable_lat=1`");
     job.clone_into(&mut problem.job);

@@ -10,7 +10,7 @@ mod seeks;
 mod simulate;
 
 // Public items, listed once.
-pub use latency_profile::distribution_file;
+pub use latency_profile::{distribution_file, refuse_without_histograms};
 pub use modelled::{MachineChange, MachineModel};
 pub use simulate::{
     LogFiles, refuse_unmodelled, simulate, simulate_logged, simulate_on, simulate_quietly,

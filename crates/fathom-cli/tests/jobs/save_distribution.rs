@@ -109,13 +109,61 @@ fn an_earlier_file_stays_until_it_is_replaced() {
     let saved = folder.write("saved.toml", "old");
     let words = "run --machine disk.toml --save-distribution saved.toml --name=j --direct=1 \
                  --filename=/dev/d --number_ios=10";
-    for nothing in ["--rw=readread", "--gtod_reduce=1"] {
+    for nothing in ["--rw=readread", "--gtod_reduce=1", "--disable_clat=1"] {
         folder.fathom(&format!("{words} {nothing}")).expect(2);
         assert_eq!(std::fs::read_to_string(&saved).unwrap(), "old", "{nothing}");
     }
     folder.fathom(words).expect(0);
     let text = std::fs::read_to_string(&saved).unwrap();
     assert!(text.starts_with("# Latencies that"), "{text}");
+}
+
+/// The record, the history and the last metrics are written nevertheless.
+#[test]
+fn a_file_that_cannot_be_written_keeps_no_other_from_it() {
+    let job = "run --machine disk.toml --name=k --filename=/dev/d --direct=1 --number_ios=10 \
+               --record r.json --metrics-file m.prom --history";
+    for (words, want) in [
+        (
+            "--save-distribution s.toml --ramp_time=1h",
+            "fathom: there are no latencies to save: no job completed an op",
+        ),
+        (
+            "--write_lat_log=no/where",
+            "fathom: cannot write log no/where",
+        ),
+    ] {
+        let folder = Folder::new();
+        folder.write("disk.toml", DISK);
+        let run = folder.fathom(&format!("{job} {words}")).expect(2);
+        assert!(run.err.contains(want), "{}", run.err);
+        assert!(run.out.contains("k: (groupid=0"), "{}", run.out);
+        let metrics = folder.read("m.prom");
+        assert!(metrics.contains("\nfathom_running 0\n"), "{metrics}");
+        assert!(folder.read("r.json").contains("\"jobs\""), "{words}");
+        let listed = folder.fathom("history list --json").expect(0).json();
+        assert_eq!(listed.as_array().unwrap().len(), 1, "{words}");
+    }
+}
+
+/// A job that keeps no latencies is refused before it writes or measures anything.
+#[test]
+fn a_run_without_latencies_does_not_begin() {
+    let folder = Folder::new();
+    for words in ["--gtod_reduce=1", "--disable_clat=1"] {
+        let run = folder.fathom(&format!(
+            "run --save-distribution s.toml --record r.json --name=k --ioengine=psync --rw=write \
+             --size=4k {words}"
+        ));
+        let run = run.expect(2);
+        assert!(
+            run.err.contains("its latencies are not kept"),
+            "{}",
+            run.err
+        );
+        assert!(run.out.is_empty(), "{}", run.out);
+        assert!(folder.names().is_empty(), "{:?}", folder.names());
+    }
 }
 
 #[track_caller]
@@ -160,7 +208,7 @@ fn failure_to_save_is_reported() {
         "--save-distribution s.toml j.fio --name=k --gtod_reduce=1 --filename=/dev/d --direct=1 \
          --number_ios=10",
         &[
-            "job `k`: its latencies were not kept",
+            "job `k`: its latencies are not kept",
             "hint: leave out `gtod_reduce=1`",
         ],
     );
