@@ -1,5 +1,7 @@
 //! Sides of `fathom compare`, as the user names them.
 
+#[cfg(feature = "history")]
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
@@ -57,14 +59,19 @@ fn of_history(name: &str) -> Result<CompareSide> {
 
 #[cfg(feature = "history")]
 fn of_history(name: &str) -> Result<CompareSide> {
+    use fathom_lab::RunEnd;
+
     use crate::history_keep::{reader, with_its_hint};
 
     let history = reader()?;
     let labs = history.lab_names().map_err(with_its_hint)?;
-    let runs = history
-        .measured(&selection(name, &labs)?)
-        .map_err(with_its_hint)?;
-    if runs.is_empty() {
+    let selection = selection(name, &labs)?;
+    if !selection.runs.is_empty() {
+        let rows = history.list(&selection).map_err(with_its_hint)?;
+        refuse_unknown(name, &rows)?;
+    }
+    let runs = history.measured(&selection).map_err(with_its_hint)?;
+    if runs.iter().all(|run| run.run.end != RunEnd::Done) {
         let why = format!("{name}: no runs that measured anything in the history");
         let hint = "`fathom history list` shows runs with their numbers, labs and tags";
         return Err(crate::failure::with_hint(why, Some(hint)));
@@ -108,6 +115,20 @@ fn selection(name: &str, labs: &[String]) -> Result<fathom_lab::RunSelection> {
         }
     }
     Ok(selection)
+}
+
+/// Refuses a number that no run of the history has, also as the end of a range: the side would be
+/// another one than was meant. Runs within a range may have been removed.
+#[cfg(feature = "history")]
+fn refuse_unknown(name: &str, rows: &[fathom_lab::RunRow]) -> Result<()> {
+    let known: HashSet<i64> = rows.iter().map(|row| row.id.0).collect();
+    let mut numbers = name.split([',', '-']).filter_map(|part| part.parse().ok());
+    let Some(unknown) = numbers.find(|number| !known.contains(number)) else {
+        return Ok(());
+    };
+    let why = format!("{name}: no run {unknown} in the history");
+    let hint = "`fathom history list` shows runs with their numbers, labs and tags";
+    Err(crate::failure::with_hint(why, Some(hint)))
 }
 
 /// Most runs in a range.

@@ -255,7 +255,7 @@ fn circumstances(
     Ok(runs)
 }
 
-/// States how many runs of a series lack its metric.
+/// States how many runs of a series have no value of its metric, and why.
 pub(super) fn left_out(series: &RunSeries) -> Option<String> {
     let all = series.left_out + series.points.len();
     let last = match series.left_out_last {
@@ -264,7 +264,12 @@ pub(super) fn left_out(series: &RunSeries) -> Option<String> {
         last => format!(", the newest {last} among them"),
     };
     let left_out = series.left_out;
-    (left_out > 0).then(|| format!("{left_out} of {all} runs do not have this metric{last}"))
+    let what = match series.not_done {
+        0 => "do not have this metric",
+        not_done if not_done == left_out => "failed or were cut",
+        _ => "failed, were cut or do not have this metric",
+    };
+    (left_out > 0).then(|| format!("{left_out} of {all} runs {what}{last}"))
 }
 
 /// Returns the circumstances of a series in a few words.

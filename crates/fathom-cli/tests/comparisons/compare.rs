@@ -124,7 +124,7 @@ fn runs_of_the_history_are_sides_by_number_and_tag() {
         folder.fathom(&format!("{words} --accept-drift")).expect(1);
     }
     for (words, want) in [
-        ("compare 98 99", "98: no runs"),
+        ("compare 98 99", "98: no run 98 in the history"),
         ("compare tag:x after", "KEY=VALUE"),
         ("compare lab:none/plain after", "no runs"),
         ("compare 3-1 after", "a range"),

@@ -253,6 +253,43 @@ fn runs_without_the_metric_are_told_and_the_newest_fail_a_check() {
 }
 
 #[test]
+fn the_newest_runs_that_failed_or_were_cut_fail_a_check() {
+    let folder = with_runs(12, 12);
+    let words = "history check --metric read.iops";
+    folder.fathom(words).expect(0);
+    let text = folder.read("runs.json");
+    let failed = text.lines().take(6).enumerate().map(|(number, line)| {
+        let mut run: Value = serde_json::from_str(line).unwrap();
+        run["uuid"] = json!(format!("{:032x}", 100 + number));
+        run["begun_ms"] = json!(1_777_225_600_000_u64 + number as u64);
+        run["state"] = json!(if number % 2 == 0 { "failed" } else { "cut" });
+        format!("{run}\n")
+    });
+    folder.write("failed.json", failed.collect::<String>());
+    folder.fathom("history import failed.json").expect(0);
+    let note = "6 of 18 runs failed or were cut, the newest 6 among them";
+    let check = folder.fathom(words).expect(1).out;
+    assert!(
+        check.contains(&format!("{note}: nothing is known of them\n")),
+        "{check}"
+    );
+    let trend = folder.fathom("history trend read.iops").expect(0).out;
+    assert!(trend.contains(&format!("note: {note}\n")), "{trend}");
+    // The two sides of a comparison tell of them, too.
+    let told = folder
+        .fathom("compare 1-6 7-18 --metric read.iops")
+        .expect(0)
+        .out;
+    let want = "7-18: 6 of 12 runs did not run to the end; the first failed";
+    assert!(told.contains(want), "{told}");
+    for (side, unknown) in [("7,9,99", 99), ("7-19", 19)] {
+        let run = folder.fathom(&format!("compare 1-6 {side}")).expect(2);
+        let want = format!("{side}: no run {unknown} in the history");
+        assert!(run.err.contains(&want), "{}", run.err);
+    }
+}
+
+#[test]
 fn a_metric_is_checked_once() {
     let folder = with_runs(10, 10);
     let words = "history check --metric read.iops --metric read.iops";

@@ -7,6 +7,7 @@ use fathom_record::MetricName;
 use super::{CompareSide, value};
 use crate::counted::counted;
 use crate::figure::shortened;
+use crate::finished::RunEnd;
 use crate::import::ImportedRun;
 use crate::subject::job_names;
 
@@ -129,7 +130,10 @@ impl Pair<'_> {
 pub(super) fn default_metrics(group: &Pair<'_>, tolerance: f64) -> Vec<(MetricName, f64)> {
     let sides = [&group.before, &group.after];
     let in_all = |name: &MetricName| {
-        let mut runs = sides.into_iter().flatten();
+        // Runs that failed may have none at all: they do not decide on the metric of the others.
+        let counts =
+            |run: &&&ImportedRun| run.run.end == RunEnd::Done || !run.run.measures.is_empty();
+        let mut runs = sides.into_iter().flatten().filter(counts);
         runs.all(|run| value(run, name).is_some())
     };
     let on_both = |name: &MetricName| {

@@ -70,6 +70,9 @@ pub struct RunSelection {
     pub tags: Vec<(String, String)>,
     /// Only runs that are done and measure something.
     pub measured: bool,
+    /// Only runs that ended, however that was, and were to measure something; of a lab the last
+    /// attempt at each repeat.
+    pub ended: bool,
     /// Only the last runs, if not 0.
     pub last: u32,
 }
@@ -155,6 +158,9 @@ impl RunSelection {
         if self.measured {
             all.push("run.state = 'done' AND run.role IN ('run', 'import', 'measure')".into());
         }
+        if self.ended {
+            all.push(ENDED.into());
+        }
         (all.join(" AND "), values)
     }
 }
@@ -186,6 +192,13 @@ fn run_row(row: &Row<'_>) -> rusqlite::Result<RunRow> {
         machine_id: row.get(19)?,
     })
 }
+
+/// Condition of runs that ended and were to measure something, as far as they are the last attempt.
+const ENDED: &str = "run.state IN ('done', 'failed', 'cut')
+    AND run.role IN ('run', 'import', 'measure') AND NOT EXISTS (
+        SELECT 1 FROM run AS later WHERE later.lab = run.lab AND later.cell = run.cell
+        AND later.variant = run.variant AND later.repeat = run.repeat AND later.role = run.role
+        AND later.id > run.id AND later.state IN ('done', 'failed', 'cut'))";
 
 /// Time when a run began, or else its lab; `NULL`, the smallest value, if it is not known.
 const BEGUN: &str = "coalesce(nullif(run.begun_ms, 0), lab.begun_ms)";

@@ -151,6 +151,34 @@ fn a_run_that_was_cut_is_no_measurement() {
     };
     assert_eq!(history.list(&measured).unwrap().len(), 0);
     assert_eq!(history.show(run).unwrap().state, "cut");
+    // A comparison counts it, without its numbers.
+    let compared = history.measured(&RunSelection::default()).unwrap();
+    assert_eq!(compared.len(), 1);
+    assert_eq!(compared[0].run.end, RunEnd::Cut);
+    assert!(compared[0].run.measures.is_empty() && compared[0].run.record.is_none());
+}
+
+#[test]
+fn runs_that_failed_or_were_cut_are_left_out_of_a_series() {
+    let folder = Folder::new();
+    let mut history = History::open(&folder.file("history.db")).unwrap();
+    for (begun_ms, end) in (1..).zip([RunEnd::Done, RunEnd::Cut, RunEnd::Done, RunEnd::Failed]) {
+        let ended = FinishedRun {
+            end,
+            ..finished(1.0)
+        };
+        let _run = history.add_run(&ended, "run", begun_ms, None).unwrap();
+    }
+    let metric = fathom_record::MetricName::parse("write.bw").unwrap();
+    let series = history.series(&metric, SeriesSelection::default()).unwrap();
+    let [series] = &series[..] else {
+        panic!("{series:?}");
+    };
+    assert_eq!(series.points.len(), 2);
+    assert_eq!(
+        (series.left_out, series.not_done, series.left_out_last),
+        (2, 2, 1)
+    );
 }
 
 #[test]

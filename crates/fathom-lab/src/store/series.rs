@@ -13,11 +13,13 @@ use super::labs::{RunId, loaded};
 pub struct RunSeries {
     /// Circumstances that all of the runs share.
     pub of: SeriesKey,
-    /// Runs that have the metric.
+    /// Runs that are done and have the metric.
     pub points: Vec<SeriesPoint>,
     /// Number of the others.
     pub left_out: usize,
-    /// Number of these among them that are newer than all runs with the metric.
+    /// Number of these among them that failed or were cut.
+    pub not_done: usize,
+    /// Number of these among the others that are newer than all runs with the metric.
     pub left_out_last: usize,
 }
 
@@ -95,8 +97,9 @@ impl History {
             ..RunSeries::default()
         };
         for run in runs {
+            series.not_done += usize::from(!run.is_done);
             let value = match run.value {
-                None if metric.is_rate() => self.computed(metric, run.id)?,
+                None if run.is_done && metric.is_rate() => self.computed(metric, run.id)?,
                 value => value,
             };
             if let Some(value) = value {
@@ -147,6 +150,7 @@ impl History {
 struct Row {
     id: RunId,
     begun_ms: Option<u64>,
+    is_done: bool,
     value: Option<f64>,
     of: SeriesKey,
 }
@@ -165,22 +169,25 @@ fn series_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
     Ok(Row {
         id: RunId(row.get(0)?),
         begun_ms: begun_ms.map(loaded).filter(|&ms| ms > 0),
+        is_done: row.get(8)?,
         value: row.get(2)?,
         of,
     })
 }
 
-/// Runs that are done, with the value of a metric, if they have it, and what makes them comparable.
-/// An imported run of a lab has its place there as tags, which an export writes together; one of
-/// these tags alone is a user's.
+/// Runs that ended, with the value of a metric, if they are done and have it, and what makes them
+/// comparable. What a lab has of repeats that were cut does not count: it does them again. An
+/// imported run of a lab has its place there as tags, which an export writes together; one of these
+/// tags alone is a user's.
 const SELECT: &str = "SELECT run.id, run.begun_ms, measure.value, run.plan, run.machine,
     coalesce(lab.name, iif(own_axes.value IS NULL OR own_variant.value IS NULL,
         NULL, own_lab.value)) AS lab_name,
     coalesce(cell.axes, iif(own_lab.value IS NULL OR own_variant.value IS NULL,
         NULL, own_axes.value), '') AS axes,
     coalesce(run.variant, iif(own_lab.value IS NULL OR own_axes.value IS NULL,
-        NULL, own_variant.value), '') AS variant
-    FROM run LEFT JOIN measure ON measure.run = run.id
+        NULL, own_variant.value), '') AS variant,
+    run.state = 'done'
+    FROM run LEFT JOIN measure ON measure.run = run.id AND run.state = 'done'
         AND measure.grp = ? AND measure.direction = ? AND measure.metric = ?
     LEFT JOIN lab ON lab.id = run.lab LEFT JOIN cell ON cell.id = run.cell
     LEFT JOIN tag AS own_lab ON own_lab.run = run.id AND own_lab.key = 'lab'
@@ -189,7 +196,8 @@ const SELECT: &str = "SELECT run.id, run.begun_ms, measure.value, run.plan, run.
         AND run.role = 'import'
     LEFT JOIN tag AS own_variant ON own_variant.run = run.id AND own_variant.key = 'variant'
         AND run.role = 'import'
-    WHERE run.state = 'done' AND run.role IN ('run', 'import', 'measure')
+    WHERE (run.state IN ('done', 'failed') OR run.state = 'cut' AND run.lab IS NULL)
+    AND run.role IN ('run', 'import', 'measure')
     AND run.plan IS NOT NULL AND run.machine IS NOT NULL";
 
 /// Order in which the runs of a series follow each other. A run may be added long after it began,

@@ -161,20 +161,26 @@ impl History {
         Ok(())
     }
 
-    /// Returns the selected runs that measured something, the oldest first, for a comparison.
+    /// Returns the selected runs that ended and were to measure something, the oldest first, for a
+    /// comparison. Those that failed or were cut have no numbers.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub fn measured(&self, selection: &RunSelection) -> Result<Vec<ImportedRun>, HistoryError> {
         let selection = RunSelection {
-            measured: true,
+            ended: true,
             ..selection.clone()
         };
         let mut rows = self.list(&selection)?;
         rows.reverse();
         let run = |row: RunRow| {
+            let mut run = self.finished(&row)?;
+            if run.end != RunEnd::Done {
+                run.measures.clear();
+                run.record = None;
+            }
             Ok(ImportedRun {
-                run: self.finished(&row)?,
+                run,
                 repeat: row.lab_id.zip(row.repeat),
                 uuid: Some(row.uuid),
                 begun_ms: row.begun_ms,
