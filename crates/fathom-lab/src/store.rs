@@ -113,11 +113,12 @@ impl History {
             return Err(HistoryError::new(path, HistoryProblem::Missing));
         }
         check_header(path)?;
-        let is_on_read_only = place::is_on_read_only(path);
+        let file = place::without_links(path)?;
+        let is_on_read_only = place::is_on_read_only(&file);
         // A log without a frame adds nothing, but SQLite would retry for seconds to make an index
         // for it, which it cannot do there.
-        if is_on_read_only && !place::has_logged(path) {
-            return Self::open_immutable(path);
+        if is_on_read_only && !place::has_logged(&file) {
+            return Self::open_immutable(path, &file);
         }
         match Self::open_with(path, &place::plain(path)?, OpenFlags::empty()) {
             // Readers, too, have a file beside the database, through which they tell of themselves.
@@ -125,19 +126,19 @@ impl History {
             Err(error)
                 if is_on_read_only || matches!(error.problem(), HistoryProblem::ReadOnly) =>
             {
-                Self::open_immutable(path)
+                Self::open_immutable(path, &file)
             }
             opened => opened,
         }
     }
 
-    /// Opens a history in a read-only directory, as a file that does not change.
-    fn open_immutable(path: &Path) -> Result<Self, HistoryError> {
-        if place::has_logged(path) {
+    /// Opens a history in a read-only directory, as a file that does not change; `file` is its path
+    /// without links.
+    fn open_immutable(path: &Path, file: &Path) -> Result<Self, HistoryError> {
+        if place::has_logged(file) {
             return Err(HistoryError::new(path, HistoryProblem::LogUnreadable));
         }
-        let uri = place::immutable_uri(path);
-        let uri = uri.map_err(|error| HistoryError::new(path, HistoryProblem::Folder(error)))?;
+        let uri = place::immutable_uri(file);
         let mut history = Self::open_with(path, Path::new(&uri), OpenFlags::SQLITE_OPEN_URI)?;
         history.notes.push(format!(
             "the history {} is read-only: it is read as it is",

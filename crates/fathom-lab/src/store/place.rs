@@ -53,7 +53,14 @@ pub(super) fn is_on_read_only(path: &Path) -> bool {
     opened.is_err_and(|error| error.kind() == io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Returns whether the write-ahead log of a database has a frame after its header.
+/// Returns the path of a file without links. SQLite, too, follows them, and has the write-ahead log
+/// beside the file itself.
+pub(super) fn without_links(path: &Path) -> Result<PathBuf, HistoryError> {
+    fs::canonicalize(path).map_err(|error| HistoryError::new(path, HistoryProblem::Folder(error)))
+}
+
+/// Returns whether the write-ahead log of a database has a frame after its header. The path has no
+/// links.
 pub(super) fn has_logged(path: &Path) -> bool {
     const HEADER_BYTES: u64 = 32;
     let mut name = path.as_os_str().to_owned();
@@ -62,17 +69,17 @@ pub(super) fn has_logged(path: &Path) -> bool {
 }
 
 /// Returns the name under which SQLite opens a file as one that does not change: it needs no lock
-/// then, and nothing beside it.
-pub(super) fn immutable_uri(path: &Path) -> io::Result<String> {
+/// then, and nothing beside it. The path is absolute.
+pub(super) fn immutable_uri(path: &Path) -> String {
     let mut uri = "file:".to_owned();
-    for byte in std::path::absolute(path)?.as_os_str().as_bytes() {
+    for byte in path.as_os_str().as_bytes() {
         match byte {
             b'/' | b'.' | b'-' | b'_' => uri.push(char::from(*byte)),
             byte if byte.is_ascii_alphanumeric() => uri.push(char::from(*byte)),
             byte => uri.push_str(&format!("%{byte:02x}")),
         }
     }
-    Ok(uri + "?immutable=1")
+    uri + "?immutable=1"
 }
 
 #[cfg(test)]
@@ -90,7 +97,7 @@ mod tests {
 
     #[test]
     fn names_are_quoted_for_sqlite() {
-        let uri = immutable_uri(Path::new("/a b/%?#\u{e4}.db")).unwrap();
+        let uri = immutable_uri(Path::new("/a b/%?#\u{e4}.db"));
         assert_eq!(uri, "file:/a%20b/%25%3f%23%c3%a4.db?immutable=1");
     }
 

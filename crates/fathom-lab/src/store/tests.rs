@@ -120,6 +120,23 @@ fn a_lab_is_planned_run_and_found_again() {
 }
 
 #[test]
+fn a_link_to_a_history_has_the_log_of_its_file() {
+    let folder = Folder::new();
+    let path = folder.file("history.db");
+    let mut writer = History::open(&path).unwrap();
+    let _run = writer.add_run(&finished(1.0), "run", 1, None).unwrap();
+    let link = folder.file("link.db");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let file = place::without_links(&link).unwrap();
+    assert!(place::has_logged(&file) && !place::has_logged(&link));
+    let error = History::open_immutable(&link, &file).unwrap_err();
+    assert!(
+        matches!(error.problem(), HistoryProblem::LogUnreadable),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_changed_lab_bars_the_way_until_it_begins_afresh() {
     let folder = Folder::new();
     let mut history = History::open(&folder.file("history.db")).unwrap();
