@@ -168,6 +168,27 @@ fn a_lab_killed_at_any_step_ends_as_if_it_had_not_been() {
 }
 
 #[test]
+fn showing_a_finished_lab_changes_nothing() {
+    let place = Place::new("shown");
+    let plan = plan(LAB);
+    let _ended = simulated_with(&plan, 1, &mut place.lab(&plan)).unwrap();
+    let mut lab = place.lab(&plan);
+    let changes = |lab: &StoredLab<'_>| {
+        let ended = lab.history().sql("SELECT ended_ms FROM lab").unwrap().rows;
+        let verdicts = lab
+            .history()
+            .sql("SELECT count(*) FROM verdict")
+            .unwrap()
+            .rows;
+        (ended, verdicts)
+    };
+    lab.history.end_lab(lab.lab, 1).unwrap();
+    let before = changes(&lab);
+    let _shown = simulated_with(&plan, 1, &mut lab).unwrap();
+    assert_eq!(changes(&lab), before);
+}
+
+#[test]
 fn a_lab_that_ended_with_an_abandoned_cell_has_nothing_left_to_run() {
     let place = Place::new("abandoned");
     let plan = plan(LAB);
