@@ -83,7 +83,7 @@ pub(crate) enum HistoryCommand {
         #[command(flatten)]
         select: SelectArguments,
     },
-    /// Remove old runs
+    /// Remove old runs, those of a lab together
     Prune {
         /// Age of the runs to remove, in days
         #[arg(long, value_name = "DAYS")]

@@ -174,6 +174,13 @@ fn prune(prune: &Prune) -> Result<()> {
         (false, false) => "runs removed",
     };
     let mut text = format!("fathom: {} {what}\n", pruned.count);
+    if pruned.kept_with_labs > 0 {
+        text.push_str(&format!(
+            "fathom: note: {} older ones stay: a lab's runs go together, when its newest is old \
+             enough\n",
+            pruned.kept_with_labs
+        ));
+    }
     if let Some(error) = pruned.not_shrunk {
         text.push_str(&format!(
             "fathom: note: {error}: their space could not be given back to the disk; later runs \

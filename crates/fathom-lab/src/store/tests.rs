@@ -120,6 +120,41 @@ fn a_lab_is_planned_run_and_found_again() {
 }
 
 #[test]
+fn the_runs_of_a_lab_are_pruned_together() {
+    let folder = Folder::new();
+    let mut history = History::open(&folder.file("history.db")).unwrap();
+    let cells = ["{}".to_owned()];
+    let row = lab("tags", "seed = 1", &cells);
+    let LabStart::Begun(id) = history.begin_lab(&row, false).unwrap() else {
+        panic!("not begun");
+    };
+    let plan = [planned(0, "plain", 1), planned(0, "fair", 2)];
+    for (run, begun_ms) in history
+        .plan_runs(id, &plan)
+        .unwrap()
+        .into_iter()
+        .zip([2_000, 9_000])
+    {
+        history.begin_run(run, begun_ms).unwrap();
+        history.finish_run(run, &finished(1.0)).unwrap();
+    }
+    let prune = |history: &mut History, before_ms| {
+        let prune = Prune {
+            before_ms,
+            ..Prune::default()
+        };
+        let pruned = history.prune(&prune).unwrap();
+        (pruned.count, pruned.kept_with_labs)
+    };
+    assert_eq!(prune(&mut history, u64::MAX), (0, 0), "the lab goes on");
+    history.end_lab(id, 10_000).unwrap();
+    assert_eq!(prune(&mut history, 2_000), (0, 0));
+    assert_eq!(prune(&mut history, 9_000), (0, 1));
+    assert_eq!(prune(&mut history, 9_001), (2, 0));
+    assert!(history.lab_named("tags").is_err());
+}
+
+#[test]
 fn a_link_to_a_history_has_the_log_of_its_file() {
     let folder = Folder::new();
     let path = folder.file("history.db");

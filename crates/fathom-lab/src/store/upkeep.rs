@@ -7,7 +7,7 @@ use rusqlite::params_from_iter;
 use serde_json::Value;
 
 use super::error::{HistoryError, HistoryProblem};
-use super::labs::{RunId, stored};
+use super::labs::{RunId, loaded, stored};
 use super::query::{RunRow, RunSelection};
 use super::runs::sha256;
 use super::{FinishedRun, History, place};
@@ -17,7 +17,7 @@ use crate::import::{ImportedRun, exported};
 /// Runs to remove, or whose records to remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prune {
-    /// Only runs that began before this wall clock; planned ones never count.
+    /// Only runs that began before this wall clock, and labs of which all did.
     pub before_ms: u64,
     /// Removes the records and keeps runs and metrics.
     pub records_only: bool,
@@ -30,6 +30,8 @@ pub struct Prune {
 pub struct Pruned {
     /// Number of runs, or of their records.
     pub count: u64,
+    /// Number of runs that are old enough and stay with newer ones of their labs.
+    pub kept_with_labs: u64,
     /// Reason why the file is as large as before. What is added later takes the space.
     pub not_shrunk: Option<HistoryError>,
 }
@@ -62,55 +64,47 @@ impl History {
         })
     }
 
-    /// Removes old runs, or their records, and returns how many there were. Runs of labs that are
-    /// not finished stay, and so do the seeds, plans and machines of the others. Dry, it needs a
+    /// Removes old runs, or their records, and returns how many there were. A lab's runs go
+    /// together: with a part of them it would measure the others again. Those of labs that are not
+    /// finished stay, and so do the seeds, plans and machines of the others. Dry, it needs a
     /// history for reading only.
     ///
     /// # Errors
     /// As [`open`](Self::open); nothing is removed.
     pub fn prune(&mut self, prune: &Prune) -> Result<Pruned, HistoryError> {
-        // Modelled runs of a lab have no time of their own, only their lab has. Others without one,
-        // such as those that earlier builds kept, are older than the next run that was not
-        // imported.
-        let old = "coalesce(nullif(run.begun_ms, 0), (SELECT begun_ms FROM lab WHERE id = run.lab),
-                (SELECT min(next.begun_ms) FROM run AS next
-                    WHERE next.id > run.id AND next.begun_ms > 0 AND next.role <> 'import')) < ?1
-            AND run.state NOT IN ('planned', 'running')
-            AND (run.lab IS NULL OR run.lab IN (SELECT id FROM lab WHERE state <> 'running'))";
-        let (count, remove) = match prune.records_only {
-            true => (
-                format!("SELECT count(*) FROM run JOIN record ON record.run = run.id WHERE {old}"),
-                format!("DELETE FROM record WHERE run IN (SELECT id FROM run WHERE {old})"),
-            ),
-            false => (
-                format!("SELECT count(*) FROM run WHERE {old}"),
-                format!("DELETE FROM run WHERE {old}"),
-            ),
+        let (of, remove) = match prune.records_only {
+            true => ("run JOIN record ON record.run = run.id", "record WHERE run"),
+            false => ("run", "run WHERE id"),
         };
+        let count = format!(
+            "SELECT count(*) FILTER (WHERE {OLD}), count(*) FILTER (WHERE {KEPT_WITH_LAB})
+            FROM {of}"
+        );
+        let remove = format!("DELETE FROM {remove} IN (SELECT run.id FROM run WHERE {OLD})");
         let before = stored(prune.before_ms);
-        let pruned = |count, not_shrunk| Pruned {
-            count: super::labs::loaded(count),
-            not_shrunk,
+        let counted = |row: &rusqlite::Row<'_>| {
+            Ok(Pruned {
+                count: loaded(row.get(0)?),
+                kept_with_labs: loaded(row.get(1)?),
+                not_shrunk: None,
+            })
         };
         if prune.dry_run {
-            let counted = self
-                .connection
-                .query_row(&count, [before], |row| row.get(0));
-            return Ok(pruned(counted.map_err(self.failed())?, None));
+            let found = self.connection.query_row(&count, [before], counted);
+            return found.map_err(self.failed());
         }
-        let counted = self.write(|transaction| {
-            let counted: i64 = transaction.query_row(&count, [before], |row| row.get(0))?;
+        let mut pruned = self.write(|transaction| {
+            let pruned = transaction.query_row(&count, [before], counted)?;
             transaction.execute(&remove, [before])?;
             transaction.execute_batch(REMOVE_UNUSED)?;
-            Ok(counted)
+            Ok(pruned)
         })?;
         // Gives the space back to the file system; needs as much as is left, for a copy.
-        let emptied = match counted {
-            0 => Ok(()),
-            _ => self.connection.execute_batch("VACUUM"),
-        };
-        let not_shrunk = emptied.map_err(self.failed()).err();
-        Ok(pruned(counted, not_shrunk))
+        if pruned.count > 0 {
+            let emptied = self.connection.execute_batch("VACUUM");
+            pruned.not_shrunk = emptied.map_err(self.failed()).err();
+        }
+        Ok(pruned)
     }
 
     /// Adds a run that was read from a file, and returns its number; `None` if it is there already.
@@ -225,6 +219,23 @@ fn tags(row: &RunRow) -> Vec<(String, String)> {
     let of_lab: Vec<_> = of_lab.collect();
     own.into_iter().chain(of_lab).collect()
 }
+
+/// Runs to remove: those of labs by the newest of their lab. Modelled ones of a lab have no time of
+/// their own, only their lab has. Others without one, such as those that earlier builds kept, are
+/// older than the next run that was not imported.
+const OLD: &str = "iif(run.lab IS NULL,
+    run.state NOT IN ('planned', 'running') AND coalesce(nullif(run.begun_ms, 0),
+        (SELECT min(next.begun_ms) FROM run AS next
+            WHERE next.id > run.id AND next.begun_ms > 0 AND next.role <> 'import')) < ?1,
+    run.lab IN (SELECT lab.id FROM lab JOIN run AS own ON own.lab = lab.id
+        WHERE lab.state <> 'running'
+        GROUP BY lab.id HAVING max(coalesce(nullif(own.begun_ms, 0), lab.begun_ms)) < ?1))";
+
+/// Runs that are old enough and stay, as newer ones of their lab do.
+const KEPT_WITH_LAB: &str = "nullif(run.begun_ms, 0) < ?1 AND run.lab IN (
+    SELECT lab.id FROM lab JOIN run AS own ON own.lab = lab.id
+        WHERE lab.state <> 'running'
+        GROUP BY lab.id HAVING max(coalesce(nullif(own.begun_ms, 0), lab.begun_ms)) >= ?1)";
 
 /// Removes labs without runs that are over, and texts that nothing refers to.
 const REMOVE_UNUSED: &str = "
