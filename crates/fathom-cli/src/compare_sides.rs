@@ -1,5 +1,6 @@
 //! Sides of `fathom compare`, as the user names them.
 
+use std::collections::HashMap;
 #[cfg(feature = "history")]
 use std::collections::HashSet;
 use std::fs;
@@ -18,6 +19,7 @@ pub(crate) fn read(name: &str) -> Result<CompareSide> {
         return of_history(name);
     }
     let (mut runs, mut files) = (Vec::new(), Vec::new());
+    let mut counts = HashMap::new();
     for (file, run) in saved_runs::read(path)? {
         for note in &run.notes {
             output::print(
@@ -25,7 +27,7 @@ pub(crate) fn read(name: &str) -> Result<CompareSide> {
                 &format!("fathom: {file}: note: {note}\n"),
             );
         }
-        files.push(place(&file, &files));
+        files.push(place(&file, &mut counts));
         runs.push(run);
     }
     let name = name.to_owned();
@@ -33,14 +35,15 @@ pub(crate) fn read(name: &str) -> Result<CompareSide> {
 }
 
 /// Returns the place of a run: its file, without links, and its number there if it is not the
-/// first.
-fn place(file: &str, before: &[String]) -> String {
+/// first; `counts` has the number of runs of each file so far.
+fn place(file: &str, counts: &mut HashMap<String, usize>) -> String {
     let found = fs::canonicalize(file);
     let file = found.map_or_else(|_| file.to_owned(), |path| path.display().to_string());
-    let is_there = |place: &&String| **place == file || place.starts_with(&format!("{file} #"));
-    match before.iter().filter(is_there).count() {
-        0 => file,
-        others => format!("{file} #{}", others + 1),
+    let count = counts.entry(file.clone()).or_default();
+    *count += 1;
+    match count {
+        1 => file,
+        number => format!("{file} #{number}"),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Runs that are on both sides of a comparison.
 
+use std::collections::{HashMap, HashSet};
+
 use fathom_record::Measure;
 
 use super::CompareSide;
@@ -11,9 +13,8 @@ use crate::subject;
 /// Refuses sides that share runs: tests take them for independent.
 pub(super) fn refuse_shared(before: &CompareSide, after: &CompareSide) -> Result<(), String> {
     let (first, second) = (known(before), known(after));
-    let shared = second
-        .iter()
-        .filter(|run| first.iter().any(|other| run.is_same(other)));
+    let first = Known::of(&first);
+    let shared = second.iter().filter(|run| first.has(run));
     let shared: Vec<String> = shared.map(KnownRun::name).collect();
     if shared.is_empty() {
         return Ok(());
@@ -41,12 +42,68 @@ struct KnownRun<'a> {
     measures: Vec<&'a Measure>,
 }
 
-impl KnownRun<'_> {
-    fn is_same(&self, other: &Self) -> bool {
-        let (one, two) = (self.run, other.run);
-        let is_named_alike = one.uuid.is_some() && one.uuid == two.uuid
-            || self.file.is_some() && self.file == other.file;
-        is_named_alike || !self.is_modelled && self.is_copy(other)
+/// Runs of a side by what identifies them, so that sides of thousands of runs take no time.
+struct Known<'a> {
+    names: HashSet<&'a str>,
+    files: HashSet<&'a str>,
+    records: HashSet<(Times, &'a str)>,
+    /// Those that agree in times, plan and values, which may be copies.
+    alike: HashMap<(Times, &'a str, Vec<u64>), Vec<&'a KnownRun<'a>>>,
+}
+
+/// Start and duration of a run, ms.
+type Times = (Option<u64>, u64);
+
+impl<'a> Known<'a> {
+    fn of(runs: &'a [KnownRun<'a>]) -> Self {
+        let mut known = Self {
+            names: runs
+                .iter()
+                .filter_map(|one| one.run.uuid.as_deref())
+                .collect(),
+            files: runs.iter().filter_map(|one| one.file).collect(),
+            records: runs.iter().filter_map(KnownRun::record).collect(),
+            alike: HashMap::new(),
+        };
+        for run in runs {
+            known.alike.entry(run.likeness()).or_default().push(run);
+        }
+        known
+    }
+
+    /// Returns whether a run of the other side is one of these.
+    fn has(&self, run: &KnownRun<'_>) -> bool {
+        let has_name = run
+            .run
+            .uuid
+            .as_deref()
+            .is_some_and(|uuid| self.names.contains(uuid));
+        if has_name || run.file.is_some_and(|file| self.files.contains(file)) {
+            return true;
+        }
+        if run.is_modelled {
+            return false;
+        }
+        let alike = self.alike.get(&run.likeness());
+        run.record()
+            .is_some_and(|record| self.records.contains(&record))
+            || alike.is_some_and(|runs| runs.iter().any(|other| run.is_copy(other)))
+    }
+}
+
+impl<'a> KnownRun<'a> {
+    fn times(&self) -> Times {
+        (self.run.begun_ms, self.run.run.wall_ms)
+    }
+
+    fn record(&self) -> Option<(Times, &'a str)> {
+        Some((self.times(), self.run.run.record.as_deref()?))
+    }
+
+    fn likeness(&self) -> (Times, &'a str, Vec<u64>) {
+        // Adding 0 makes of -0 the 0 that it equals.
+        let values = self.measures.iter().map(|one| (one.value + 0.0).to_bits());
+        (self.times(), &self.run.run.plan, values.collect())
     }
 
     /// Returns whether a run that left its record is the other one, by that. Exported runs with
