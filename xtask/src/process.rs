@@ -121,6 +121,17 @@ pub(crate) fn shown(command: &Command) -> String {
     words.join(" ")
 }
 
+/// Returns the path of fio; a link of that name to Fathom is none.
+pub(crate) fn find_fio() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let candidates = std::env::split_paths(&path).map(|folder| folder.join("fio"));
+    let mut files = candidates.filter(|candidate| candidate.is_file());
+    files.find(|candidate| {
+        let version = capture(Command::new(candidate).arg("--version"));
+        version.is_ok_and(|version| !version.contains("-fathom-"))
+    })
+}
+
 /// Returns the full path of an installed program.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;

@@ -19,6 +19,7 @@ mod hdd_seeks;
 mod hdd_single;
 mod hdd_tags;
 mod import;
+mod installed_fio;
 mod io_pacing;
 mod judge;
 mod lab;

@@ -3,15 +3,14 @@
 
 mod rows;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use fathom_run::SchedulerGuard;
 
-use crate::command::output;
 use crate::counted::counted;
 use crate::embedded::{EmbeddedLab, Measured, TableContext};
 use crate::error::LabError;
+use crate::installed_fio::{InstalledFio, version};
 use crate::lab::RunDone;
 use crate::median::note;
 use crate::readable;
@@ -49,18 +48,21 @@ pub fn log_entries(asked: &LogEntries, context: &mut TableContext<'_>) -> Result
     let mut schedulers = SchedulerGuard::under(&asked.target);
     schedulers.set(SCHEDULER)?;
     let folder = WorkFolder::new(NAME)?;
-    let read = |context: &TableContext<'_>, has_fio: bool| -> Result<_, LabError> {
+    let read = |context: &TableContext<'_>, fio: Option<&InstalledFio>| -> Result<_, LabError> {
         let lab = lab(asked, &folder, context)?;
-        Ok(if has_fio { lab } else { without_fio(lab) })
+        Ok(match fio {
+            Some(fio) => with_fio(lab, fio),
+            None => without_fio(lab),
+        })
     };
-    let mut notes = vec![conditions(asked)];
-    let (versions, has_fio) = versions(context);
-    notes.push(versions);
+    let fio = InstalledFio::find(&context.fathom, context.stops);
+    let mut notes = vec![conditions(asked), versions(&fio, context)];
     notes.push(note(asked.repeats));
-    let measured = match read(context, has_fio)?.run(context) {
-        Err(why) if has_fio && (context.stops)() == 0 => {
+    let fio = fio.ok();
+    let measured = match read(context, fio.as_ref())?.run(context) {
+        Err(why) if fio.is_some() && (context.stops)() == 0 => {
             notes.push(format!("fio is not measured: {why}"));
-            read(context, false)?.run(context)?
+            read(context, None)?.run(context)?
         }
         measured => measured?,
     };
@@ -86,6 +88,16 @@ fn lab(
     lab.plan.run.after.clear();
     lab.repeat(asked.repeats);
     Ok(lab)
+}
+
+/// Runs the variants of fio with this one.
+fn with_fio(mut lab: EmbeddedLab, fio: &InstalledFio) -> EmbeddedLab {
+    let variants = lab.plan.variants.iter_mut();
+    let settings = variants.flat_map(|variant| &mut variant.settings);
+    for setting in settings.filter(|setting| setting.key == "program") {
+        setting.value = fio.path.to_string_lossy().into_owned();
+    }
+    lab
 }
 
 /// Leaves the variants of fio out.
@@ -115,31 +127,21 @@ fn conditions(asked: &LogEntries) -> String {
     )
 }
 
-/// Returns a note with the versions of both programs, and whether there is fio.
-fn versions(context: &TableContext<'_>) -> (String, bool) {
-    let version = |program: &Path| {
-        let mut command = Command::new(program);
-        command.arg("--version");
-        let printed = output(command, context.stops);
-        printed.map(|text| text.lines().next().unwrap_or("of no version").to_owned())
-    };
-    let ours = version(&context.fathom).unwrap_or_else(|_| "fathom".into());
-    match version(Path::new(FIO)) {
-        Ok(fio) => (
-            format!(
-                "{fio}, from PATH, and {ours}; the published figures are of another version of fio"
-            ),
-            true,
+/// Returns a note with the versions of both programs, or the reason why fio is not measured.
+fn versions(fio: &Result<InstalledFio, String>, context: &TableContext<'_>) -> String {
+    let ours = version(&context.fathom, context.stops).unwrap_or_else(|_| "fathom".into());
+    match fio {
+        Ok(fio) => format!(
+            "{}, from {}, and {ours}; the published figures are of another version of fio",
+            fio.version,
+            fio.path.display()
         ),
-        Err(why) => (format!("fio is not measured: {FIO}: {why}; {ours}"), false),
+        Err(why) => format!("fio is not measured: {why}; {ours}"),
     }
 }
 
 /// Prefix of directory names, followed by a number.
 const NAME: &str = "fathom-log-entries-";
-
-/// The other program, found in PATH.
-const FIO: &str = "fio";
 
 /// Scheduler that honours I/O priorities.
 const SCHEDULER: &str = "mq-deadline";
@@ -180,12 +182,20 @@ mod tests {
             tell: &mut |_| {},
             stops: &|| 0,
         };
-        let (note, has_fio) = versions(&context);
-        assert_eq!(
-            note.starts_with("fio is not measured: fio: "),
-            !has_fio,
-            "{note}"
-        );
+        let fio = InstalledFio {
+            path: "/usr/bin/fio".into(),
+            version: "fio-3.33".into(),
+        };
+        let programs = with_fio(lab(), &fio).plan.variants.into_iter();
+        let programs = programs.flat_map(|variant| variant.settings);
+        let programs = programs.filter(|setting| setting.key == "program");
+        let programs: Vec<String> = programs.map(|setting| setting.value).collect();
+        assert_eq!(programs, ["/usr/bin/fio", "/usr/bin/fio"]);
+        let want = "fio-3.33, from /usr/bin/fio, and fathom; the published figures are of another \
+                    version of fio";
+        assert_eq!(versions(&Ok(fio), &context), want);
+        let want = "fio is not measured: no fio in PATH; fathom";
+        assert_eq!(versions(&Err("no fio in PATH".into()), &context), want);
         let asked = LogEntries {
             target: "/dev/x".into(),
             seconds: 2,

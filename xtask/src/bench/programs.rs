@@ -55,7 +55,7 @@ impl Programs {
             println!("bench: not pinned: no taskset");
         }
         Ok(Self {
-            fio: fio.map(Path::to_owned).or_else(|| process::find("fio")),
+            fio: fio.map(Path::to_owned).or_else(process::find_fio),
             valgrind: process::find("valgrind"),
             ring_loop: process::find("t_io_uring"),
             fathom,

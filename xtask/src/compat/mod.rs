@@ -55,7 +55,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         wanted.iter().for_each(|case| println!("{}", case.name));
         return Ok(());
     }
-    let Some(fio) = process::find("fio") else {
+    let Some(fio) = process::find_fio() else {
         println!("compat: skipped: no fio");
         return Ok(());
     };

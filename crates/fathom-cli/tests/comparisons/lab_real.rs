@@ -47,7 +47,9 @@ fn unwrapped(text: &str) -> String {
 
 fn has_fio() -> bool {
     let version = Command::new("fio").arg("--version").output();
-    let has_fio = version.is_ok_and(|output| output.status.success());
+    // A link of that name may lead to Fathom.
+    let is_fio = |version: &[u8]| !String::from_utf8_lossy(version).contains("-fathom-");
+    let has_fio = version.is_ok_and(|output| output.status.success() && is_fio(&output.stdout));
     if !has_fio {
         println!("skipped: needs fio");
     }

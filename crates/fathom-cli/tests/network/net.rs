@@ -59,7 +59,10 @@ fn both(reader: Command, writer: Command, port: u16) -> [Run; 2] {
 }
 
 fn has_fio() -> bool {
-    let found = Command::new("fio").arg("--version").output().is_ok();
+    let version = Command::new("fio").arg("--version").output();
+    // A link of that name may lead to Fathom.
+    let is_fio = |version: &[u8]| !String::from_utf8_lossy(version).contains("-fathom-");
+    let found = version.is_ok_and(|version| is_fio(&version.stdout));
     if !found {
         println!("skipped: no fio");
     }
