@@ -26,6 +26,11 @@ pub trait Journal {
         Ok(Vec::new())
     }
 
+    /// Returns whether the same command continues what was interrupted: it may start over.
+    fn continues(&self) -> bool {
+        true
+    }
+
     /// Keeps the order of runs to come.
     ///
     /// # Errors
@@ -129,6 +134,10 @@ pub struct NoJournal;
 impl Journal for NoJournal {
     fn earlier(&mut self) -> Result<Vec<EarlierRun>, JournalError> {
         Ok(Vec::new())
+    }
+
+    fn continues(&self) -> bool {
+        false
     }
 
     fn plan(&mut self, _slots: &[Slot]) -> Result<(), JournalError> {

@@ -33,6 +33,8 @@ pub struct LabOutcome {
     pub searches: Vec<Searching>,
     /// The user interrupted it: runs are left.
     pub is_interrupted: bool,
+    /// The same command continues what was interrupted.
+    pub continues: bool,
     /// Evaluation of the last rounds, with `[rounds]`.
     pub steadiness: Option<Steadiness>,
     /// Variants that wait for another boot; it counts as interrupted.
@@ -155,6 +157,7 @@ pub fn run_lab(
     let waiting = lab.waiting();
     lab.journal.judge(&judgements, !is_interrupted)?;
     Ok(LabOutcome {
+        continues: lab.journal.continues(),
         steadiness: lab.steadiness,
         waiting,
         results: lab.results,

@@ -63,6 +63,7 @@ pub(super) fn run_searches(
     searches.read_earlier()?;
     let is_interrupted = searches.run(executor)?;
     searches.journal.judge(&[], !is_interrupted)?;
+    let continues = searches.journal.continues();
     let mut results = searches.results;
     for one in &searches.all {
         let state = &mut results.cells[one.cell];
@@ -76,6 +77,7 @@ pub(super) fn run_searches(
         searches: searches.all,
         steadiness: None,
         is_interrupted,
+        continues,
         waiting: Vec::new(),
     })
 }

@@ -37,6 +37,8 @@ pub struct StoredLab<'a> {
     preparation: Option<RunId>,
     /// The history is only read: what is left of repeats that were cut stays as it is.
     is_read_only: bool,
+    /// It was begun afresh, and the same command begins another one.
+    is_fresh: bool,
     /// Keeps other processes from this lab; `None` if the history is only read.
     _lock: Option<LockFile>,
 }
@@ -90,6 +92,7 @@ impl<'a> StoredLab<'a> {
                 runs: BTreeMap::new(),
                 preparation: None,
                 is_read_only: false,
+                is_fresh: fresh,
                 _lock: Some(lock),
             }),
             LabStart::Changed { text: earlier, .. } => {
@@ -109,6 +112,7 @@ impl<'a> StoredLab<'a> {
             runs: BTreeMap::new(),
             preparation: None,
             is_read_only: true,
+            is_fresh: false,
             _lock: None,
         }
     }
@@ -185,6 +189,10 @@ impl<'a> StoredLab<'a> {
 }
 
 impl Journal for StoredLab<'_> {
+    fn continues(&self) -> bool {
+        !self.is_fresh
+    }
+
     fn earlier(&mut self) -> Result<Vec<EarlierRun>, JournalError> {
         let runs = self.history.runs_of(self.lab)?;
         if self.plan.search.is_some() || self.plan.waits_for_boots() {

@@ -296,12 +296,46 @@ fn an_interrupted_lab_goes_on_and_ends_as_if_it_had_not_been() {
             value(slot)
         });
         let cut = run_lab(&plan, &mut executor, &mut notes, &mut |_| {}).unwrap();
-        assert!(cut.is_interrupted);
+        assert!(cut.is_interrupted && cut.continues);
         assert_eq!(notes.lines.last().unwrap(), "complete false");
         let again = run_lab(&plan, &mut Told(value), &mut notes, &mut |_| {}).unwrap();
         assert_eq!(again.judgements, whole.judgements, "{stop_after}");
         assert_eq!(again.results.cells, whole.results.cells, "{stop_after}");
     }
+}
+
+#[test]
+fn a_lab_that_keeps_nothing_is_told_to_start_over() {
+    let plan = plan(LAB);
+    let mut executor = Told(|_: &Slot| Err(RunFailure::Interrupted));
+    let cut = run_lab(&plan, &mut executor, &mut NoJournal, &mut |_| {}).unwrap();
+    let notes = lab_table(&plan, &cut).notes;
+    let want = "interrupted: some runs are missing; the same command starts over";
+    assert_eq!(notes.last().unwrap(), want);
+}
+
+#[test]
+fn a_reason_is_told_once_with_all_its_cells() {
+    let text = LAB.replace("min = 8, max = 12", "min = 8, max = 8");
+    let plan = plan(&text);
+    // So noisy that no number of repeats shows a change of 2 %.
+    let value = |slot: &Slot| {
+        let is_high = (slot.repeat as usize + slot.variant).is_multiple_of(2);
+        let mut run = reads(if is_high { 1500 } else { 1000 })?;
+        run.disturbance = Some("a fan stopped".into());
+        Ok(run)
+    };
+    let outcome = run_lab(&plan, &mut Told(value), &mut NoJournal, &mut |_| {}).unwrap();
+    let notes = lab_table(&plan, &outcome).notes;
+    let unclear: Vec<&String> = notes
+        .iter()
+        .filter(|note| note.starts_with("unclear"))
+        .collect();
+    let want = "unclear: even 100 repeats, the most allowed, would not settle it; make runs \
+                longer, or tolerate more: iodepth=1, slow, read.iops; iodepth=2, slow, read.iops";
+    assert_eq!(unclear, [want]);
+    let disturbed = "32 runs were disturbed, and are included in the medians".to_owned();
+    assert!(notes.contains(&disturbed), "{notes:#?}");
 }
 
 #[test]

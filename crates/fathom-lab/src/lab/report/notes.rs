@@ -37,7 +37,7 @@ pub(super) fn notes(report: &Report<'_>) -> Vec<String> {
     notes.extend(order_notes(report.plan, &report.outcome.results));
     notes.extend(boots(report));
     if report.outcome.is_interrupted && report.outcome.waiting.is_empty() {
-        notes.push(INTERRUPTED.into());
+        notes.push(interrupted(report));
     }
     notes
 }
@@ -169,7 +169,10 @@ pub(super) fn failures(report: &Report<'_>) -> Vec<String> {
         .filter_map(|(cell, state)| {
             let why = state.failure.as_deref()?;
             let first = why.lines().next().unwrap_or_default();
-            Some(format!("failed: {}: {first}", cell_name(report, cell)))
+            Some(match place(report, cell, &[]).as_str() {
+                "" => format!("failed: {first}"),
+                cell => format!("failed: {cell}: {first}"),
+            })
         })
         .collect();
     shorten(&mut notes);
@@ -186,16 +189,10 @@ pub(super) fn disturbances(report: &Report<'_>) -> Vec<String> {
     // Runs of before an interruption come in another order.
     disturbed.sort_by_key(|run| (run.repeat, run.cell, run.variant));
     let one = |run: &crate::lab::Disturbance| {
-        let variant = match report.plan.variants[run.variant].name.as_str() {
-            "" => String::new(),
-            name => format!("{name}, "),
-        };
-        format!(
-            "disturbed: {}, {variant}repeat {}: {}",
-            cell_name(report, run.cell),
-            run.repeat + 1,
-            run.what
-        )
+        let variant = report.plan.variants[run.variant].name.as_str();
+        let repeat = format!("repeat {}", run.repeat + 1);
+        let of = place(report, run.cell, &[variant, &repeat]);
+        format!("disturbed: {of}: {}", run.what)
     };
     let first = report.outcome.results.first_round;
     let counting = disturbed.iter().copied().filter(|run| run.repeat >= first);
@@ -204,61 +201,78 @@ pub(super) fn disturbances(report: &Report<'_>) -> Vec<String> {
     shorten(&mut notes);
     if count > 0 {
         let runs = counted(count as u64, "run");
-        let (were, they) = if count == 1 {
-            ("was", "it counts")
-        } else {
-            ("were", "they count")
+        let were = if count == 1 { "was" } else { "were" };
+        let are = if count == 1 { "is" } else { "are" };
+        let figures = match report.plan.search {
+            Some(_) => "probes",
+            None => "medians",
         };
-        notes.push(format!("{runs} {were} disturbed; {they}"));
+        notes.push(format!(
+            "{runs} {were} disturbed, and {are} included in the {figures}"
+        ));
     }
     notes
 }
 
-/// Returns what is unclear, with the repeats that would settle it, and what is unstable.
+/// Returns what is unclear, with the repeats that would settle it, and what is unstable: a note per
+/// reason.
 fn unsettled(report: &Report<'_>) -> Vec<String> {
     let of = |one: &Judgement| {
         let metric = label(&report.outcome.results.metrics[one.metric]);
-        let metric = metric.split(',').next().unwrap_or_default().to_owned();
+        let metric = metric.split(',').next().unwrap_or_default();
         let variant = &report.plan.variants[one.variant].name;
-        format!("{}, {variant}, {metric}", cell_name(report, one.cell))
+        place(report, one.cell, &[variant, metric])
     };
-    let mut notes = Vec::new();
     let cells = &report.outcome.results.cells;
-    for one in &report.outcome.judgements {
-        // For a cell that failed, the failure is reported instead.
-        if one.verdict == Verdict::Unclear && cells[one.cell].failure.is_none() {
-            notes.push(match one.settled_by {
-                Some(repeats) if repeats as usize > DIFFERENCES_MAX => format!(
-                    "unclear: {}: the {DIFFERENCES_MAX} repeats that a comparison counts would \
-                     not settle it: make runs longer, or tolerate more",
-                    of(one)
-                ),
-                Some(repeats) => format!(
-                    "unclear: {}: about {repeats} repeats would settle it, if the estimate stays",
-                    of(one)
-                ),
-                None => format!("unclear: {}: {}", of(one), why_unclear(one)),
-            });
-        }
-    }
-    shorten(&mut notes);
-    let unstable = report
-        .outcome
-        .judgements
+    let judgements = &report.outcome.judgements;
+    // For a cell that failed, the failure is reported instead.
+    let unclear = judgements
         .iter()
-        .filter(|one| one.is_unstable);
-    let mut wide: Vec<String> = unstable
-        .map(|one| {
-            format!(
-                "unstable: {}: its interval is 5 times as wide as the median cell's",
-                of(one)
-            )
-        })
-        .collect();
-    shorten(&mut wide);
-    notes.append(&mut wide);
+        .filter(|one| one.verdict == Verdict::Unclear && cells[one.cell].failure.is_none());
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    let mut add =
+        |why: String, place: String| match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, places)) => places.push(place),
+            None => reasons.push((why, vec![place])),
+        };
+    for one in unclear {
+        let (why, place) = match one.settled_by {
+            Some(repeats) if repeats as usize > DIFFERENCES_MAX => {
+                let why = format!(
+                    "even {DIFFERENCES_MAX} repeats, the most allowed, would not settle it; make \
+                     runs longer, or tolerate more"
+                );
+                (why, of(one))
+            }
+            Some(repeats) => (SETTLED_BY.into(), format!("{}: about {repeats}", of(one))),
+            None => (why_unclear(one).into(), of(one)),
+        };
+        add(format!("unclear: {why}"), place);
+    }
+    for one in judgements.iter().filter(|one| one.is_unstable) {
+        add(UNSTABLE.into(), of(one));
+    }
+    let notes = reasons.into_iter();
     notes
+        .map(|(why, places)| format!("{why}: {}", listed(&places)))
+        .collect()
 }
+
+/// Joins the first places, and says how many more there are.
+fn listed(places: &[String]) -> String {
+    let shown = &places[..places.len().min(NOTES_MAX)];
+    let mut text = shown.join("; ");
+    if places.len() > shown.len() {
+        text.push_str(&format!("; and {} more", places.len() - shown.len()));
+    }
+    text
+}
+
+/// Reason of comparisons that a number of repeats settles.
+const SETTLED_BY: &str = "more repeats would settle it, if the estimate stays";
+
+/// Beginning of the note on unstable cells.
+const UNSTABLE: &str = "unstable: the interval is 5 times as wide as the median cell's";
 
 /// Returns why no number of repeats can be named that would settle a comparison.
 const fn why_unclear(one: &Judgement) -> &'static str {
@@ -269,11 +283,22 @@ const fn why_unclear(one: &Judgement) -> &'static str {
     }
 }
 
-pub(super) fn cell_name(report: &Report<'_>, cell: usize) -> String {
-    match report.plan.cells[cell].label.as_str() {
-        "" => "the cell".into(),
-        label => label.into(),
-    }
+/// Returns the name of a part of a cell; a lab of one cell has none for it.
+pub(super) fn place(report: &Report<'_>, cell: usize, parts: &[&str]) -> String {
+    let cell = report.plan.cells[cell].label.as_str();
+    let all = std::iter::once(cell).chain(parts.iter().copied());
+    all.filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// Returns the note of a lab that was interrupted.
+pub(super) fn interrupted(report: &Report<'_>) -> String {
+    let next = match report.outcome.continues {
+        true => "continues",
+        false => "starts over",
+    };
+    format!("interrupted: some runs are missing; the same command {next}")
 }
 
 /// Leaves the first notes, and says how many there were.
@@ -285,10 +310,6 @@ fn shorten(notes: &mut Vec<String>) {
         notes.push(format!("{kind}: and {more} more"));
     }
 }
-
-/// Note of a lab that was interrupted.
-pub(super) const INTERRUPTED: &str =
-    "interrupted: some runs are missing; the same command continues";
 
 /// Most notes of a kind.
 const NOTES_MAX: usize = 8;

@@ -255,7 +255,7 @@ fn all_notes(report: &Report<'_>, search: &Search) -> Vec<String> {
     all.extend(notes::failures(report));
     all.extend(notes::disturbances(report));
     if report.outcome.is_interrupted {
-        all.push(notes::INTERRUPTED.into());
+        all.push(notes::interrupted(report));
     }
     all
 }

@@ -1,7 +1,7 @@
 //! Notes on the steady state: the rounds that count, and what was not steady in them.
 
 use super::Report;
-use super::notes::cell_name;
+use super::notes::place;
 use crate::lab::SteadySide;
 use crate::lab_plan::Rounds;
 
@@ -40,11 +40,11 @@ fn told(report: &Report<'_>, rounds: &Rounds, side: &SteadySide) -> String {
     } else {
         "not steady"
     };
-    let mut of = format!("{}, {}", rounds.metric, cell_name(report, rounds.cell));
-    let variant = &report.plan.variants[side.variant].name;
-    if !variant.is_empty() {
-        of = format!("{of}, {variant}");
-    }
+    let variant = report.plan.variants[side.variant].name.as_str();
+    let of = match place(report, rounds.cell, &[variant]).as_str() {
+        "" => rounds.metric.clone(),
+        place => format!("{}, {place}", rounds.metric),
+    };
     let Some(window) = side.window else {
         return format!("{word}: {of}: fewer than {} rounds", rounds.window);
     };

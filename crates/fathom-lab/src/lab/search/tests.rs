@@ -156,7 +156,7 @@ fn a_run_that_fails_again_and_again_ends_its_search() {
     assert_eq!(failure, Some("no medium"));
     let table = lab_table(&plan, &outcome);
     let notes = table.notes.join("\n");
-    assert!(notes.contains("failed: the cell: no medium"), "{notes}");
+    assert!(notes.contains("failed: no medium"), "{notes}");
 }
 
 #[test]
