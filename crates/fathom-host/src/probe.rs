@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fathom_sys::files::{self, Access, AtomicWriteUnits};
+use fathom_sys::files::{self, Access, AtomicWriteUnits, FileKind};
 use fathom_sys::kernel_version::KernelVersion;
 use fathom_sys::{clock, numa, system};
 
@@ -45,6 +45,16 @@ pub fn try_open(path: &Path, read_write: bool) -> io::Result<()> {
         ..Access::default()
     };
     files::open(path, access).map(drop)
+}
+
+/// Returns what to do about a file that this user may not open: a device belongs to a group.
+#[must_use]
+pub fn permission_hint(path: &Path) -> &'static str {
+    let kind = path.metadata().map(|metadata| FileKind::of(&metadata));
+    match kind {
+        Ok(FileKind::Block | FileKind::Character) => "run as root, or join the device's group",
+        _ => "change its permissions, or run as its owner",
+    }
 }
 
 /// Returns the sizes of the atomic writes that a file or device takes; `None` if it takes none.
@@ -101,6 +111,14 @@ fn blkio_mount_in(mounts: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_belongs_to_a_group() {
+        let of_device = permission_hint(Path::new("/dev/null"));
+        assert_eq!(of_device, "run as root, or join the device's group");
+        let of_file = permission_hint(Path::new("/proc/self/status"));
+        assert_eq!(of_file, "change its permissions, or run as its owner");
+    }
 
     #[test]
     fn the_controller_is_found_among_the_mounts() {

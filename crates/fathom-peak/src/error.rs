@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use fathom_core::{EngineError, EngineStep};
+use fathom_host::probe::permission_hint;
 use fathom_host::safety::Refusal;
 
 use crate::limits::is_polled_option;
@@ -102,6 +103,9 @@ impl PeakError {
             Self::Refused(refusal) => refusal.hint(),
             Self::Missing { .. } => "name an existing file, or a block device",
             Self::Short { .. } => "leave the file alone while it is measured",
+            Self::Open { path, source } if source.kind() == io::ErrorKind::PermissionDenied => {
+                permission_hint(path)
+            }
             Self::Open { .. } | Self::Thread { .. } | Self::Panicked => "",
         };
         (!hint.is_empty()).then(|| hint.to_owned())

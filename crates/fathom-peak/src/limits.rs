@@ -39,7 +39,7 @@ fn check_numbers(config: &PeakConfig) -> Result<(), PeakError> {
     for (name, number) in &numbers[1..3] {
         if *number > config.depth {
             let what = format!("{name}: {number} is more than --depth {}", config.depth);
-            return Err(refuse(what, "raise --depth, or lower it"));
+            return Err(refuse(what, format!("raise --depth, or lower {name}")));
         }
     }
     if config.threads > THREADS_MAX {

@@ -21,6 +21,7 @@ mod zone_sets;
 mod zones;
 
 use std::collections::{HashMap, HashSet};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -257,7 +258,12 @@ impl Planned<'_> {
         self.probe.kind(path).map_err(|error| {
             let errno = Errno::of(&error).unwrap_or(Errno::EINVAL);
             let message = format!("{path}: {error}");
-            RunProblem::new(ProblemKind::FileClosedToUs, message).errno(errno)
+            let problem = RunProblem::new(ProblemKind::FileClosedToUs, message).errno(errno);
+            match error.kind() {
+                // Only devices are opened for their size.
+                ErrorKind::PermissionDenied => problem.hint("run as root, or join its group"),
+                _ => problem,
+            }
         })
     }
 

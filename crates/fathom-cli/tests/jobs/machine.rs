@@ -321,6 +321,10 @@ fn names_must_meet_from_both_sides() {
         "m.toml:3:10: no job uses `/dev/other`",
     ];
     check_refused(&other, JOB, &wants);
+    // Each name once, however many jobs have it.
+    let both = MACHINE.replace("\"/dev/modelled\"", "\"/dev/modelled\", \"/dev/other\"");
+    let clones = format!("{JOB} --numjobs=3");
+    check_refused(&both, &clones, &["remove it; the jobs use /dev/modelled\n"]);
     let files = MACHINE.replace("/dev/modelled", "*");
     let large = "--name=j --rw=read --direct=1 --size=2g";
     check_refused(

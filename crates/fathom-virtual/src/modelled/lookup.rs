@@ -158,7 +158,12 @@ impl MachineModel {
                     continue;
                 }
                 let message = format!("no job uses `{pattern}`");
-                let names: Vec<&str> = paths.iter().map(|(path, _)| *path).take(3).collect();
+                let mut names: Vec<&str> = Vec::new();
+                for (path, _) in &paths {
+                    if names.len() < 3 && !names.contains(path) {
+                        names.push(path);
+                    }
+                }
                 let hint = format!("remove it; the jobs use {}", names.join(", "));
                 let mut problem = RunProblem::new(ProblemKind::UnusedModel, message).hint(hint);
                 problem.origin = origin.clone();
