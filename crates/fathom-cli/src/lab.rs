@@ -82,6 +82,7 @@ fn execute(arguments: &LabArguments) -> Result<ProgramEnd> {
         Err(problems) => return Ok(refused(&problems)),
     };
     refuse_devices(&plan, &environment)?;
+    refuse_schedulers(&plan, &environment)?;
     if arguments.plan {
         let earlier = match arguments.rehearse {
             // Runs of another machine tell nothing of this one.
@@ -134,6 +135,7 @@ pub(crate) fn run_plan(plan: &LabPlan, format: TableFormat) -> Result<ProgramEnd
         format,
     };
     refuse_devices(plan, &lab.environment)?;
+    refuse_schedulers(plan, &lab.environment)?;
     let _lock = lock(plan)?;
     Ok(lab.experiment(plan)?.0)
 }
@@ -252,6 +254,14 @@ fn refuse_devices(plan: &LabPlan, environment: &Process) -> Result<()> {
     match plan.forbidden_devices(environment).as_slice() {
         [] => Ok(()),
         devices => bail!("{}: {}", plan.file, devices.join("\n")),
+    }
+}
+
+/// Refuses a lab that asks for I/O schedulers which its devices do not offer.
+fn refuse_schedulers(plan: &LabPlan, environment: &Process) -> Result<()> {
+    match plan.missing_schedulers(environment).as_slice() {
+        [] => Ok(()),
+        [first, ..] => bail!("{first}"),
     }
 }
 

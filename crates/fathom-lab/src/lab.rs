@@ -30,6 +30,7 @@ mod real;
 mod report;
 mod results;
 mod rounds;
+mod schedulers;
 mod search;
 mod sequential;
 mod steady;

@@ -44,7 +44,7 @@ use fathom_toml::{Fields, FileKind, Source, TomlProblem};
 use crate::lab_plan::LabPlan;
 pub use metrics::nearest_metric;
 use reader::Reader;
-pub(crate) use written::written_names;
+pub(crate) use written::{asked_schedulers, written_names};
 
 impl LabPlan {
     /// Parses `text`, the content of the lab file `file`. `arguments` are the values of `ask`, as

@@ -55,4 +55,4 @@ pub use peers::{Alone, Moment, PeerPlace, PeerTimes, Peers};
 pub use prepare::Leftovers;
 pub use run::{Finished, run, run_together};
 pub use run_files::replayed_targets;
-pub use scheduler::{SchedulerError, SchedulerGuard};
+pub use scheduler::{SchedulerError, SchedulerGuard, why_no_scheduler};

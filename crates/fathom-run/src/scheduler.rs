@@ -31,6 +31,19 @@ pub(crate) fn apply(change: &SchedulerChange) -> Result<(), JobFailure> {
     Ok(())
 }
 
+/// Returns why no device under a file can have the scheduler `name`, with a hint; `None` if it can,
+/// as far as is known without trying.
+#[must_use]
+pub fn why_no_scheduler(path: &Path, name: &str) -> Option<(String, String)> {
+    let tree = BlockTree::default();
+    let change = SchedulerChange::under([path].into_iter(), name.to_owned(), &tree);
+    let problem = change.problem()?;
+    Some((
+        problem.message,
+        problem.hint.map_or_else(String::new, Into::into),
+    ))
+}
+
 /// Original schedulers of the devices under a file. Dropping the guard restores them; if the
 /// process is killed, the next guard for the same device does.
 #[derive(Debug)]

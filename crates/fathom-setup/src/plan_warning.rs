@@ -15,6 +15,8 @@ pub enum PlanWarningKind {
     SharesBeyondFile,
     /// `ioscheduler` for files without a block device under them.
     SchedulerWithoutDevice,
+    /// `ioscheduler` changes a device's scheduler, and does not restore it.
+    SchedulerStays,
     /// More polling kernel threads than CPUs.
     OffloadPollers,
     /// Options that a replay ignores.
@@ -47,6 +49,7 @@ impl PlanWarningKind {
             Self::FilesTooSmall => "files_too_small",
             Self::SharesBeyondFile => "shares_beyond_file",
             Self::SchedulerWithoutDevice => "ioscheduler_without_device",
+            Self::SchedulerStays => "ioscheduler_stays",
             Self::OffloadPollers => "offload_pollers",
             Self::IgnoredByReplay => "ignored_by_replay",
             Self::ReplayLog => "replay_log",
@@ -68,7 +71,7 @@ impl PlanWarningKind {
             Self::SizeBeyondDevice => "size",
             Self::FilesTooSmall => "bs",
             Self::SharesBeyondFile => "random_distribution",
-            Self::SchedulerWithoutDevice => "ioscheduler",
+            Self::SchedulerWithoutDevice | Self::SchedulerStays => "ioscheduler",
             Self::OffloadPollers => "sqthread_poll",
             Self::IgnoredByReplay | Self::ReplayLog => "read_iolog",
             Self::FilesExist => "ioengine",

@@ -1,6 +1,6 @@
 //! Names of all that runs write, as the jobs have them.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use fathom_job::{Environment, Job, file_names};
 use fathom_run::replayed_targets;
@@ -55,6 +55,27 @@ pub(crate) fn written_names(plan: &LabPlan, environment: &dyn Environment) -> Wr
         }
     }
     written
+}
+
+/// Returns each I/O scheduler that runs ask for, with a file on the device that is to have it.
+pub(crate) fn asked_schedulers(
+    plan: &LabPlan,
+    environment: &dyn Environment,
+) -> BTreeSet<(String, String)> {
+    let mut asked = BTreeSet::new();
+    for trial in Trials::of(plan).runs {
+        let Some(job) = trial.job(plan) else {
+            continue;
+        };
+        let file = file_of(job, trial);
+        let jobs = job_plan(environment, &job.file, &file.text).unwrap_or_default();
+        for job in &jobs.jobs {
+            let files = file_names(job, 0).into_iter().take(NAMES_MAX);
+            let name = job.options.ioscheduler.iter();
+            asked.extend(name.flat_map(|name| files.clone().map(|file| (name.clone(), file))));
+        }
+    }
+    asked
 }
 
 impl WrittenNames {

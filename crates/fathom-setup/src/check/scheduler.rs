@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use fathom_host::block_tree::BlockTree;
-use fathom_host::storage::disks_under;
+use fathom_host::storage::{disks_under, scheduler_in_force};
 use fathom_job::Job;
 
 use crate::error::RunProblem;
@@ -28,18 +28,37 @@ impl SchedulerChange {
             return None; // ignored, as in fio
         }
         let paths = setup.files.iter().map(|file| Path::new(&file.path));
+        Some(Self::under(paths, name, tree))
+    }
+
+    /// Returns the change to the scheduler `name` of the devices under these files.
+    pub fn under<'a>(
+        paths: impl Iterator<Item = &'a Path>,
+        name: String,
+        tree: &BlockTree,
+    ) -> Self {
         let devices = disks_under(paths, tree).into_iter().map(|disk| {
             let file = disk.folder().join("queue/scheduler");
             (disk.name, file)
         });
-        Some(Self {
+        Self {
             name,
             devices: devices.collect(),
-        })
+        }
+    }
+
+    /// Returns the devices whose scheduler changes, each with the one in force.
+    fn changed(&self) -> Vec<(&str, String)> {
+        let devices = self.devices.iter().filter_map(|(device, file)| {
+            let text = std::fs::read_to_string(file).ok()?;
+            let before = scheduler_in_force(text.trim()).to_owned();
+            (before != self.name).then_some((device.as_str(), before))
+        });
+        devices.collect()
     }
 
     /// Returns a problem if the scheduler cannot be set, as far as is known without trying.
-    fn problem(&self) -> Option<RunProblem> {
+    pub fn problem(&self) -> Option<RunProblem> {
         self.devices.iter().find_map(|(device, file)| {
             let text = std::fs::read_to_string(file).unwrap_or_default();
             let has = text.replace(['[', ']'], "");
@@ -73,9 +92,32 @@ pub fn check(setups: &[JobSetup]) -> (Vec<RunProblem>, Vec<PlanWarning>) {
                     .into(),
                 hint: "remove it".into(),
             });
+        } else {
+            add_changes(&change, &job.name, &mut warnings);
         }
     }
     (problems, warnings)
+}
+
+/// Adds a warning about each scheduler that a job leaves changed, of several jobs on a device once.
+fn add_changes(change: &SchedulerChange, job: &str, warnings: &mut Vec<PlanWarning>) {
+    for (device, before) in change.changed() {
+        let message = format!(
+            "`ioscheduler` changes the scheduler of {device} from `{before}` to `{}`, which stays \
+             after the run",
+            change.name
+        );
+        if !warnings.iter().any(|known| known.message == message) {
+            warnings.push(PlanWarning {
+                kind: PlanWarningKind::SchedulerStays,
+                job: job.to_owned(),
+                message,
+                hint: format!(
+                    "restore it with `echo {before} > /sys/block/{device}/queue/scheduler`"
+                ),
+            });
+        }
+    }
 }
 
 /// Schedulers that the kernel may load as modules when their name is written to sysfs.
@@ -86,9 +128,8 @@ mod tests {
     use super::*;
     use fathom_host::fixture::FakeHost;
 
-    /// Checks a change to `name` on a fake device whose sysfs file holds `text`.
-    #[track_caller]
-    fn check(world: &str, text: &str, name: &str, refused: bool) {
+    /// Returns a change to `name` on a fake device whose sysfs file holds `text`.
+    fn change(world: &str, text: &str, name: &str) -> (FakeHost, SchedulerChange) {
         let fake = FakeHost::new(world);
         fake.device("sda", "8:0");
         fake.attribute("sda", "queue/scheduler", text);
@@ -98,7 +139,31 @@ mod tests {
             name: name.to_owned(),
             devices: vec![(disk.name, file)],
         };
+        (fake, change)
+    }
+
+    #[track_caller]
+    fn check(world: &str, text: &str, name: &str, refused: bool) {
+        let (_fake, change) = change(world, text, name);
         assert_eq!(change.problem().is_some(), refused, "{name}: {text}");
+    }
+
+    #[test]
+    fn a_scheduler_that_stays_changed_is_told_once() {
+        let (_fake, change) = change("scheduler-f", "[none] mq-deadline\n", "mq-deadline");
+        let mut warnings = Vec::new();
+        add_changes(&change, "a", &mut warnings);
+        add_changes(&change, "b", &mut warnings);
+        let told = warnings.iter().map(|one| (&*one.job, &*one.message));
+        let want = "`ioscheduler` changes the scheduler of sda from `none` to `mq-deadline`, which \
+                    stays after the run";
+        assert_eq!(told.collect::<Vec<_>>(), [("a", want)]);
+    }
+
+    #[test]
+    fn a_scheduler_in_force_is_no_change() {
+        let (_fake, change) = change("scheduler-g", "[none] mq-deadline\n", "none");
+        assert_eq!(change.changed(), []);
     }
 
     #[test]
