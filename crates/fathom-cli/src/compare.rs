@@ -150,12 +150,13 @@ fn metric(text: &str) -> Result<(MetricName, Option<f64>), String> {
     Ok((name, tolerance))
 }
 
-/// Reads a percentage, with or without its sign, as a ratio.
+/// Reads a tolerance, a percentage with or without its sign, as a ratio.
 pub(crate) fn percent(text: &str) -> Result<f64, String> {
-    let number = text.trim().trim_end_matches('%').trim_end();
+    let text = text.trim();
+    let number = text.strip_suffix('%').unwrap_or(text).trim_end();
     match number.parse::<f64>() {
-        Ok(percent) if percent > 0.0 && percent < 1000.0 => Ok(percent / 100.0),
-        _ => Err("a percentage above 0, such as 2%".into()),
+        Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(percent / 100.0),
+        _ => Err("a percentage above 0 and up to 100, such as 2%".into()),
     }
 }
 

@@ -76,6 +76,11 @@ fn metrics(reader: &Reader<'_>, fields: &Fields<'_>, services: &[Service]) -> Ve
             reader.refuse(&entry.value.span(), why, "write it as `\"2%\"`");
             continue;
         };
+        if tolerance > TOLERANCE_MAX {
+            let why = format!("the tolerance of `{}` is above 100 %", entry.key);
+            reader.refuse(&entry.value.span(), why, "write it as `\"2%\"`");
+            continue;
+        }
         if tolerance <= 0.0 {
             let why = format!(
                 "the tolerance of `{}` is 0: nothing could ever be the same",
@@ -242,15 +247,11 @@ fn repeats_span(top: &Fields<'_>) -> Range<usize> {
     repeats.or(judge).map_or(0..0, |value| value.span())
 }
 
-/// Returns a share, written as `2%` or as `0.02`.
+/// Returns a share, written as `2%`: without its sign, `2` could be meant as 2 % or as 200 %.
 pub(super) fn share_of(text: &str) -> Option<f64> {
-    let text = text.trim();
-    let (number, factor) = match text.strip_suffix('%') {
-        Some(number) => (number.trim_end(), 0.01),
-        None => (text, 1.0),
-    };
-    let share: f64 = number.parse().ok()?;
-    let share = share * factor;
+    let number = text.trim().strip_suffix('%')?;
+    let percent: f64 = number.trim_end().parse().ok()?;
+    let share = percent * 0.01;
     (0.0..=SHARE_MAX).contains(&share).then_some(share)
 }
 
@@ -262,5 +263,7 @@ const MAX: u32 = 40;
 const REPEATS_MAX: u32 = 1000;
 /// Width of a bucket: 64 of them double a value.
 const BUCKET: f64 = 1.0 / 64.0;
+/// Largest tolerance: twice as much is the same.
+const TOLERANCE_MAX: f64 = 1.0;
 /// Largest share: a hundred times as much.
 const SHARE_MAX: f64 = 100.0;

@@ -44,3 +44,25 @@ fn the_fewest_repeats_are_at_most_the_most_ones() {
     let refused = repeats("min = 3, max = 2").unwrap_err();
     assert_eq!(refused, "`max` is 2, less than `min`, 3");
 }
+
+#[test]
+fn a_tolerance_has_its_sign_and_is_at_most_100_percent() {
+    check(
+        r#"[axes]
+bs = ["4k", "8k"]
+[variants]
+a = {}
+b = { iodepth = 2 }
+[judge]
+baseline = "a"
+metrics = { "read.clat_p99" = "5", "read.bw" = 0.05, "read.iops" = "101%" }
+"#,
+        &[
+            "f/lab.toml:14:31: the tolerance of `read.clat_p99` must be a percentage | write it as \
+             `\"2%\"`",
+            "f/lab.toml:14:48: the tolerance of `read.bw` must be a percentage | write it as \
+             `\"2%\"`",
+            "f/lab.toml:14:68: the tolerance of `read.iops` is above 100 % | write it as `\"2%\"`",
+        ],
+    );
+}

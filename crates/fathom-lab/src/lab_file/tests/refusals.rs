@@ -14,7 +14,7 @@ a = {}
 b = { job = { rw = "wriet" } }
 [judge]
 baseline = "c"
-metrics = { "write.bww" = "2%", "read.iops" = 0 }
+metrics = { "write.bww" = "2%", "read.iops" = "0%" }
 reapeats = 1
 [run]
 cpu = "0"
