@@ -1,19 +1,20 @@
 //! `fathom ab`: two or more settings of one option, or two job files, in a lab without a file.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use fathom_host::output_file::{self, Stop};
+use fathom_job::Environment;
 use fathom_lab::LabPlan;
+use fathom_toml::TomlProblem;
 
+use crate::ab_lab::{AbLab, NAME};
 use crate::environment::Process;
 use crate::exit::ProgramEnd;
-use crate::lab;
 use crate::output::{self, StandardStream};
-use crate::spared_inputs;
 use crate::table_format::TableFormat;
+use crate::{compare, lab, metric_name, spared_inputs};
 
 /// Arguments of `fathom ab`.
 #[derive(Args, Clone, Debug)]
@@ -21,22 +22,32 @@ use crate::table_format::TableFormat;
 pub(crate) struct AbArguments {
     /// Job file, or the two to compare; the first is the baseline
     #[arg(value_name = "JOB.fio", required = true, num_args = 1..=2)]
-    jobs: Vec<String>,
+    pub(crate) jobs: Vec<String>,
     /// Option and its values; the first is the baseline
     #[arg(long, value_name = "OPTION=V1,V2[,V3…]")]
-    set: Option<String>,
-    /// Repeats, each with every side once
-    #[arg(long, value_name = "N", default_value_t = 12)]
-    #[arg(value_parser = clap::value_parser!(u32).range(6..=100))]
-    repeats: u32,
+    pub(crate) set: Option<String>,
+    /// Repeats, each with every side once: 6 to 100, as fewer prove nothing
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = repeats)]
+    pub(crate) repeats: u32,
     /// Metric to judge, with the change that is too small to matter [default: all.iops=2%]
-    #[arg(long, value_name = "METRIC=PERCENT%")]
-    judge: Vec<String>,
+    #[arg(long, value_name = "METRIC=PERCENT%", value_parser = judged)]
+    pub(crate) judge: Vec<Judged>,
+    /// Run on this modelled machine, in virtual time
+    #[arg(long, value_name = "MACHINE.toml")]
+    pub(crate) machine: Option<String>,
     /// Write the lab file instead of running it
     #[arg(long, value_name = "FILE.toml")]
-    save: Option<String>,
+    pub(crate) save: Option<String>,
     #[command(flatten)]
     format: TableFormat,
+}
+
+/// Metric to judge, as a lab file has it.
+#[derive(Clone, Debug)]
+pub(crate) struct Judged {
+    pub(crate) metric: String,
+    /// Tolerance, with its sign.
+    pub(crate) tolerance: String,
 }
 
 /// Compares, and prints the table with the verdict.
@@ -51,120 +62,86 @@ pub(crate) fn run(arguments: &AbArguments) -> ProgramEnd {
 }
 
 fn execute(arguments: &AbArguments) -> Result<ProgramEnd> {
-    let text = text(arguments)?;
-    let file = arguments.save.as_deref().unwrap_or(NAME);
+    let ab = AbLab::of(arguments)?;
     let environment = Process::new();
-    let plan = match LabPlan::parse(file, &text, &[], &environment) {
+    for file in arguments.jobs.iter().chain(&arguments.machine) {
+        let read = environment.read_file(file);
+        read.with_context(|| format!("cannot read {file}"))?;
+    }
+    let file = arguments.save.as_deref().unwrap_or(NAME);
+    let plan = match LabPlan::parse(file, &ab.text, &[], &environment) {
         Ok(plan) => plan,
-        Err(problems) => return Ok(lab::refused(&problems)),
+        Err(problems) => return Ok(refused(&ab, file, problems)),
     };
     let Some(path) = &arguments.save else {
         return lab::run_plan(&plan, arguments.format);
     };
     spared_inputs::check("--save", Path::new(path), environment.files_read())?;
-    let written = output_file::write(Path::new(path), text.as_bytes(), &Stop::never());
+    let written = output_file::write(Path::new(path), ab.text.as_bytes(), &Stop::never());
     written.with_context(|| format!("--save: {path}"))?;
     let line = format!("fathom: ab: run it with `fathom lab {path}`\n");
     output::print(StandardStream::Error, &line);
     Ok(ProgramEnd::Printed)
 }
 
-/// Returns the text of the lab file.
-fn text(arguments: &AbArguments) -> Result<String> {
-    let variants = variants(arguments)?;
-    for (at, (name, _)) in variants.iter().enumerate() {
-        if variants[..at].iter().any(|(earlier, _)| earlier == name) {
-            bail!(
-                "two sides are `{name}`\n\
-                 hint: name each side once; `fathom lab FILE --a-a N` compares one with itself"
-            );
-        }
-    }
-    let judged = match arguments.judge.as_slice() {
-        [] => vec![JUDGED.to_owned()],
-        judged => judged.to_vec(),
-    };
-    let mut metrics = Vec::new();
-    for one in &judged {
-        let Some((metric, tolerance)) = one.split_once('=') else {
-            bail!("--judge {one}: no tolerance\nhint: write `--judge {one}=2%`");
+/// Prints problems: those of the lab at the arguments that it is made of, as nobody has seen its
+/// text; those of the user's files at their places.
+fn refused(ab: &AbLab, file: &str, problems: Vec<TomlProblem>) -> ProgramEnd {
+    let (of_lab, of_files): (Vec<_>, Vec<_>) = problems
+        .into_iter()
+        .partition(|problem| problem.origin.file == file);
+    let mut told: Vec<String> = Vec::new();
+    for problem in &of_lab {
+        let place = match ab.argument(&problem.origin) {
+            "" => String::new(),
+            argument => format!("{argument}: "),
         };
-        metrics.push(format!("{} = {}", quoted(metric), quoted(tolerance)));
-    }
-    let job = job_path(arguments, &arguments.jobs[0])?;
-    let (name, repeats) = (quoted(NAME), arguments.repeats);
-    let mut text = format!(
-        "[lab]\nname = {name}\n[job]\nfile = {}\n[variants]\n",
-        quoted(&job)
-    );
-    for (name, settings) in &variants {
-        let _infallible = writeln!(text, "{} = {settings}", quoted(name));
-    }
-    let _infallible = write!(
-        text,
-        "[judge]\nbaseline = {}\nmetrics = {{ {} }}\nrepeats = {{ min = {repeats}, max = \
-         {repeats}, stop = \"never\" }}\n",
-        quoted(&variants[0].0),
-        metrics.join(", ")
-    );
-    Ok(text)
-}
-
-/// Returns the name of each side and its settings.
-fn variants(arguments: &AbArguments) -> Result<Vec<(String, String)>> {
-    match (&arguments.set, arguments.jobs.as_slice()) {
-        (None, [one, other]) => {
-            let file = quoted(&job_path(arguments, other)?);
-            Ok(vec![
-                (one.clone(), "{}".into()),
-                (other.clone(), format!("{{ file = {file} }}")),
-            ])
+        let hint = match problem.hint.as_str() {
+            "" => String::new(),
+            hint => format!("hint: {hint}\n"),
+        };
+        let text = format!("fathom: ab: {place}{}\n{hint}", problem.message);
+        // Each value of an option repeats what is wrong with the option.
+        if !told.contains(&text) {
+            output::print(StandardStream::Error, &output::printable_lines(&text));
+            told.push(text);
         }
-        (Some(set), [_]) => {
-            let values = set.split_once('=');
-            let (option, values) = values
-                .filter(|(_, values)| values.contains(','))
-                .with_context(|| format!("--set {set}: expected OPTION=V1,V2"))?;
-            let side = |value: &str| {
-                let settings = format!("{{ job = {{ {} = {} }} }}", quoted(option), quoted(value));
-                (value.to_owned(), settings)
-            };
-            Ok(values.split(',').map(side).collect())
-        }
-        (None, _) => {
-            bail!("nothing to compare\nhint: add --set OPTION=V1,V2, or name a second job file")
-        }
-        (Some(_), _) => bail!("--set takes one job file\nhint: name one"),
+    }
+    if of_files.is_empty() {
+        return ProgramEnd::Refused;
+    }
+    lab::refused(&of_files)
+}
+
+/// Reads a number of repeats.
+fn repeats(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0..6) => Err("at least 6 repeats: fewer prove nothing".into()),
+        Ok(count @ 6..=100) => Ok(count),
+        Ok(_) => Err("at most 100 repeats: a comparison counts no more".into()),
+        Err(_) => Err("a number from 6 to 100".into()),
     }
 }
 
-/// Returns the path of a job file as the lab file has it, which may be saved elsewhere.
-fn job_path(arguments: &AbArguments, job: &str) -> Result<String> {
-    let folder = arguments
-        .save
-        .as_ref()
-        .and_then(|save| Path::new(save).parent());
-    if folder.is_none_or(|folder| folder.as_os_str().is_empty()) {
-        return Ok(job.to_owned());
-    }
-    let path = std::path::absolute(job).with_context(|| job.to_owned())?;
-    Ok(path.to_string_lossy().into_owned())
+/// Reads `read.iops=2%`.
+fn judged(text: &str) -> Result<Judged, String> {
+    let Some((metric, tolerance)) = text.split_once('=') else {
+        return Err(format!("no tolerance: write `{text}=2%`"));
+    };
+    metric_name::parse(metric)?;
+    compare::percent(tolerance)?;
+    let number = tolerance.trim().trim_end_matches('%').trim_end();
+    Ok(Judged {
+        metric: metric.to_owned(),
+        tolerance: format!("{number}%"),
+    })
 }
-
-/// Quotes a text as TOML: its strings have JSON's escapes.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
-/// Name of the lab.
-const NAME: &str = "ab";
-/// Metric that every job has.
-const JUDGED: &str = "all.iops=2%";
 
 const EXAMPLES: &str = "\
 Examples:
   fathom ab job.fio --set ioscheduler=none,mq-deadline
   fathom ab job.fio --set iodepth=8,16,32 --repeats 20 --judge read.clat_p99=5%
   fathom ab before.fio after.fio --save ab.toml
+  fathom ab job.fio --set iodepth=8,16 --machine examples/machines/ssd.toml
 
 Exit codes: as of `fathom lab`.";

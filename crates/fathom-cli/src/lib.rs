@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod ab;
+mod ab_lab;
 mod bug;
 mod client_hosts;
 mod client_start;

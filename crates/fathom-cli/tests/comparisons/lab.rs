@@ -325,7 +325,7 @@ fn settings_and_files_are_compared_without_a_lab_file() {
         "ab a.fio --set bs=4k,64k --repeats 6 --judge read.bw=5% --json",
     );
     let row = &run.expect(0).json()["rows"][0];
-    assert_eq!(row["64k_read_bw_mib_s_verdict"], "better", "{row}");
+    assert_eq!(row["bs=64k_read_bw_mib_s_verdict"], "better", "{row}");
     let run = lab(
         &folder,
         "ab a.fio b.fio --repeats 6 --judge all.iops=90% --csv",
@@ -521,12 +521,79 @@ fn runs_on_modelled_machines_are_removed_by_the_age_of_their_lab() {
 }
 
 #[test]
+fn tolerances_are_percentages_everywhere() {
+    let folder = Folder::new();
+    folder.write("a.fio", "[a]\nioengine=null\nsize=4k\nrw=read\n");
+    folder
+        .fathom("ab a.fio --set bs=1k,4k --judge read.clat_p99=5 --save saved.toml")
+        .expect(0);
+    let plan = folder.fathom("lab saved.toml --plan").expect(0);
+    assert!(plan.out.contains("changes within ±5 %"), "{}", plan.out);
+    for words in [
+        "ab a.fio --set bs=1k,4k --judge read.iops=101%",
+        "compare a b --metric read.iops=101",
+        "history check --tolerance 101%",
+    ] {
+        let run = folder.fathom(words).expect(2);
+        assert!(run.err.contains("up to 100"), "{words}: {}", run.err);
+    }
+}
+
+#[test]
+fn problems_of_a_comparison_are_told_at_its_arguments() {
+    let folder = Folder::new();
+    folder.write("a.fio", "[a]\nioengine=null\nsize=4k\nrw=read\n");
+    for (words, want) in [
+        (
+            "ab a.fio --set fixedbuf=0,1",
+            "fathom: ab: --set fixedbuf=0,1: unknown option `fixedbuf`\n\
+             hint: did you mean `fixedbufs`?\n",
+        ),
+        ("ab b.fio --set bs=1k,4k", "fathom: ab: cannot read b.fio: "),
+        (
+            "ab a.fio --set bs=1k,4k --repeats 3",
+            "at least 6 repeats: fewer prove nothing",
+        ),
+        (
+            "ab a.fio --set bs=1k,2k,4k --repeats 6",
+            "fathom: ab: --repeats 6: fewer than 7 repeats prove nothing with 2 comparisons\n\
+             hint: use `--repeats 7` or more\n",
+        ),
+        (
+            "ab a.fio --set bs=1k,4k --judge read.iop=2%",
+            "did you mean `read.iops`?",
+        ),
+        (
+            "ab a.fio --set bs=1k,4k --judge read.clat_p99=1%",
+            "fathom: ab: --judge read.clat_p99=1%: the tolerance of `read.clat_p99` is below",
+        ),
+        ("ab a.fio --set bs=1k,4k --judge read.iops", "no tolerance"),
+    ] {
+        let run = folder.fathom(words).expect(2);
+        assert!(run.err.contains(want), "{words}: {}", run.err);
+        // No excerpt of a file that nobody wrote.
+        assert!(!run.err.contains("  |"), "{words}: {}", run.err);
+    }
+}
+
+#[test]
+fn settings_are_compared_on_a_modelled_machine() {
+    let folder = Folder::new();
+    folder.write("m.toml", MACHINE);
+    let job = "[a]\nfilename=/dev/modelled\nrw=randread\nbs=4k\nnumber_ios=500\n";
+    folder.write("a.fio", job);
+    let words = "ab a.fio --set iodepth=1,2 --repeats 6 --machine m.toml";
+    let run = folder.fathom(words).expect(0);
+    assert!(run.out.contains("ab: iodepth=1, iodepth=2"), "{}", run.out);
+}
+
+#[test]
 fn sides_of_one_name_are_refused() {
     let folder = Folder::new();
     folder.write("a.fio", "[a]\nioengine=null\nsize=4k\n");
     for (words, side) in [
         ("ab a.fio a.fio", "a.fio"),
-        ("ab a.fio --set bs=4k,4k", "4k"),
+        ("ab a.fio --set bs=4k,4k", "bs=4k"),
     ] {
         let run = folder.fathom(words).expect(2);
         let want = format!("fathom: ab: two sides are `{side}`");
