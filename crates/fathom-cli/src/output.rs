@@ -14,6 +14,7 @@ use fathom_job::{Diagnostics, Dialect};
 use crate::exit::ProgramEnd;
 use crate::held_output;
 use crate::rank_voice;
+use crate::text_width::fitted_messages;
 
 pub(crate) use crate::standard_stream::StandardStream;
 pub(crate) use fathom_report::printable_lines;
@@ -64,9 +65,14 @@ pub(crate) fn not_written(error: &anyhow::Error, program: &str) -> ProgramEnd {
     ProgramEnd::NotReported
 }
 
-/// Renders diagnostics for standard error, in colour on a terminal.
+/// Renders diagnostics for standard error: on a terminal in colour, and fitted to it.
 pub(crate) fn render(diagnostics: &Diagnostics, dialect: Dialect) -> String {
-    diagnostics.render(dialect.program(), has_colour(&io::stderr()))
+    let program = dialect.program();
+    let text = diagnostics.render(program, has_colour(&io::stderr()));
+    match io::stderr().is_terminal() {
+        true => fitted_messages(&text, program),
+        false => text,
+    }
 }
 
 /// Returns whether text on this stream may be in colour.

@@ -58,6 +58,24 @@ pub(crate) struct Report {
     held_notes: Option<String>,
 }
 
+/// Breaks the lines of stalls and caveats in a text report.
+fn with_fitted_sentences(
+    mut text: String,
+    record: &Record,
+    fit: &dyn Fn(&str) -> String,
+) -> String {
+    let parts = [
+        fathom_report::stall_lines(record),
+        fathom_report::caveats(record),
+    ];
+    for part in parts.iter().filter(|part| !part.is_empty()) {
+        if let Some(at) = text.rfind(part.as_str()) {
+            text.replace_range(at..at + part.len(), &fit(part));
+        }
+    }
+    text
+}
+
 impl Report {
     /// Creates an empty report in the formats of the settings.
     pub(crate) fn new(dialect: Dialect, settings: &Settings, data: Data) -> Self {
@@ -304,16 +322,14 @@ impl Report {
         }
     }
 
-    /// Breaks the caveats at the end of a text report for the terminal; fio's part, which scripts
+    /// Breaks the stalls and caveats of a text report for the terminal; fio's part, which scripts
     /// read, stays as it is, and so does a report that goes to a file or a pipe.
-    fn fitted(&self, mut text: String, record: &Record, format: OutputFormat) -> String {
+    fn fitted(&self, text: String, record: &Record, format: OutputFormat) -> String {
         let is_seen = !self.to_file && io::stdout().is_terminal();
-        let caveats = fathom_report::caveats(record);
-        if is_seen && format == OutputFormat::Normal && text.ends_with(&caveats) {
-            text.truncate(text.len() - caveats.len());
-            text.push_str(&fitted_sentences(&caveats));
+        match is_seen && format == OutputFormat::Normal {
+            true => with_fitted_sentences(text, record, &fitted_sentences),
+            false => text,
         }
-        text
     }
 
     fn has_text(&self) -> bool {
@@ -513,3 +529,37 @@ const NAMED_JOBS_MAX: usize = 4;
 
 /// Shortest interval of the status line, as in fio.
 const STATUS_INTERVAL_MIN: Nanos = Nanos::from_millis(250);
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::StallRecord;
+
+    use super::*;
+
+    #[test]
+    fn stalls_and_caveats_are_fitted_and_the_rest_is_not() {
+        let stall = StallRecord {
+            duration_ns: 90_000_000,
+            ..StallRecord::default()
+        };
+        let job = JobRecord {
+            name: "stall".into(),
+            stalls: vec![stall],
+            ..JobRecord::default()
+        };
+        let warning = Warning {
+            message: "it is late".into(),
+            ..Warning::default()
+        };
+        let record = Record {
+            jobs: vec![job],
+            warnings: vec![warning],
+            ..Record::default()
+        };
+        let text = fathom_report::render(&record, OutputFormat::Normal, 0);
+        let fitted = with_fitted_sentences(text.clone(), &record, &str::to_uppercase);
+        let at = text.find("\nstall: 90 ms").expect("a line about the stall");
+        assert_eq!(fitted[..at], text[..at]);
+        assert_eq!(fitted[at..], text[at..].to_uppercase());
+    }
+}

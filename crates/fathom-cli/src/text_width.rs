@@ -26,6 +26,24 @@ pub(crate) fn fitted_sentences(text: &str) -> String {
     broken(text, width(), 2)
 }
 
+/// As [`fitted_sentences`], for messages of `program`: excerpts of files between them stay whole.
+pub(crate) fn fitted_messages(text: &str, program: &str) -> String {
+    broken_messages(text, program, width())
+}
+
+fn broken_messages(text: &str, program: &str, width: usize) -> String {
+    let is_message = |line: &str| {
+        let mut rest = line.split(": ");
+        let word = rest.next().unwrap_or_default();
+        rest.next().is_some() && [program, "hint", "note"].contains(&word)
+    };
+    let line = |line| match is_message(line) {
+        true => broken_line(line, width, 2),
+        false => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
+
 fn broken(text: &str, width: usize, hanging: usize) -> String {
     let line = |line| broken_line(line, width, hanging);
     text.lines().map(line).collect()
@@ -105,6 +123,15 @@ mod tests {
         let want = "  rate: a stall delayed\n    ops\nchanged: engine: libaio,\n  now sync\n";
         let text = "  rate: a stall delayed ops\nchanged: engine: libaio, now sync";
         assert_eq!(broken(text, 24, 2), want);
+    }
+
+    #[test]
+    fn excerpts_of_messages_stay_whole() {
+        let text = "fathom: a.toml:1:2: no difference\n  |\n1 | note: an excerpt that is long\n\
+                    hint: set `max = 9`, or compare less\n";
+        let want = "fathom: a.toml:1:2: no\n  difference\n  |\n1 | note: an excerpt that is long\n\
+                    hint: set `max = 9`, or\n  compare less\n";
+        assert_eq!(broken_messages(text, "fathom", 24), want);
     }
 
     #[test]

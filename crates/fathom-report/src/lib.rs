@@ -68,6 +68,7 @@ pub use prometheus::prometheus;
 pub use run_metrics::{DirectionMetrics, RunMetrics, openmetrics};
 pub use run_page::{run_page, run_page_with_logs};
 pub use seeks::seeks;
+pub use stalls::stall_lines;
 pub use status::{StatusFigures, status_line};
 pub use summary::{report_count, summary};
 pub use target::target_state;

@@ -9,7 +9,8 @@ use crate::json::Object;
 ///
 /// Stalls of several jobs at the same time are one line: they wait for the same device, or for the
 /// same processor.
-pub(crate) fn stall_lines(record: &Record) -> String {
+#[must_use]
+pub fn stall_lines(record: &Record) -> String {
     let mut worst: Vec<Line<'_>> = Vec::new();
     for found in by_length(record) {
         if let Some(line) = worst.iter_mut().find(|line| line.overlaps(&found)) {
