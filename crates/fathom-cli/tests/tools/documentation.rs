@@ -51,6 +51,15 @@ fn each_shell_has_a_script_and_others_are_refused() {
     ] {
         let script = folder.fathom(&format!("completions {shell}")).expect(0).out;
         assert!(script.contains(sign), "{shell}");
+        let words = format!("completions {shell} --dir a/folder");
+        assert_eq!(folder.fathom(&words).expect(0).out, "");
+        let name = match shell {
+            "bash" => "fathom",
+            "zsh" => "_fathom",
+            _ => "fathom.fish",
+        };
+        let written = std::fs::read_to_string(folder.path().join("a/folder").join(name));
+        assert_eq!(written.unwrap(), script, "{shell}");
         // Syntax, where the shell is there to check it.
         folder.write("script", script);
         if let Ok(output) = folder.command(shell, "-n script").output() {
