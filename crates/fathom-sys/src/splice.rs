@@ -54,7 +54,7 @@ impl Pipe {
             });
             let taken = match spliced {
                 Ok(0) => break,
-                Ok(count) => self.copy_out(&mut out[moved..][..count]),
+                Ok(count) => self.take(&mut out[moved..][..count]),
                 Err(failed) => Err(failed),
             };
             match taken {
@@ -84,6 +84,14 @@ impl Pipe {
             }
         }
         result(moved)
+    }
+
+    /// Copies what the pipe holds to `out`, which it fills. On failure the pipe is emptied.
+    fn take(&mut self, out: &mut [u8]) -> Result<usize, i32> {
+        match self.copy_out(out) {
+            Ok(count) => Ok(count),
+            Err(failed) => Err(self.empty(self.held(), failed)),
+        }
     }
 
     /// Copies what the pipe holds to `out`, which it fills.
@@ -143,6 +151,16 @@ impl Pipe {
         Ok(moved)
     }
 
+    /// Returns the bytes that the pipe holds.
+    #[cold]
+    fn held(&self) -> usize {
+        let mut held: libc::c_int = 0;
+        // SAFETY: the descriptor is open, and the kernel writes one integer, which is alive.
+        let _cannot_fail =
+            unsafe { libc::ioctl(self.reader.as_raw_fd(), libc::FIONREAD, &raw mut held) };
+        usize::try_from(held).unwrap_or(0)
+    }
+
     /// Reads `count` bytes out of the pipe and drops them. Returns `failed`.
     #[cold]
     fn empty(&mut self, count: usize, failed: i32) -> i32 {
@@ -168,6 +186,7 @@ const PIPE_BYTES: usize = 65_536;
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsFd;
+    use std::{ptr, slice};
 
     use super::*;
     use crate::files::tests::Scratch;
@@ -183,6 +202,27 @@ mod tests {
         assert_eq!(pipe.read(fd, 5, &mut out), 3_000_001, "short at the end");
         assert_eq!(out[..data.len()], data);
         assert_eq!(pipe.read(fd, 4_000_000, &mut out), 0);
+    }
+
+    #[test]
+    fn a_failed_read_leaves_the_pipe_empty() {
+        let (_scratch, file) = Scratch::new("splice-read-fails");
+        let fd = Some(file.as_fd());
+        let mut pipe = Pipe::new(65_536).unwrap();
+        assert_eq!(pipe.write(fd, 0, &[[1; 4096], [2; 4096]].concat()), 8192);
+        let (none, private) = (ptr::null_mut(), libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: new memory at an address of the kernel's choice.
+        let memory = unsafe { libc::mmap(none, 4096, libc::PROT_READ, private, -1, 0) };
+        assert_ne!(memory, libc::MAP_FAILED);
+        // SAFETY: mapped above and this test's alone; nothing writes it but the kernel, which may
+        // not.
+        let read_only = unsafe { slice::from_raw_parts_mut(memory.cast::<u8>(), 4096) };
+        assert_eq!(pipe.read(fd, 0, read_only), -libc::EFAULT);
+        // SAFETY: mapped above, and not used any more.
+        unsafe { libc::munmap(memory, 4096) };
+        let mut out = [0; 4096];
+        assert_eq!(pipe.read(fd, 4096, &mut out), 4096);
+        assert!(out.iter().all(|&byte| byte == 2));
     }
 
     #[test]

@@ -18,7 +18,10 @@ use std::sync::{Mutex, PoisonError};
 
 /// Terminal under a view, until it is dropped or given back.
 #[derive(Debug)]
-pub struct TakenTerminal(());
+pub struct TakenTerminal {
+    /// Actions of the handled signals before the view; an ignored signal is not handled.
+    before: Vec<(libc::c_int, libc::sigaction)>,
+}
 
 /// Settings before and during the view; leaked, because a signal may need them at any time.
 struct Modes {
@@ -52,16 +55,30 @@ impl TakenTerminal {
         let modes = Box::leak(Box::new(Modes { before, during }));
         // Release: a handler that loads the pointer sees the settings, and the descriptor.
         MODES.store(modes, Ordering::Release);
-        let taken = Self(());
+        let mut taken = Self { before: Vec::new() };
         for signal in ENDING {
-            install(signal, on_ending)?;
+            taken.handle(signal, on_ending)?;
         }
-        install(libc::SIGTSTP, on_stop)?;
+        taken.handle(libc::SIGTSTP, on_stop)?;
         if !enter() {
             return Err(io::Error::last_os_error());
         }
         STATE.store(SHOWN, Ordering::Release);
         Ok(taken)
+    }
+
+    /// Installs a handler until the view ends, unless the signal is ignored, as under `nohup`.
+    fn handle(
+        &mut self,
+        signal: libc::c_int,
+        handler: extern "C" fn(libc::c_int),
+    ) -> io::Result<()> {
+        let before = action_of(signal)?;
+        if before.sa_sigaction != libc::SIG_IGN {
+            install(signal, handler)?;
+            self.before.push((signal, before));
+        }
+        Ok(())
     }
 
     /// Returns whether the view still has the terminal: a panic anywhere gives it back, a stop does
@@ -102,9 +119,9 @@ impl TakenTerminal {
 impl Drop for TakenTerminal {
     fn drop(&mut self) {
         give_back();
-        for signal in ENDING.into_iter().chain([libc::SIGTSTP]) {
-            // SAFETY: the default action needs nothing of ours.
-            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        for (signal, before) in &self.before {
+            // SAFETY: an action that was in force before, alive through the call.
+            unsafe { libc::sigaction(*signal, ptr::from_ref(before), ptr::null_mut()) };
         }
         *OWNER.lock().unwrap_or_else(PoisonError::into_inner) = false;
     }
@@ -229,18 +246,21 @@ fn resume() {
     }
 }
 
-/// Installs a handler, unless the signal is ignored, as under `nohup`.
-fn install(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Result<()> {
+/// Returns the present action of a signal.
+fn action_of(signal: libc::c_int) -> io::Result<libc::sigaction> {
     // SAFETY: `sigaction` is a plain C struct, for which zeros are a value.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     // SAFETY: only reads the present action into a struct that lives through the call.
-    let rc = unsafe { libc::sigaction(signal, ptr::null(), &raw mut action) };
-    if rc != 0 {
-        return Err(io::Error::last_os_error());
+    match unsafe { libc::sigaction(signal, ptr::null(), &raw mut action) } {
+        0 => Ok(action),
+        _ => Err(io::Error::last_os_error()),
     }
-    if action.sa_sigaction == libc::SIG_IGN {
-        return Ok(());
-    }
+}
+
+/// Installs a handler.
+fn install(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Result<()> {
+    // SAFETY: `sigaction` is a plain C struct, for which zeros are a value.
+    let mut action: libc::sigaction = unsafe { mem::zeroed() };
     action.sa_sigaction = handler as libc::sighandler_t;
     action.sa_flags = libc::SA_RESTART;
     // SAFETY: the mask is alive and ours alone.
@@ -352,6 +372,32 @@ mod tests {
         assert!(master.read_to_end(&mut more).is_err() && more.is_empty());
         let file = File::open("/dev/null").unwrap();
         assert!(TakenTerminal::take(file.as_fd()).is_err());
+    }
+
+    #[test]
+    fn signals_have_their_actions_again_after_the_view() {
+        let _alone = ONE_VIEW.lock().unwrap();
+        let (_master, slave) = open();
+        // SAFETY: to ignore a signal needs nothing of ours.
+        unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
+        // SAFETY: the handler does only what is allowed in one.
+        unsafe { libc::signal(libc::SIGQUIT, on_stop as *const () as libc::sighandler_t) };
+        let actions = || {
+            [libc::SIGHUP, libc::SIGQUIT, libc::SIGABRT, libc::SIGTSTP]
+                .map(|signal| action_of(signal).unwrap().sa_sigaction)
+        };
+        let before = actions();
+        let taken = TakenTerminal::take(slave.as_fd()).unwrap();
+        let handled = actions();
+        assert_eq!(handled[0], libc::SIG_IGN);
+        assert!((1..4).all(|index| handled[index] != before[index]));
+        drop(taken);
+        let after = actions();
+        for signal in [libc::SIGHUP, libc::SIGQUIT] {
+            // SAFETY: the default action needs nothing of ours.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        assert_eq!(after, before);
     }
 
     #[test]
