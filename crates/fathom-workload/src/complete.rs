@@ -108,16 +108,15 @@ impl Worker {
         if self.limits.is_some() {
             self.check_limits(direction, &state, now);
         }
-        if let Some(tracking) = &mut self.tracking {
-            tracking.end(&state, true);
-        }
+        let tracking = self.tracking.as_mut();
+        let generation = tracking.and_then(|tracking| tracking.end(&state, true));
         let Some(readback) = &mut self.readback else {
             return;
         };
         let tracking = self.tracking.as_deref();
         match direction {
-            Direction::Write => readback.written(&state, tracking),
-            Direction::Trim => readback.trimmed(&state, tracking),
+            Direction::Write => readback.written(&state, generation, tracking),
+            Direction::Trim => readback.trimmed(&state, generation, tracking),
             Direction::Read => {
                 let buffer = &mut engine.buffer(slot)[..state.total_length() as usize];
                 match readback.end_comparison(slot) {

@@ -237,9 +237,14 @@ impl Readback {
         (self.verifier.generation(&stamp), self.verifier.interval())
     }
 
-    /// Logs a completed write.
-    pub(crate) fn written(&mut self, state: &SlotState, tracking: Option<&Tracking>) {
-        let written = self.logged(state, false);
+    /// Logs a completed write, of this generation in the map.
+    pub(crate) fn written(
+        &mut self,
+        state: &SlotState,
+        generation: Option<Generation>,
+        tracking: Option<&Tracking>,
+    ) {
+        let written = self.logged(state, generation, false);
         let Some(tracking) = tracking.filter(|_| self.log.is_some()) else {
             return;
         };
@@ -266,8 +271,13 @@ impl Readback {
     }
 
     /// Logs a completed trim of written blocks, which are to be read back as zeros.
-    pub(crate) fn trimmed(&mut self, state: &SlotState, tracking: Option<&Tracking>) {
-        let trimmed = self.logged(state, true);
+    pub(crate) fn trimmed(
+        &mut self,
+        state: &SlotState,
+        generation: Option<Generation>,
+        tracking: Option<&Tracking>,
+    ) {
+        let trimmed = self.logged(state, generation, true);
         let own = self.trims.is_some() && self.zeros_after_trim;
         if let (Some(log), Some(tracking)) = (self.log.as_mut().filter(|_| own), tracking) {
             let interval = self.verifier.interval();
@@ -275,8 +285,14 @@ impl Readback {
         }
     }
 
-    /// Returns the log's entry of a completed op.
-    fn logged(&self, state: &SlotState, trimmed: bool) -> LoggedWrite {
+    /// Returns the log's entry of a completed op. Its generation is the map's: the start of the
+    /// op, of which it is made, may have been moved since, to an issue before it.
+    fn logged(
+        &self,
+        state: &SlotState,
+        generation: Option<Generation>,
+        trimmed: bool,
+    ) -> LoggedWrite {
         let stamp = Stamp {
             offset: state.start_offset(),
             sequence: state.op.sequence,
@@ -287,7 +303,7 @@ impl Readback {
             offset: stamp.offset,
             length: state.total_length(),
             sequence: stamp.sequence,
-            generation: self.verifier.generation(&stamp),
+            generation: generation.unwrap_or_else(|| self.verifier.generation(&stamp)),
             trimmed,
         }
     }

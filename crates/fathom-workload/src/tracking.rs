@@ -107,16 +107,16 @@ impl Tracking {
         self.changes[op.slot.index()] = Some(change);
     }
 
-    /// Notes that the op in a slot has completed, or will not (`done` false).
-    pub(crate) fn end(&mut self, state: &SlotState, done: bool) {
-        if let Some(change) = self.changes[state.op.slot.index()].take()
-            && let Some(map) = self.map(state.op.file)
-        {
-            map.end(&change, done);
-            if done && self.syncs_each_write && change.content != Content::Zeros {
-                map.synced(&change);
-            }
+    /// Notes that the op in a slot has completed, or will not (`done` false). Returns the
+    /// generation of what it changed.
+    pub(crate) fn end(&mut self, state: &SlotState, done: bool) -> Option<Generation> {
+        let change = self.changes[state.op.slot.index()].take()?;
+        let map = self.map(state.op.file)?;
+        map.end(&change, done);
+        if done && self.syncs_each_write && change.content != Content::Zeros {
+            map.synced(&change);
         }
+        Some(change.generation)
     }
 
     /// Notes a sync of a file that is about to be issued. One of a part of it covers no write: it

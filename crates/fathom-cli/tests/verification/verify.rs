@@ -48,6 +48,23 @@ fn a_mismatch_names_file_place_and_write() {
     assert_eq!(job["fathom"]["verify"]["mismatches"], 1);
 }
 
+/// Clocks by which an op may be issued before it starts.
+#[test]
+fn with_a_coarse_clock_all_writes_are_read_back() {
+    for clock in ["--gtod_cpu=0", "--clocksource=gettimeofday"] {
+        let folder = Folder::new();
+        let run = folder.fathom(&format!(
+            "run --name=t --rw=write --bs=512 --size=4m --ioengine=posixaio --iodepth=8 \
+             --verify=crc32c --output-format=json {clock}"
+        ));
+        let run = run.expect(0).json();
+        let job = &run["jobs"][0];
+        assert_eq!(job["write"]["total_ios"], 8192, "{clock}");
+        assert_eq!(job["read"]["total_ios"], 8192, "{clock}");
+        assert_eq!(job["fathom"]["verify"]["compared"], 8192, "{clock}");
+    }
+}
+
 #[test]
 fn tolerated_mismatches_are_all_told() {
     let places: Vec<usize> = (0..16).map(|block| block * 4096 + 200).collect();
